@@ -1,0 +1,88 @@
+/* arena.c: memory with a lifetime. A chain of blocks, bump allocation, everything zeroed.
+ * The torture build makes blocks tiny (PVI_ARENA_BLOCK) and lets the k-th block allocation fail (Ctx.alloc_left). */
+#include "base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef PVI_ARENA_BLOCK
+#define PVI_ARENA_BLOCK (64 * 1024)
+#endif
+
+struct ArenaBlock {
+  ArenaBlock *older;
+  size_t size; /* usable bytes behind the header */
+};
+
+enum { HEADER = 64 }; /* keeps the payload aligned to a cache line */
+
+_Static_assert(sizeof(ArenaBlock) <= HEADER, "the block header must fit");
+
+Arena arena_make(Ctx *ctx) { return (Arena){.ctx = ctx}; }
+
+static void *block_payload(ArenaBlock *b) { return (char *)b + HEADER; }
+
+static void add_block(Arena *a, size_t need) {
+  size_t size = need > PVI_ARENA_BLOCK ? need : PVI_ARENA_BLOCK;
+  ArenaBlock *b = NULL;
+  if (a->ctx->alloc_left != 0 && size <= SIZE_MAX - HEADER - 63) {
+    if (a->ctx->alloc_left > 0) a->ctx->alloc_left--;
+    b = aligned_alloc(64, (HEADER + size + 63) / 64 * 64);
+  }
+  if (!b) ctx_fail(a->ctx, PVI_FAILURE, NOWHERE, "out of memory (%zu bytes wanted)", need);
+  b->older = a->block;
+  b->size = size;
+  a->block = b;
+  a->used = 0;
+}
+
+void *arena_alloc(Arena *a, size_t bytes) {
+  size_t align = bytes >= 64 ? 64 : 16;
+  size_t at = (a->used + align - 1) / align * align;
+  if (bytes > SIZE_MAX - 256) ctx_fail(a->ctx, PVI_FAILURE, NOWHERE, "out of memory (%zu bytes wanted)", bytes);
+  if (!a->block || at > a->block->size || a->block->size - at < bytes) {
+    add_block(a, bytes ? bytes : 1);
+    at = 0;
+  }
+  a->used = at + bytes;
+  return memset((char *)block_payload(a->block) + at, 0, bytes);
+}
+
+void *arena_array(Arena *a, size_t count, size_t size) {
+  if (size && count > SIZE_MAX / 2 / size) ctx_fail(a->ctx, PVI_FAILURE, NOWHERE, "out of memory (%zu items wanted)", count);
+  return arena_alloc(a, count * size);
+}
+
+void *arena_grow(Arena *a, void *old, size_t old_bytes, size_t new_bytes) {
+  void *p = arena_alloc(a, new_bytes);
+  if (old_bytes) memcpy(p, old, old_bytes);
+  return p;
+}
+
+char *arena_text(Arena *a, const char *s, size_t n) {
+  char *p = arena_alloc(a, n + 1);
+  if (n) memcpy(p, s, n);
+  return p;
+}
+
+char *arena_format(Arena *a, const char *fmt, ...) {
+  Text t = text_make(a);
+  va_list ap;
+  va_start(ap, fmt);
+  text_vprintf(&t, fmt, ap);
+  va_end(ap);
+  return t.s;
+}
+
+ArenaMark arena_mark(const Arena *a) { return (ArenaMark){a->block, a->used}; }
+
+void arena_reset(Arena *a, ArenaMark m) {
+  while (a->block != m.block) {
+    ArenaBlock *b = a->block;
+    a->block = b->older;
+    free(b);
+  }
+  a->used = m.used;
+}
+
+void arena_free(Arena *a) { arena_reset(a, (ArenaMark){NULL, 0}); }

@@ -1,0 +1,169 @@
+/* base.h: what every other folder stands on.
+ *
+ *   Ctx     one run: its memory, its messages, and the place to jump to when it cannot go on
+ *   Arena   memory with a lifetime: allocate, never free singly, reset or free as a whole
+ *   Text    a growing string
+ *   Map     string -> pointer
+ *   Source  a text the user wrote, with its lines; Loc, a place in it
+ *
+ * Errors. A user's mistake that can be collected (several per run) is `ctx_error`; one that ends the work is `ctx_fail`, which
+ * records the message and jumps to the innermost trap. Running out of memory does the same. So callers need not test for NULL,
+ * and nothing leaks: all memory hangs on arenas that the holder of the trap frees. Worker threads never allocate and never jump.
+ */
+#ifndef PVI_BASE_H
+#define PVI_BASE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Exit codes of the program and status codes of the library (the same numbers). */
+typedef enum {
+  PVI_OK = 0,
+  PVI_FAILURE = 1,       /* the machine or the run failed: memory, files, numbers */
+  PVI_USAGE = 2,         /* the command line is wrong */
+  PVI_DATA = 3,          /* a data, split or points file is wrong */
+  PVI_PROGRAM = 4,       /* the Stan program is wrong */
+  PVI_NOT_CONVERGED = 5, /* the fit ended without converging */
+} Status;
+
+typedef struct Ctx Ctx;
+
+/* ---- memory ------------------------------------------------------------------------------------------------------- */
+
+typedef struct ArenaBlock ArenaBlock;
+typedef struct Arena {
+  Ctx *ctx;          /* where running out of memory jumps to */
+  ArenaBlock *block; /* newest block; older ones behind it */
+  size_t used;       /* bytes used in the newest block */
+} Arena;
+
+typedef struct {
+  ArenaBlock *block;
+  size_t used;
+} ArenaMark;
+
+Arena arena_make(Ctx *ctx);
+void *arena_alloc(Arena *a, size_t bytes);                                /* zeroed, aligned to 64 bytes when >= 64, else 16 */
+void *arena_array(Arena *a, size_t count, size_t size);                   /* zeroed; checks for overflow */
+void *arena_grow(Arena *a, void *old, size_t old_bytes, size_t new_bytes); /* copies; the old block stays until reset */
+char *arena_text(Arena *a, const char *s, size_t n);                      /* a NUL-terminated copy */
+char *arena_format(Arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+ArenaMark arena_mark(const Arena *a);
+void arena_reset(Arena *a, ArenaMark m); /* frees all that was allocated since the mark */
+void arena_free(Arena *a);
+
+#define NEW(a, T) ((T *)arena_alloc((a), sizeof(T)))
+#define NEW_ARRAY(a, T, n) ((T *)arena_array((a), (size_t)(n), sizeof(T)))
+
+/* Append to a growing array held as (ptr, count, capacity). */
+#define PUSH(a, ptr, count, cap, item)                                                                                         \
+  do {                                                                                                                         \
+    if ((count) == (cap)) {                                                                                                    \
+      size_t n_ = (cap) ? (size_t)(cap)*2 : 8;                                                                                 \
+      (ptr) = arena_grow((a), (ptr), (size_t)(cap) * sizeof *(ptr), n_ * sizeof *(ptr));                                       \
+      (cap) = (__typeof__(cap))n_;                                                                                             \
+    }                                                                                                                          \
+    (ptr)[(count)++] = (item);                                                                                                 \
+  } while (0)
+
+/* ---- text --------------------------------------------------------------------------------------------------------- */
+
+typedef struct Text {
+  Arena *arena;
+  char *s; /* always NUL-terminated once something was added */
+  size_t n, cap;
+} Text;
+
+Text text_make(Arena *a);
+void text_add(Text *t, const char *s, size_t n);
+void text_puts(Text *t, const char *s);
+void text_printf(Text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void text_vprintf(Text *t, const char *fmt, va_list ap);
+
+/* Edit distance for "did you mean"; returns the nearest of names within a third of the length, or NULL. */
+const char *text_nearest(const char *word, const char *const *names, size_t count);
+
+/* Whole file into the arena (NUL-terminated); NULL with *why set (strerror text) when it cannot be read. */
+char *text_read_file(Arena *a, const char *path, size_t *length, const char **why);
+
+/* ---- map: string -> pointer, insertion order kept ----------------------------------------------------------------- */
+
+typedef struct {
+  const char *key;
+  void *value;
+} MapItem;
+
+typedef struct Map {
+  Arena *arena;
+  MapItem *items; /* in order of insertion: iterate i < count */
+  size_t count, cap;
+  uint32_t *slots; /* open addressing, index + 1 */
+  size_t nslots;
+} Map;
+
+Map map_make(Arena *a);
+void *map_get(const Map *m, const char *key); /* NULL when absent */
+void map_set(Map *m, const char *key, void *value);
+
+/* ---- places and messages ------------------------------------------------------------------------------------------ */
+
+typedef struct Source {
+  const char *name;           /* as the user gave it */
+  const char *text;           /* NUL-terminated */
+  size_t length;
+  const struct Source *from;  /* the text that included this one, or NULL */
+  uint32_t from_line;
+} Source;
+
+typedef struct {
+  const Source *source; /* NULL: no place */
+  uint32_t line, column; /* 1-based; column in bytes */
+  uint32_t length;       /* how far the caret's underline reaches; 0 counts as 1 */
+} Loc;
+
+typedef enum { MSG_ERROR, MSG_WARNING, MSG_NOTE } MsgKind;
+
+typedef struct {
+  MsgKind kind;
+  Loc loc;
+  const char *text; /* one line: what, and how to mend it */
+} Message;
+
+struct Ctx {
+  Arena arena; /* lives as long as the run */
+  Message *messages;
+  size_t nmessages, cap_messages;
+  size_t nerrors;
+  jmp_buf *trap;   /* innermost trap, or NULL (then failing is fatal) */
+  Status status;   /* what the jump carries */
+  long alloc_left; /* torture: the number of block allocations still allowed; < 0: no limit */
+};
+
+void ctx_init(Ctx *c);
+void ctx_free(Ctx *c);
+void ctx_error(Ctx *c, Loc loc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void ctx_warn(Ctx *c, Loc loc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void ctx_note(Ctx *c, Loc loc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+_Noreturn void ctx_fail(Ctx *c, Status s, Loc loc, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+_Noreturn void ctx_jump(Ctx *c, Status s); /* the messages are recorded already */
+void ctx_print(const Ctx *c, FILE *to);    /* every message, with source line and caret */
+
+#define NOWHERE ((Loc){0})
+
+/* ---- threads: one pool, static division of work ------------------------------------------------------------------- */
+
+typedef struct Pool Pool;
+Pool *pool_make(Ctx *c, int threads); /* threads <= 0: one per core */
+int pool_threads(const Pool *p);
+/* Runs work(arg, k) for k in [0, count), each k exactly once, in any order over the threads. The work must write only what
+ * belongs to k; so results do not depend on the number of threads. */
+void pool_run(Pool *p, size_t count, void (*work)(void *arg, size_t k, int worker), void *arg);
+void pool_free(Pool *p);
+
+double base_seconds(void); /* monotonic clock */
+
+#endif

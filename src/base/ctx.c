@@ -1,0 +1,108 @@
+/* ctx.c: one run's messages and its way out. Messages print as
+ *
+ *   model.stan:3:10: error: what is wrong; how to mend it
+ *     3 |   y ~ norml(mu, sigma);
+ *       |       ^~~~~
+ */
+#include "base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+void ctx_init(Ctx *c) {
+  *c = (Ctx){.alloc_left = -1};
+  c->arena.ctx = c;
+}
+
+void ctx_free(Ctx *c) {
+  arena_free(&c->arena);
+  c->messages = NULL;
+  c->nmessages = c->cap_messages = c->nerrors = 0;
+}
+
+static void record(Ctx *c, MsgKind kind, Loc loc, const char *fmt, va_list ap) {
+  Text t = text_make(&c->arena);
+  text_vprintf(&t, fmt, ap);
+  Message m = {kind, loc, t.s};
+  PUSH(&c->arena, c->messages, c->nmessages, c->cap_messages, m);
+  if (kind == MSG_ERROR) c->nerrors++;
+}
+
+#define RECORD(kind)                                                                                                           \
+  do {                                                                                                                         \
+    va_list ap;                                                                                                                \
+    va_start(ap, fmt);                                                                                                         \
+    record(c, kind, loc, fmt, ap);                                                                                             \
+    va_end(ap);                                                                                                                \
+  } while (0)
+
+void ctx_error(Ctx *c, Loc loc, const char *fmt, ...) { RECORD(MSG_ERROR); }
+void ctx_warn(Ctx *c, Loc loc, const char *fmt, ...) { RECORD(MSG_WARNING); }
+void ctx_note(Ctx *c, Loc loc, const char *fmt, ...) { RECORD(MSG_NOTE); }
+
+void ctx_fail(Ctx *c, Status s, Loc loc, const char *fmt, ...) {
+  c->alloc_left = -1; /* the message itself must find room */
+  RECORD(MSG_ERROR);
+  ctx_jump(c, s);
+}
+
+void ctx_jump(Ctx *c, Status s) {
+  c->status = s;
+  if (!c->trap) {
+    ctx_print(c, stderr);
+    abort();
+  }
+  longjmp(*c->trap, 1);
+}
+
+/* The text of a 1-based line, without its end. */
+static const char *line_of(const Source *s, uint32_t line, size_t *n) {
+  const char *p = s->text, *end = s->text + s->length;
+  for (uint32_t k = 1; k < line && p < end; k++) {
+    const char *q = memchr(p, '\n', (size_t)(end - p));
+    p = q ? q + 1 : end;
+  }
+  const char *q = memchr(p, '\n', (size_t)(end - p));
+  *n = (size_t)((q ? q : end) - p);
+  if (*n && p[*n - 1] == '\r') --*n;
+  return p;
+}
+
+static void print_caret(const Loc *loc, FILE *to) {
+  size_t n;
+  const char *line = line_of(loc->source, loc->line, &n);
+  if (n > 400) return; /* a data file on one line: the place says enough */
+  fprintf(to, "%5u | %.*s\n      | ", loc->line, (int)n, line);
+  size_t at = loc->column ? loc->column - 1 : 0;
+  for (size_t k = 0; k < at; k++) {
+    if (k < n && ((unsigned char)line[k] & 0xC0) == 0x80) continue; /* inside a UTF-8 character */
+    fputc(k < n && line[k] == '\t' ? '\t' : ' ', to);
+  }
+  fputc('^', to);
+  for (size_t k = 1; k < loc->length && at + k < n; k++) fputc('~', to);
+  fputc('\n', to);
+}
+
+void ctx_print(const Ctx *c, FILE *to) {
+  static const char *const kinds[] = {"error", "warning", "note"};
+  for (size_t k = 0; k < c->nmessages; k++) {
+    const Message *m = &c->messages[k];
+    if (m->loc.source) {
+      fprintf(to, "%s:%u:%u: ", m->loc.source->name, m->loc.line, m->loc.column);
+    } else {
+      fputs("pvi: ", to);
+    }
+    fprintf(to, "%s: %s\n", kinds[m->kind], m->text);
+    if (!m->loc.source) continue;
+    print_caret(&m->loc, to);
+    for (const Source *s = m->loc.source; s->from; s = s->from)
+      fprintf(to, "      included from %s:%u\n", s->from->name, s->from_line);
+  }
+}
+
+double base_seconds(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}

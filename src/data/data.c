@@ -1,0 +1,257 @@
+/* data.c: Data from files and --set values.
+ *
+ * JSON values become DataVars as they are. A tuple {"1": .., "2": ..} called x becomes x.1, x.2; an array of tuples becomes the
+ * same with every item an array, so that whatever a declaration's item is bound to is one flat array.
+ */
+#include "data/data_int.h"
+
+#include <string.h>
+
+Data *data_new(Ctx *c, const Source *source) {
+  Data *d = NEW(&c->arena, Data);
+  *d = (Data){.source = source, .vars = map_make(&c->arena), .rows = -1};
+  return d;
+}
+
+void data_add(Ctx *c, Data *d, const DataVar *v) {
+  DataVar *kept = NEW(&c->arena, DataVar);
+  *kept = *v;
+  map_set(&d->vars, v->name, kept);
+}
+
+Data *data_empty(Ctx *c) { return data_new(c, NULL); }
+const DataVar *data_find(const Data *d, const char *name) { return map_get(&d->vars, name); }
+long data_rows(const Data *d) { return d->rows; }
+
+/* ---- JSON values -------------------------------------------------------------------------------------------------- */
+
+static void add_numbers(Ctx *c, Data *d, const char *name, Loc loc, const Json *j) {
+  DataVar v = {
+      .name = name, .loc = loc, .is_int = j->is_int, .real_at = j->real_at, .ndims = j->ndims, .n = j->n, .values = j->values};
+  memcpy(v.dims, j->dims, sizeof v.dims);
+  data_add(c, d, &v);
+}
+
+static bool is_tuple(const Json *j) {
+  if (j->kind != JSON_OBJECT) return false;
+  for (size_t k = 0; k < j->count; k++)
+    if (!j->keys[k][0] || strspn(j->keys[k], "0123456789") != strlen(j->keys[k])) return false;
+  return j->count > 0;
+}
+
+/* The tuples of an array of tuples (of arrays of tuples ...), in row-major order, with the dims of the array. */
+typedef struct {
+  const Json **tuples;
+  size_t n, cap;
+  int ndims;
+  long dims[JSON_MAX_DIMS];
+  const Json *bad;
+} Tuples;
+
+static void collect_tuples(Ctx *c, const Json *j, int level, Tuples *t) {
+  if (t->bad) return;
+  if (is_tuple(j) && (t->n == 0 || level == t->ndims)) {
+    t->ndims = level;
+    PUSH(&c->arena, t->tuples, t->n, t->cap, j);
+    return;
+  }
+  bool uneven = t->n > 0 && level < t->ndims && t->dims[level] != (long)j->count;
+  if (j->kind != JSON_ARRAY || level == JSON_MAX_DIMS || uneven || (t->n > 0 && level >= t->ndims)) {
+    t->bad = j;
+    return;
+  }
+  t->dims[level] = (long)j->count;
+  for (size_t k = 0; k < j->count; k++) collect_tuples(c, j->items[k], level + 1, t);
+}
+
+static bool joins(const Json *first, const Json *item) {
+  return item && item->kind == JSON_NUMBERS && first->kind == JSON_NUMBERS && first->ndims == item->ndims &&
+         memcmp(first->dims, item->dims, (size_t)item->ndims * sizeof item->dims[0]) == 0;
+}
+
+/* Item `key` of all tuples, one behind the other, as a single value with the array's dims in front; NULL when they do not fit.
+ */
+static Json *join_items(Ctx *c, const Tuples *t, const char *key) {
+  const Json *first = json_get(t->tuples[0], key);
+  if (first->kind != JSON_NUMBERS) {
+    Json *array = NEW(&c->arena, Json); /* tuples inside tuples: as an array of the inner ones; the shape is found again */
+    *array = (Json){.kind = JSON_ARRAY, .loc = first->loc, .count = t->n};
+    array->items = NEW_ARRAY(&c->arena, Json *, t->n);
+    for (size_t k = 0; k < t->n; k++)
+      if (!(array->items[k] = (Json *)json_get(t->tuples[k], key))) return NULL;
+    return array;
+  }
+  if (first->ndims + t->ndims > JSON_MAX_DIMS) return NULL;
+  Json *all = NEW(&c->arena, Json);
+  *all = *first;
+  all->ndims = t->ndims + first->ndims;
+  memcpy(all->dims, t->dims, (size_t)t->ndims * sizeof all->dims[0]);
+  memcpy(all->dims + t->ndims, first->dims, (size_t)first->ndims * sizeof all->dims[0]);
+  all->n = first->n * t->n;
+  all->values = NEW_ARRAY(&c->arena, double, all->n ? all->n : 1);
+  for (size_t k = 0; k < t->n; k++) {
+    const Json *item = json_get(t->tuples[k], key);
+    if (!joins(first, item)) return NULL;
+    if (item->n) memcpy(all->values + k * first->n, item->values, item->n * sizeof(double));
+    if (!item->is_int && all->is_int) all->is_int = false, all->real_at = item->real_at;
+  }
+  return all;
+}
+
+/* Values of inner tuples keep the outer array's dims, flattened to one: put the outer ones back. */
+static void restore_dims(Data *d, const char *name, const Tuples *t) {
+  size_t n = strlen(name);
+  for (size_t k = 0; k < d->vars.count; k++) {
+    DataVar *v = d->vars.items[k].value;
+    if (strncmp(v->name, name, n) || v->name[n] != '.' || v->is_tuple || v->ndims + t->ndims - 1 > JSON_MAX_DIMS) continue;
+    memmove(v->dims + t->ndims, v->dims + 1, (size_t)(v->ndims - 1) * sizeof v->dims[0]);
+    memcpy(v->dims, t->dims, (size_t)t->ndims * sizeof v->dims[0]);
+    v->ndims += t->ndims - 1;
+  }
+}
+
+static void add_tuples(Ctx *c, Data *d, const char *name, Loc loc, const Tuples *t) {
+  data_add(c, d, &(DataVar){.name = name, .loc = loc, .is_tuple = true, .ndims = t->ndims});
+  const Json *first = t->tuples[0];
+  for (size_t k = 0; k < first->count; k++) {
+    const char *item_name = arena_format(&c->arena, "%s.%s", name, first->keys[k]);
+    Json *item = join_items(c, t, first->keys[k]);
+    if (!item) {
+      ctx_error(c, loc, "'%s': item %s is missing or of another shape in some tuples of the array", name, first->keys[k]);
+      continue;
+    }
+    data_add_value(c, d, item_name, loc, item);
+    if (item->kind == JSON_ARRAY && t->ndims > 1) restore_dims(d, item_name, t);
+  }
+}
+
+static void add_tuple(Ctx *c, Data *d, const char *name, Loc loc, const Json *j) {
+  data_add(c, d, &(DataVar){.name = name, .loc = loc, .is_tuple = true});
+  data_add_json(c, d, arena_format(&c->arena, "%s.", name), j);
+}
+
+static const Json *first_odd(const Json *j) {
+  if (j->kind == JSON_NUMBERS) return NULL;
+  if (j->kind != JSON_ARRAY) return j;
+  for (size_t k = 0; k < j->count; k++) {
+    const Json *odd = first_odd(j->items[k]);
+    if (odd) return odd;
+  }
+  return NULL;
+}
+
+static const Json *first_uneven(const Json *j) {
+  if (j->kind != JSON_ARRAY) return NULL;
+  for (size_t k = 0; k < j->count; k++) {
+    const Json *inner = first_uneven(j->items[k]);
+    if (inner) return inner;
+  }
+  return j->uneven ? j : NULL;
+}
+
+static void report_odd(Ctx *c, const char *name, const Json *j) {
+  const Json *odd = first_odd(j), *uneven = first_uneven(j);
+  if (!odd && uneven) {
+    ctx_error(c, uneven->uneven_at, "'%s' is a ragged array: %s; Stan's arrays are rectangular", name, uneven->uneven);
+  } else if (odd && odd->kind == JSON_STRING) {
+    ctx_error(c, odd->loc, "'%s' has the string \"%s\"; data are numbers (or NaN, Inf, -Inf)", name, odd->text);
+  } else if (odd && odd->kind == JSON_OBJECT) {
+    ctx_error(c, odd->loc, "'%s' has an object that is no tuple; a tuple has the keys \"1\", \"2\", ...", name);
+  } else if (odd) {
+    ctx_error(c, odd->loc, "'%s' has %s; data are numbers%s", name, json_kind_name(odd),
+              odd->kind == JSON_NULL ? ", and Stan has no missing values" : ": write 1 for true and 0 for false");
+  } else {
+    ctx_error(c, j->loc, "'%s' mixes numbers and arrays", name);
+  }
+}
+
+void data_add_value(Ctx *c, Data *d, const char *name, Loc loc, const Json *j) {
+  Tuples t = {0};
+  if (j->kind == JSON_NUMBERS) {
+    add_numbers(c, d, name, loc, j);
+  } else if (is_tuple(j)) {
+    add_tuple(c, d, name, loc, j);
+  } else if (j->kind == JSON_ARRAY && (collect_tuples(c, j, 0, &t), !t.bad && t.n)) {
+    add_tuples(c, d, name, loc, &t);
+  } else {
+    report_odd(c, name, j);
+  }
+}
+
+void data_add_json(Ctx *c, Data *d, const char *prefix, const Json *object) {
+  for (size_t k = 0; k < object->count; k++) {
+    const char *name = prefix[0] ? arena_format(&c->arena, "%s%s", prefix, object->keys[k]) : object->keys[k];
+    data_add_value(c, d, name, object->key_locs[k], object->items[k]);
+  }
+}
+
+static void add_json_file(Ctx *c, Data *d, const Source *source) {
+  Json *j = json_read(c, source, JSON_STAN);
+  if (j->kind != JSON_OBJECT)
+    ctx_fail(c, PVI_DATA, j->loc, "a data file is one object {\"name\": value, ...}; this one is %s", json_kind_name(j));
+  data_add_json(c, d, "", j);
+}
+
+/* ---- --set name=value --------------------------------------------------------------------------------------------- */
+
+static const Source *text_source(Ctx *c, const char *name, const char *text) {
+  Source *s = NEW(&c->arena, Source);
+  *s = (Source){.name = name, .text = arena_text(&c->arena, text, strlen(text)), .length = strlen(text)};
+  return s;
+}
+
+static void add_set(Ctx *c, Data *d, const char *set) {
+  const char *equal = strchr(set, '=');
+  if (!equal || equal == set) ctx_fail(c, PVI_USAGE, NOWHERE, "--set takes name=value, as in --set N=19; got '%s'", set);
+  const char *name = arena_text(&c->arena, set, (size_t)(equal - set));
+  const Source *source = text_source(c, arena_format(&c->arena, "--set %s", name), equal + 1);
+  Json *j = json_read(c, source, JSON_STAN);
+  data_add_value(c, d, name, j->loc, j);
+}
+
+static void add_sets(Ctx *c, Data *d, const DataOptions *o) {
+  for (int k = 0; o && k < o->nsets; k++) add_set(c, d, o->sets[k]);
+}
+
+/* ---- files -------------------------------------------------------------------------------------------------------- */
+
+static bool has_extension(const char *name, const char *extension) {
+  size_t n = strlen(name), m = strlen(extension);
+  return n >= m && strcmp(name + n - m, extension) == 0;
+}
+
+static bool looks_like_csv(const Source *s) {
+  if (has_extension(s->name, ".csv") || has_extension(s->name, ".CSV")) return true;
+  if (has_extension(s->name, ".json") || has_extension(s->name, ".JSON")) return false;
+  const char *p = s->text;
+  if (strncmp(p, "\xEF\xBB\xBF", 3) == 0) p += 3;
+  p += strspn(p, " \t\r\n");
+  return *p && *p != '{' && *p != '[';
+}
+
+static Data *read_source(Ctx *c, const Source *source, const DataOptions *o) {
+  size_t errors = c->nerrors;
+  Data *d = data_new(c, source);
+  if (looks_like_csv(source)) {
+    data_add_csv(c, d, source);
+  } else {
+    add_json_file(c, d, source);
+  }
+  add_sets(c, d, o);
+  if (c->nerrors > errors) ctx_jump(c, PVI_DATA);
+  return d;
+}
+
+Data *data_read(Ctx *c, const char *path, const DataOptions *o) { return read_source(c, source_read(c, path, "data file"), o); }
+
+Data *data_read_text(Ctx *c, const char *name, const char *text, const DataOptions *o) {
+  return read_source(c, text_source(c, name, text), o);
+}
+
+Data *data_from_sets(Ctx *c, const DataOptions *o) {
+  size_t errors = c->nerrors;
+  Data *d = data_empty(c);
+  add_sets(c, d, o);
+  if (c->nerrors > errors) ctx_jump(c, PVI_DATA);
+  return d;
+}

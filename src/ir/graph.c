@@ -1,0 +1,319 @@
+/* graph.c: making nodes: size rules, simplification, hash-consing. */
+#include "ir/ir.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const op_names[IR_OP_COUNT] = {
+    "const", "input", "gather", "pack", "sum", "log_sum_exp", "cumsum", "matvec", "matmul",
+#define OP(NAME, arity, value, shared, partials, domain) #NAME,
+#include "ir/ops.def"
+#undef OP
+};
+
+static const uint8_t op_arities[IR_OP_COUNT] = {
+#define OP(NAME, arity, value, shared, partials, domain) [IR_##NAME] = arity,
+#include "ir/ops.def"
+#undef OP
+};
+
+#define UNPACK(...) __VA_ARGS__
+static const double op_domains[IR_OP_COUNT][2 * IR_MAX_ARGS] = {
+#define OP(NAME, arity, value, shared, partials, domain) [IR_##NAME] = {UNPACK domain},
+#include "ir/ops.def"
+#undef OP
+};
+
+const char *ir_op_name(unsigned op) { return op_names[op]; }
+int ir_op_arity(unsigned op) { return op_arities[op]; }
+const double *ir_op_domain(unsigned op, int *count) {
+  *count = op_arities[op];
+  return op_domains[op];
+}
+
+Graph *ir_graph(Ctx *c) {
+  Graph *g = NEW(&c->arena, Graph);
+  g->ctx = c;
+  return g;
+}
+
+/* ---- hash-consing ------------------------------------------------------------------------------------------------- */
+
+static size_t payload_bytes(const IrNode *x) {
+  switch (x->op) {
+  case IR_CONST: return (size_t)x->n * sizeof(double);
+  case IR_GATHER: return (size_t)x->n * sizeof(int32_t);
+  case IR_PACK: return (size_t)x->n * sizeof(Pick);
+  default: return 0;
+  }
+}
+
+static uint64_t mix(uint64_t h, uint64_t x) {
+  h = (h ^ x) * 0x9E3779B97F4A7C15u;
+  return h ^ h >> 29;
+}
+
+static uint64_t hash_node(const IrNode *x) {
+  uint64_t h = mix(x->op + ((uint64_t)x->likelihood << 20), (uint64_t)x->n);
+  h = mix(h, (uint64_t)(uint32_t)x->attr << 32 | (uint32_t)x->attr2);
+  for (int k = 0; k < x->nargs; k++) h = mix(h, (uint64_t)x->args[k]);
+  size_t bytes = payload_bytes(x);
+  const char *p = (const char *)x->u.values;
+  for (size_t i = 0; i + 8 <= bytes; i += 8) {
+    uint64_t w;
+    memcpy(&w, p + i, 8);
+    h = mix(h, w);
+  }
+  if (bytes % 8) {
+    uint32_t w;
+    memcpy(&w, p + bytes - 4, 4);
+    h = mix(h, w);
+  }
+  return h ^ h >> 32;
+}
+
+static bool same_node(const IrNode *x, const IrNode *y) {
+  if (x->op != y->op || x->n != y->n || x->attr != y->attr || x->attr2 != y->attr2 || x->nargs != y->nargs ||
+      x->likelihood != y->likelihood)
+    return false;
+  if (x->nargs && memcmp(x->args, y->args, (size_t)x->nargs * sizeof(Node)) != 0) return false;
+  size_t bytes = payload_bytes(x);
+  return !bytes || memcmp(x->u.values, y->u.values, bytes) == 0;
+}
+
+static void insert(Graph *g, Node id) {
+  size_t i = hash_node(&g->nodes[id]) & (g->ntable - 1);
+  while (g->table[i]) i = (i + 1) & (g->ntable - 1);
+  g->table[i] = id + 1;
+}
+
+static void grow_table(Graph *g) {
+  g->ntable = g->ntable ? g->ntable * 2 : 256;
+  g->table = NEW_ARRAY(&g->ctx->arena, int32_t, g->ntable);
+  for (Node k = 0; k < g->count; k++) insert(g, k);
+}
+
+/* The node equal to x, or x itself as a new node; its payload is copied only then. */
+static Node intern(Graph *g, IrNode x) {
+  if (2 * ((size_t)g->count + 1) > g->ntable) grow_table(g);
+  size_t i = hash_node(&x) & (g->ntable - 1);
+  for (; g->table[i]; i = (i + 1) & (g->ntable - 1))
+    if (same_node(&g->nodes[g->table[i] - 1], &x)) return g->table[i] - 1;
+  size_t bytes = payload_bytes(&x);
+  if (bytes) x.u.values = memcpy(arena_alloc(&g->ctx->arena, bytes), x.u.values, bytes);
+  PUSH(&g->ctx->arena, g->nodes, g->count, g->cap, x);
+  g->table[i] = g->count;
+  return g->count - 1;
+}
+
+void ir_truncate(Graph *g, int32_t count) {
+  if (count >= g->count) return;
+  g->count = count;
+  if (!g->ntable) return;
+  memset(g->table, 0, g->ntable * sizeof *g->table);
+  for (Node k = 0; k < count; k++) insert(g, k);
+}
+
+/* ---- leaves ------------------------------------------------------------------------------------------------------- */
+
+static bool all_equal(const double *v, int32_t n) {
+  for (int32_t k = 1; k < n; k++)
+    if (memcmp(&v[k], &v[0], sizeof v[0]) != 0) return false;
+  return true;
+}
+
+Node ir_const(Graph *g, const double *values, int32_t n) {
+  return intern(g, (IrNode){.op = IR_CONST, .n = n, .u.values = values});
+}
+
+Node ir_number(Graph *g, double value) { return ir_const(g, &value, 1); }
+
+Node ir_input(Graph *g, int32_t offset, int32_t n) { return intern(g, (IrNode){.op = IR_INPUT, .n = n, .attr = offset}); }
+
+static bool is_number(const Graph *g, Node x, double value) {
+  const IrNode *k = ir_node(g, x);
+  return k->op == IR_CONST && k->n > 0 && k->u.values[0] == value && all_equal(k->u.values, k->n);
+}
+
+/* ---- elementwise -------------------------------------------------------------------------------------------------- */
+
+/* Algebraic identities that hold for every number, inf and nan included; NO_NODE when none applies. */
+static Node simplify(const Graph *g, unsigned op, const Node *a, int32_t n) {
+  const IrNode *x = ir_node(g, a[0]);
+  Node keep = NO_NODE;
+  switch (op) {
+  case IR_NEG: keep = x->op == IR_NEG ? x->args[0] : NO_NODE; break;
+  case IR_LOG: keep = x->op == IR_EXP ? x->args[0] : NO_NODE; break;
+  case IR_INV: keep = x->op == IR_INV ? x->args[0] : NO_NODE; break;
+  case IR_ADD: keep = is_number(g, a[0], 0) ? a[1] : is_number(g, a[1], 0) ? a[0] : NO_NODE; break;
+  case IR_SUB: keep = is_number(g, a[1], 0) ? a[0] : NO_NODE; break;
+  case IR_MUL: keep = is_number(g, a[0], 1) ? a[1] : is_number(g, a[1], 1) ? a[0] : NO_NODE; break;
+  case IR_DIV: keep = is_number(g, a[1], 1) ? a[0] : NO_NODE; break;
+  default: break;
+  }
+  return keep != NO_NODE && ir_size(g, keep) == n ? keep : NO_NODE;
+}
+
+/* A constant whose numbers are all equal counts as one number. */
+static Node shrink(Graph *g, Node x, int32_t n) {
+  const IrNode *k = ir_node(g, x);
+  return k->op == IR_CONST && k->n == n && n > 1 && all_equal(k->u.values, n) ? ir_number(g, k->u.values[0]) : x;
+}
+
+Node ir_map(Graph *g, unsigned op, const Node *args) {
+  int arity = op_arities[op];
+  IrNode x = {.op = (uint16_t)op, .nargs = (uint8_t)arity, .n = 1};
+  for (int k = 0; k < arity; k++)
+    if (ir_size(g, args[k]) != 1) x.n = ir_size(g, args[k]);
+  Node same = simplify(g, op, args, x.n);
+  if (same != NO_NODE) return same;
+  bool full = false;
+  for (int k = 0; k < arity; k++) {
+    assert(ir_size(g, args[k]) == x.n || ir_size(g, args[k]) == 1);
+    x.args[k] = shrink(g, args[k], x.n);
+    full |= ir_size(g, x.args[k]) == x.n;
+    x.likelihood |= ir_node(g, args[k])->likelihood;
+  }
+  if (!full) x.args[0] = args[0]; /* one operand must carry the size */
+  for (int k = 0; !full && k < arity; k++)
+    if (ir_size(g, args[k]) == x.n) {
+      x.args[k] = args[k];
+      full = true;
+    }
+  return intern(g, x);
+}
+
+/* ---- moving elements ---------------------------------------------------------------------------------------------- */
+
+static bool is_identity(const int32_t *index, int32_t n) {
+  for (int32_t k = 0; k < n; k++)
+    if (index[k] != k) return false;
+  return true;
+}
+
+Node ir_gather(Graph *g, Node a, const int32_t *index, int32_t n) {
+  const IrNode *x = ir_node(g, a);
+  if (n == x->n && is_identity(index, n)) return a;
+  Arena *arena = &g->ctx->arena;
+  if (x->op == IR_CONST) {
+    ArenaMark m = arena_mark(arena);
+    double *v = NEW_ARRAY(arena, double, n);
+    for (int32_t k = 0; k < n; k++) v[k] = x->u.values[index[k]];
+    (void)m;
+    return ir_const(g, v, n);
+  }
+  if (x->op == IR_GATHER) { /* a gather of a gather is one gather */
+    int32_t *through = NEW_ARRAY(arena, int32_t, n);
+    for (int32_t k = 0; k < n; k++) through[k] = x->u.index[index[k]];
+    return ir_gather(g, x->args[0], through, n);
+  }
+  if (x->op == IR_PACK) {
+    Pick *picks = NEW_ARRAY(arena, Pick, n);
+    for (int32_t k = 0; k < n; k++) picks[k] = x->u.picks[index[k]];
+    return ir_pack(g, picks, n);
+  }
+  return intern(g, (IrNode){.op = IR_GATHER, .nargs = 1, .n = n, .args = {a}, .u.index = index, .likelihood = x->likelihood});
+}
+
+/* An element of a gather or a pack is an element of what it was taken from. */
+static Pick resolve(const Graph *g, Pick p) {
+  for (;;) {
+    const IrNode *x = ir_node(g, p.node);
+    if (x->op == IR_GATHER) {
+      p = (Pick){x->args[0], x->u.index[p.elem]};
+    } else if (x->op == IR_PACK) {
+      p = x->u.picks[p.elem];
+    } else {
+      return p;
+    }
+  }
+}
+
+Node ir_pack(Graph *g, const Pick *given, int32_t n) {
+  Arena *arena = &g->ctx->arena;
+  Pick *picks = NEW_ARRAY(arena, Pick, n);
+  bool one = true, constant = true, likelihood = false;
+  for (int32_t k = 0; k < n; k++) {
+    picks[k] = resolve(g, given[k]);
+    one &= picks[k].node == picks[0].node;
+    constant &= ir_is_const(g, picks[k].node);
+    likelihood |= ir_node(g, picks[k].node)->likelihood;
+  }
+  if (constant) {
+    double *v = NEW_ARRAY(arena, double, n);
+    for (int32_t k = 0; k < n; k++) v[k] = ir_node(g, picks[k].node)->u.values[picks[k].elem];
+    return ir_const(g, v, n);
+  }
+  if (one) {
+    int32_t *index = NEW_ARRAY(arena, int32_t, n);
+    for (int32_t k = 0; k < n; k++) index[k] = picks[k].elem;
+    return ir_gather(g, picks[0].node, index, n);
+  }
+  return intern(g, (IrNode){.op = IR_PACK, .n = n, .u.picks = picks, .likelihood = likelihood});
+}
+
+/* ---- combining elements ------------------------------------------------------------------------------------------- */
+
+Node ir_reduce(Graph *g, unsigned op, Node a, int32_t width) {
+  const IrNode *x = ir_node(g, a);
+  assert(width > 0 && x->n % width == 0);
+  if (width == 1) return a;
+  return intern(
+      g, (IrNode){.op = (uint16_t)op, .nargs = 1, .n = x->n / width, .attr = width, .args = {a}, .likelihood = x->likelihood});
+}
+
+Node ir_cumsum(Graph *g, Node a, int32_t width) {
+  const IrNode *x = ir_node(g, a);
+  assert(width > 0 && x->n % width == 0);
+  if (width == 1) return a;
+  return intern(g, (IrNode){.op = IR_CUMSUM, .nargs = 1, .n = x->n, .attr = width, .args = {a}, .likelihood = x->likelihood});
+}
+
+Node ir_matvec(Graph *g, Node matrix, Node b) {
+  const IrNode *m = ir_node(g, matrix), *x = ir_node(g, b);
+  assert(m->op == IR_CONST && x->n > 0 && m->n % x->n == 0);
+  return intern(
+      g, (IrNode){
+             .op = IR_MATVEC, .nargs = 2, .n = m->n / x->n, .attr = x->n, .args = {matrix, b}, .likelihood = x->likelihood});
+}
+
+Node ir_matmul(Graph *g, Node a, Node b, int32_t inner, int32_t columns) {
+  const IrNode *x = ir_node(g, a), *y = ir_node(g, b);
+  assert(x->n % inner == 0 && y->n == inner * columns);
+  return intern(g, (IrNode){.op = IR_MATMUL, .nargs = 2, .n = x->n / inner * columns, .attr = inner, .attr2 = columns,
+                            .args = {a, b}, .likelihood = x->likelihood || y->likelihood});
+}
+
+Node ir_mark_likelihood(Graph *g, Node a) {
+  IrNode x = *ir_node(g, a);
+  if (x.likelihood) return a;
+  x.likelihood = true;
+  return intern(g, x);
+}
+
+/* ---- printing ----------------------------------------------------------------------------------------------------- */
+
+static void print_numbers(Text *out, const double *v, int32_t n) {
+  for (int32_t k = 0; k < n && k < 4; k++) text_printf(out, " %g", v[k]);
+  if (n > 4) text_puts(out, " ...");
+}
+
+static void print_node(Text *out, const Graph *g, Node id) {
+  const IrNode *x = ir_node(g, id);
+  text_printf(out, "%%%d = %s[%d]", id, op_names[x->op], x->n);
+  if (x->op == IR_CONST) print_numbers(out, x->u.values, x->n);
+  if (x->op == IR_INPUT) text_printf(out, " theta %d..%d", x->attr, x->attr + x->n - 1);
+  for (int k = 0; k < x->nargs; k++) text_printf(out, " %%%d", x->args[k]);
+  if (x->op == IR_SUM || x->op == IR_LSE || x->op == IR_CUMSUM) text_printf(out, " width %d", x->attr);
+  if (x->op == IR_MATVEC || x->op == IR_MATMUL) text_printf(out, " inner %d", x->attr);
+  for (int32_t k = 0; x->op == IR_GATHER && k < x->n && k < 4; k++) text_printf(out, k ? ",%d" : " at %d", x->u.index[k]);
+  for (int32_t k = 0; x->op == IR_PACK && k < x->n && k < 4; k++)
+    text_printf(out, " %%%d[%d]", x->u.picks[k].node, x->u.picks[k].elem);
+  if ((x->op == IR_GATHER || x->op == IR_PACK) && x->n > 4) text_puts(out, " ...");
+  text_puts(out, x->likelihood ? "  ; likelihood\n" : "\n");
+}
+
+void ir_print(Text *out, const Graph *g) {
+  for (Node k = 0; k < g->count; k++) print_node(out, g, k);
+}

@@ -1,0 +1,87 @@
+/* ir.h: Graph, a program as arithmetic: nodes with static sizes, no control flow, draws implicit.
+ *
+ * A node has n elements; every element holds one number per draw (constants: one number). Elementwise ops (ops.def) take operands
+ * of n elements or of one, which is then broadcast. The structural ops below move and combine elements. Nodes are made once:
+ * the builder simplifies, and returns an existing node where it can (hash-consing), so node numbers rise from operand to user.
+ */
+#ifndef PVI_IR_H
+#define PVI_IR_H
+
+#include "base/base.h"
+
+typedef int32_t Node; /* index into Graph.nodes; NO_NODE: none */
+enum { NO_NODE = -1, IR_MAX_ARGS = 4 };
+
+typedef enum {
+  IR_CONST,  /* n numbers, the same for all draws */
+  IR_INPUT,  /* elements [attr, attr + n) of the unconstrained vector theta */
+  IR_GATHER, /* out[e] = a[index[e]] */
+  IR_PACK,   /* out[e] = element pick[e].elem of node pick[e].node */
+  IR_SUM,    /* out[r] = sum of a[r W .. r W + W), W = attr */
+  IR_LSE,    /* out[r] = log sum exp a[r W .. r W + W), W = attr */
+  IR_CUMSUM, /* out[r W + w] = sum of a[r W .. r W + w], W = attr */
+  IR_MATVEC, /* out[r] = sum_k A[r, k] b[k], A = a constant of n K numbers, row-major, K = attr */
+  IR_MATMUL, /* out[i, j] = sum_k a[i, k] b[k, j], K = attr, columns of b = attr2 */
+#define OP(NAME, arity, value, shared, partials, domain) IR_##NAME,
+#include "ir/ops.def"
+#undef OP
+  IR_OP_COUNT,
+} IrOp;
+
+enum { IR_FIRST_MAP = IR_NEG }; /* ops from here on are elementwise */
+
+typedef struct {
+  Node node;
+  int32_t elem;
+} Pick;
+
+typedef struct {
+  uint16_t op;
+  uint8_t nargs;
+  bool likelihood; /* contains a density of data: an increment with it is an observation's, not the prior's */
+  int32_t n;
+  int32_t attr, attr2;
+  Node args[IR_MAX_ARGS];
+  union {
+    const double *values; /* CONST */
+    const int32_t *index; /* GATHER */
+    const Pick *picks;    /* PACK */
+  } u;
+} IrNode;
+
+typedef struct Graph {
+  Ctx *ctx;
+  IrNode *nodes;
+  int32_t count, cap;
+  int32_t *table; /* hash-consing: node + 1 */
+  size_t ntable;
+} Graph;
+
+Graph *ir_graph(Ctx *c);
+static inline const IrNode *ir_node(const Graph *g, Node x) { return &g->nodes[x]; }
+static inline int32_t ir_size(const Graph *g, Node x) { return g->nodes[x].n; }
+static inline bool ir_is_const(const Graph *g, Node x) { return g->nodes[x].op == IR_CONST; }
+static inline bool ir_is_map(unsigned op) { return op >= IR_FIRST_MAP; }
+
+const char *ir_op_name(unsigned op);
+int ir_op_arity(unsigned op);                      /* elementwise ops */
+const double *ir_op_domain(unsigned op, int *count); /* elementwise ops: lo0, hi0, lo1, hi1, ... */
+
+Node ir_const(Graph *g, const double *values, int32_t n); /* copies */
+Node ir_number(Graph *g, double value);
+Node ir_input(Graph *g, int32_t offset, int32_t n);
+Node ir_map(Graph *g, unsigned op, const Node *args); /* elementwise: sizes n or 1 */
+Node ir_gather(Graph *g, Node a, const int32_t *index, int32_t n); /* copies the index */
+Node ir_pack(Graph *g, const Pick *picks, int32_t n);              /* becomes a gather, or the node itself, where it can */
+Node ir_reduce(Graph *g, unsigned op /* SUM, LSE */, Node a, int32_t width);
+Node ir_cumsum(Graph *g, Node a, int32_t width);
+Node ir_matvec(Graph *g, Node matrix, Node b);
+Node ir_matmul(Graph *g, Node a, Node b, int32_t inner, int32_t columns);
+Node ir_mark_likelihood(Graph *g, Node x); /* a copy of x that is marked as a density of data */
+
+/* Forget all nodes from `count` on (a lifted loop that is rolled back). */
+void ir_truncate(Graph *g, int32_t count);
+
+void ir_print(Text *out, const Graph *g);
+
+#endif

@@ -1,0 +1,174 @@
+/* eval.h: the partial evaluator, for this folder: it runs a Stan program in which data are numbers and parameters are nodes.
+ *
+ *   Value  what an expression is worth: known numbers, or elements of graph nodes
+ *   Axis   the iterations of a loop that is lifted: a Value with an axis holds one row per iteration, so a loop's body is
+ *          evaluated once, for all iterations together
+ *   Var    a variable: its Value now
+ *   Eval   the state of one run over the program
+ *
+ * Elements are row-major everywhere, matrices too; Stan's column-major order matters only at the edges (parameters, output).
+ * The same evaluator, given numbers for the parameters, is an interpreter: so generated quantities run, draw by draw.
+ */
+#ifndef PVI_EVAL_H
+#define PVI_EVAL_H
+
+#include "base/base.h"
+#include "data/data.h"
+#include "ir/ir.h"
+#include "model/model.h"
+#include "num/rng.h"
+#include "stan/stan.h"
+
+enum { MAX_DIMS = 8 };
+
+typedef struct Axis {
+  int32_t rows;
+  const struct Axis *parent;  /* a subset of its rows (a branch on data), or NULL */
+  const int32_t *parent_rows; /* row of the parent for each row */
+  const int32_t *iteration;   /* row of the loop itself for each row */
+} Axis;
+
+/* Element of an unknown Value: element `elem` of a node (width 0), or, in row r, element r width + elem. */
+typedef struct {
+  Node node;
+  int32_t elem, width;
+} Ref;
+
+typedef struct Value {
+  TypeKind kind;
+  int array_dims; /* of ndims */
+  int ndims;
+  int32_t dims[MAX_DIMS];
+  int32_t n;        /* elements (per row) */
+  const Axis *axis; /* NULL: the same in every iteration */
+  bool known;
+  bool shared;      /* somebody else may hold it: copy before changing an element */
+  bool likelihood;  /* a density of data is in it */
+  double *v;        /* known: [rows x] n numbers */
+  Node node;        /* unknown: [rows x] n elements, or NO_NODE: then refs */
+  Ref *refs;        /* unknown: n elements */
+  struct Value **items; /* tuple: nitems Values (kind TY_TUPLE, n 0) */
+  int nitems;
+} Value;
+
+typedef struct Lift Lift;
+
+typedef struct {
+  Value *value;
+  const Decl *decl;
+  const Lift *lift; /* the lifted loop inside which it is declared */
+} Var;
+
+/* One increment of the log density. */
+typedef struct {
+  Node node;        /* rows x 1 elements (lifted), or n elements: one per observation */
+  const Axis *axis; /* lifted loop */
+  int loop;         /* number of the outermost loop instance around it, -1: none */
+  int32_t iteration;
+  Loc loc;
+  const char *name; /* distribution, or "target" */
+} Site;
+
+typedef enum { FLOW_NEXT, FLOW_BREAK, FLOW_CONTINUE, FLOW_RETURN } Flow;
+
+typedef struct Eval {
+  Ctx *ctx;
+  Arena *arena;   /* where Values live */
+  Graph *graph;
+  const Program *program;
+  Var *frame;     /* variables of the running block or function */
+  int depth;      /* of user functions */
+  const Axis *axis;
+  Lift *lift;     /* the loop being lifted, or NULL */
+  Value *guard;   /* condition on parameters under which statements count, or NULL */
+  Value *result;  /* of a user function */
+  /* what the run yields */
+  Site *sites; size_t nsites, cap_sites;     /* likelihood */
+  Value **prior; size_t nprior, cap_prior;   /* scalars */
+  Value **jacobian; size_t njacobian, cap_jacobian;
+  LoopInfo *loops; size_t nloops, cap_loops;
+  int loop;       /* number of the running outermost loop instance, -1 */
+  int32_t iteration;
+  int loop_count;
+  bool quiet;     /* no increments are recorded (generated quantities, transformed data) */
+  bool inside_lpdf_data; /* the outcome of the user's density being evaluated is data */
+  RngStream *rng; /* for _rng functions, or NULL: not allowed */
+  Text *printed;  /* output of print statements, or NULL */
+} Eval;
+
+/* ---- value.c ------------------------------------------------------------------------------------------------------ */
+
+int32_t value_total(const Value *v); /* rows x n */
+Value *value_like(Eval *E, const Value *shape);        /* same kind and dims, nothing in it */
+Value *value_shape(Eval *E, TypeKind kind, int array_dims, int ndims, const int32_t *dims);
+Value *value_known(Eval *E, const Value *shape, const Axis *axis); /* zeros to fill in */
+Value *value_real(Eval *E, double x);
+Value *value_int(Eval *E, long x);
+Value *value_vector(Eval *E, int32_t n);                /* known zeros */
+Value *value_of_node(Eval *E, const Value *shape, const Axis *axis, Node node); /* a constant node becomes known */
+Node value_node(Eval *E, Value *v);                     /* [rows x] n elements */
+Node value_node_total(Eval *E, Value *v, const Axis *axis, int32_t n); /* broadcast to rows x n, or one element where all agree */
+Value *value_on_axis(Eval *E, Value *v, const Axis *axis);
+Pick value_pick(Eval *E, Value *v, int32_t row, int32_t k);
+void value_own(Eval *E, Value **v);                     /* make it safe to change elements */
+Value *value_reshape(Eval *E, Value *v, TypeKind kind, int array_dims, int ndims, const int32_t *dims);
+/* Elements picked by index: [rows x] n of them; axis NULL when the index is the same in all rows. */
+Value *value_take(Eval *E, Value *v, const Value *shape, const Axis *axis, const int32_t *index);
+void value_put(Eval *E, Value **target, const Axis *axis, const int32_t *index, int32_t n, Value *from);
+Value *value_join(Eval *E, Value *const *parts, int nparts, const Value *shape); /* all elements one after the other */
+
+/* Elementwise op over Values: numbers are computed, the rest becomes a node. Scalars are broadcast. */
+Value *value_map(Eval *E, unsigned op, Value *const *args);
+Value *map1(Eval *E, unsigned op, Value *a);
+Value *map2(Eval *E, unsigned op, Value *a, Value *b);
+Value *map3(Eval *E, unsigned op, Value *a, Value *b, Value *c);
+Value *map4(Eval *E, unsigned op, Value *a, Value *b, Value *c, Value *d);
+Value *value_reduce(Eval *E, unsigned op, Value *v); /* SUM or LSE over all n elements: a real */
+Value *value_sum(Eval *E, Value *v);
+Value *value_mean(Eval *E, Value *v);
+Value *value_matmul(Eval *E, Value *a, Value *b, int32_t rows, int32_t inner, int32_t cols, const Value *shape);
+Value *value_transpose(Eval *E, Value *a);
+
+long value_int_of(Eval *E, Value *v, Loc loc, const char *what); /* a known int that is the same in all iterations */
+bool value_is_scalar(const Value *v);
+
+/* ---- expr.c, stmt.c, lift.c, functions.c, dists.c, constraints.c --------------------------------------------------- */
+
+Value *eval_expr(Eval *E, const Expr *e);
+Value *eval_binary(Eval *E, Operator op, Value *a, Value *b, Loc loc);
+Value *eval_user(Eval *E, const FunDef *f, Value **args, Loc loc, bool outcome_is_data);
+Flow eval_stmt(Eval *E, const Stmt *s);
+Flow eval_block(Eval *E, const Stmt *block);
+void eval_assign(Eval *E, const Expr *lhs, Value *v);
+Value *eval_default(Eval *E, const Decl *d); /* a declared variable without a value: NaN, or the least int */
+void eval_dims(Eval *E, const Decl *d, Value *shape);
+void eval_increment(Eval *E, const Expr *e);
+void eval_add_target(Eval *E, Value *pointwise, Loc loc, const char *name);
+
+/* Index lists: for every row and output element, the element of the base. */
+typedef struct {
+  const Axis *axis;
+  int32_t *index;
+  Value shape; /* kind, dims and n of what is picked */
+} Selection;
+Selection eval_selection(Eval *E, const Value *base, const Index *indexes, int nindexes, Loc loc);
+
+bool lift_loop(Eval *E, const Stmt *s, long from, long to, const char **why);
+void lift_read(Eval *E, Var *var, const Axis *axis, const int32_t *index, int32_t n);  /* index NULL: all elements */
+void lift_write(Eval *E, Var *var, const Axis *axis, const int32_t *index, int32_t n);
+_Noreturn void lift_bail(Eval *E, const char *why);
+
+typedef Value *FunCode(Eval *E, Value **args, int nargs, const Expr *call);
+Value *eval_function(Eval *E, FunId id, Value **args, int nargs, const Expr *call);
+
+/* Pointwise log density of a builtin distribution: one element per observation. args[0] is the outcome. */
+Value *dist_lpdf(Eval *E, DistId id, Value **args, int nargs, Loc loc);
+Value *dist_call(Eval *E, DistId id, DistFun fun, Value **args, int nargs, Loc loc); /* the sum; cdfs; rng */
+Value *dist_truncation(Eval *E, DistId id, Value **args, int nargs, Value *lower, Value *upper, Loc loc);
+
+Value *dist_rng(Eval *E, DistId id, Value **args, int nargs, Loc loc); /* dist_rng.c: of numbers only */
+
+Value *constrain(Eval *E, const Decl *d, int32_t *offset); /* a parameter from the unconstrained vector; adds its Jacobian */
+int32_t constrain_size(const Decl *d, const Value *shape);  /* unconstrained numbers it takes */
+
+#endif

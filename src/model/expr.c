@@ -1,0 +1,422 @@
+/* expr.c: what expressions are worth. */
+#include "model/eval.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- indexing ----------------------------------------------------------------------------------------------------- */
+
+/* Positions picked along one dimension, 0-based: [rows x] count. */
+typedef struct {
+  int32_t count;
+  bool dropped; /* a single index: the dimension goes */
+  const Axis *axis;
+  int32_t *at;
+} Along;
+
+static int32_t checked(Eval *E, double i, int32_t dim, Loc loc) {
+  if (!(i >= 1 && i <= dim)) {
+    if (dim) ctx_fail(E->ctx, PVI_PROGRAM, loc, "index %g is out of range: the dimension has elements 1 to %d", i, dim);
+    ctx_fail(E->ctx, PVI_PROGRAM, loc, "index %g is out of range: the dimension is empty", i);
+  }
+  return (int32_t)i - 1;
+}
+
+static Along along_range(Eval *E, long from, long to, int32_t dim, Loc loc) {
+  Along a = {.count = to >= from ? (int32_t)(to - from + 1) : 0};
+  a.at = NEW_ARRAY(E->arena, int32_t, a.count);
+  if (a.count) { /* an empty range may lie anywhere */
+    checked(E, (double)from, dim, loc);
+    checked(E, (double)to, dim, loc);
+  }
+  for (int32_t k = 0; k < a.count; k++) a.at[k] = (int32_t)from - 1 + k;
+  return a;
+}
+
+static Along along_values(Eval *E, Value *v, int32_t dim, Loc loc) {
+  if (!v->known) ctx_fail(E->ctx, PVI_PROGRAM, loc, "an index depends on parameters; it must be known from the data");
+  v = value_on_axis(E, v, E->axis);
+  Along a = {.count = v->n, .dropped = v->ndims == 0, .axis = v->axis};
+  int32_t total = value_total(v);
+  a.at = NEW_ARRAY(E->arena, int32_t, total);
+  for (int32_t k = 0; k < total; k++) a.at[k] = checked(E, v->v[k], dim, loc);
+  return a;
+}
+
+static Along along(Eval *E, const Index *i, int32_t dim) {
+  long from = 1, to = dim;
+  switch (i->kind) {
+  case IX_ONE: return along_values(E, eval_expr(E, i->a), dim, i->loc);
+  case IX_FROM: from = value_int_of(E, eval_expr(E, i->a), i->loc, "an index"); break;
+  case IX_TO: to = value_int_of(E, eval_expr(E, i->a), i->loc, "an index"); break;
+  case IX_RANGE:
+    from = value_int_of(E, eval_expr(E, i->a), i->loc, "an index");
+    to = value_int_of(E, eval_expr(E, i->b), i->loc, "an index");
+    break;
+  case IX_ALL: break;
+  }
+  return along_range(E, from, to, dim, i->loc);
+}
+
+/* Kind of what remains of a vector or matrix when the given inner dimensions are dropped. */
+static TypeKind remaining_kind(TypeKind kind, bool first_dropped, bool second_dropped) {
+  if (kind == TY_VECTOR || kind == TY_ROW_VECTOR) return first_dropped ? TY_REAL : kind;
+  if (kind != TY_MATRIX) return kind;
+  if (first_dropped && second_dropped) return TY_REAL;
+  return first_dropped ? TY_ROW_VECTOR : second_dropped ? TY_VECTOR : TY_MATRIX;
+}
+
+Selection eval_selection(Eval *E, const Value *base, const Index *indexes, int nindexes, Loc loc) {
+  Along by[MAX_DIMS];
+  Selection s = {.shape = {.kind = base->kind, .n = 1, .node = NO_NODE}};
+  bool dropped[MAX_DIMS] = {false};
+  if (nindexes > base->ndims) ctx_fail(E->ctx, PVI_PROGRAM, loc, "%d indexes for %d dimensions", nindexes, base->ndims);
+  for (int d = 0; d < base->ndims; d++) {
+    by[d] = d < nindexes ? along(E, &indexes[d], base->dims[d]) : along_range(E, 1, base->dims[d], base->dims[d], loc);
+    if (by[d].axis) s.axis = by[d].axis;
+    dropped[d] = by[d].dropped;
+    if (dropped[d]) continue;
+    s.shape.dims[s.shape.ndims++] = by[d].count;
+    s.shape.n *= by[d].count;
+    if (d < base->array_dims) s.shape.array_dims++;
+  }
+  int inner = base->array_dims;
+  s.shape.kind = remaining_kind(base->kind, dropped[inner < MAX_DIMS ? inner : 0], inner + 1 < MAX_DIMS && dropped[inner + 1]);
+  int32_t rows = s.axis ? s.axis->rows : 1, n = s.shape.n;
+  s.index = NEW_ARRAY(E->arena, int32_t, rows * n);
+  for (int32_t r = 0; r < rows; r++) {
+    int32_t *out = s.index + r * n;
+    int32_t repeat = 1; /* elements filled so far: the product of the inner counts, from the last dimension outwards */
+    int32_t stride = 1;
+    if (n) out[0] = 0;
+    for (int d = base->ndims; n && d-- > 0;) {
+      const int32_t *at = by[d].at + (by[d].axis ? r * by[d].count : 0);
+      for (int32_t k = by[d].count; k-- > 0;)
+        for (int32_t e = 0; e < repeat; e++) out[k * repeat + e] = out[e] + at[k] * stride;
+      repeat *= by[d].count;
+      stride *= base->dims[d];
+    }
+  }
+  return s;
+}
+
+static bool all_single(const Expr *e) {
+  for (int k = 0; k < e->nindexes; k++)
+    if (e->indexes[k].kind != IX_ONE || !e->indexes[k].a->type || e->indexes[k].a->type->array_dims) return false;
+  return true;
+}
+
+/* x[i][j] with single indexes is x[i, j]. */
+static const Expr *flatten_indexes(Eval *E, const Expr *e, Index **indexes, int *n) {
+  const Expr *base = e->args[0];
+  if (base->kind == EX_INDEX && all_single(base)) {
+    const Expr *root = flatten_indexes(E, base, indexes, n);
+    Index *joined = NEW_ARRAY(E->arena, Index, *n + e->nindexes);
+    memcpy(joined, *indexes, (size_t)*n * sizeof *joined);
+    memcpy(joined + *n, e->indexes, (size_t)e->nindexes * sizeof *joined);
+    *indexes = joined;
+    *n += e->nindexes;
+    return root;
+  }
+  *indexes = e->indexes;
+  *n = e->nindexes;
+  return base;
+}
+
+static Value *index_tuple_array(Eval *E, Value *v, Selection *s) {
+  if (s->axis || s->shape.ndims) ctx_fail(E->ctx, PVI_PROGRAM, NOWHERE, "slices of arrays of tuples are not supported");
+  return v->items[s->index[0]];
+}
+
+static Value *eval_index(Eval *E, const Expr *e) {
+  Index *indexes;
+  int n;
+  const Expr *root = flatten_indexes(E, e, &indexes, &n);
+  if (root->kind != EX_VAR) {
+    Value *v = eval_expr(E, root);
+    Selection s = eval_selection(E, v, indexes, n, e->loc);
+    if (v->kind == TY_TUPLE) return index_tuple_array(E, v, &s);
+    return value_take(E, v, &s.shape, s.axis, s.index);
+  }
+  Var *var = &E->frame[root->decl->slot];
+  Selection s = eval_selection(E, var->value, indexes, n, e->loc);
+  if (var->value->kind == TY_TUPLE) return index_tuple_array(E, var->value, &s);
+  lift_read(E, var, s.axis, s.index, s.shape.n);
+  return value_take(E, value_on_axis(E, var->value, E->axis), &s.shape, s.axis, s.index);
+}
+
+/* ---- operators ---------------------------------------------------------------------------------------------------- */
+
+static double int_operator(Eval *E, Operator op, double a, double b, Loc loc) {
+  if ((op == OP_DIV || op == OP_IDIV || op == OP_MOD) && b == 0) ctx_fail(E->ctx, PVI_PROGRAM, loc, "integer division by zero");
+  switch (op) {
+  case OP_ADD: return a + b;
+  case OP_SUB: return a - b;
+  case OP_MUL: return a * b;
+  case OP_DIV:
+  case OP_IDIV: return trunc(a / b);
+  case OP_MOD: return a - b * trunc(a / b);
+  case OP_EQ: return a == b;
+  case OP_NE: return a != b;
+  case OP_LT: return a < b;
+  case OP_LE: return a <= b;
+  case OP_GT: return a > b;
+  case OP_GE: return a >= b;
+  case OP_AND: return a != 0 && b != 0;
+  case OP_OR: return a != 0 || b != 0;
+  default: return NAN;
+  }
+}
+
+static Value *known_int_binary(Eval *E, Operator op, Value *a, Value *b, Loc loc) {
+  a = value_on_axis(E, a, E->axis);
+  b = value_on_axis(E, b, E->axis);
+  static const Value shape = {.kind = TY_INT, .n = 1};
+  Value *r = value_known(E, &shape, a->axis ? a->axis : b->axis);
+  for (int32_t k = 0; k < value_total(r); k++) r->v[k] = int_operator(E, op, a->v[a->axis ? k : 0], b->v[b->axis ? k : 0], loc);
+  return r;
+}
+
+static bool is_comparison(Operator op) { return op >= OP_OR && op <= OP_GE; }
+
+static Value *as_int(Value *v) {
+  v->kind = TY_INT;
+  return v;
+}
+
+/* Conditions on parameters are 0 or 1 per draw. */
+static Value *unknown_comparison(Eval *E, Operator op, Value *a, Value *b) {
+  Value *zero = value_real(E, 0);
+  switch (op) {
+  case OP_LT: return as_int(map2(E, IR_LT, a, b));
+  case OP_LE: return as_int(map2(E, IR_LE, a, b));
+  case OP_GT: return as_int(map2(E, IR_LT, b, a));
+  case OP_GE: return as_int(map2(E, IR_LE, b, a));
+  case OP_EQ: return as_int(map2(E, IR_EQ, a, b));
+  case OP_NE: return as_int(map2(E, IR_NE, a, b));
+  case OP_AND: return as_int(map2(E, IR_MUL, map2(E, IR_NE, a, zero), map2(E, IR_NE, b, zero)));
+  default: return as_int(map2(E, IR_FMAX, map2(E, IR_NE, a, zero), map2(E, IR_NE, b, zero)));
+  }
+}
+
+static void check_same_size(Eval *E, const Value *a, const Value *b, Loc loc) {
+  if (a->ndims && b->ndims && (a->n != b->n || (a->ndims == 2 && b->ndims == 2 && a->dims[0] != b->dims[0])))
+    ctx_fail(E->ctx, PVI_PROGRAM, loc, "sizes do not match: %d and %d elements", a->n, b->n);
+}
+
+/* Rows and columns as a matrix product sees them. */
+static void as_matrix(const Value *v, int32_t *rows, int32_t *cols) {
+  *rows = v->kind == TY_MATRIX ? v->dims[0] : v->kind == TY_VECTOR ? v->dims[0] : 1;
+  *cols = v->kind == TY_MATRIX ? v->dims[1] : v->kind == TY_ROW_VECTOR ? v->dims[0] : 1;
+}
+
+static Value *product(Eval *E, Value *a, Value *b, Loc loc) {
+  if (!a->ndims || !b->ndims) return map2(E, IR_MUL, a, b);
+  int32_t ra, ca, rb, cb;
+  as_matrix(a, &ra, &ca);
+  as_matrix(b, &rb, &cb);
+  if (ca != rb) ctx_fail(E->ctx, PVI_PROGRAM, loc, "sizes do not match: %d x %d times %d x %d", ra, ca, rb, cb);
+  int32_t dims[2] = {ra, cb};
+  Value *shape;
+  if (a->kind == TY_ROW_VECTOR && b->kind == TY_VECTOR) {
+    shape = value_shape(E, TY_REAL, 0, 0, NULL);
+  } else if (b->kind == TY_VECTOR) {
+    shape = value_shape(E, TY_VECTOR, 0, 1, &ra);
+  } else if (a->kind == TY_ROW_VECTOR) {
+    shape = value_shape(E, TY_ROW_VECTOR, 0, 1, &cb);
+  } else {
+    shape = value_shape(E, TY_MATRIX, 0, 2, dims);
+  }
+  return value_matmul(E, a, b, ra, ca, cb, shape);
+}
+
+static Value *power(Eval *E, Value *a, Value *b) {
+  if (b->known && !b->ndims && !b->axis && b->v[0] == 2) return map1(E, IR_SQUARE, a);
+  if (b->known && !b->ndims && !b->axis && b->v[0] == 0.5) return map1(E, IR_SQRT, a);
+  if (b->known && !b->ndims && !b->axis && b->v[0] == -1) return map1(E, IR_INV, a);
+  return map2(E, IR_POW, a, b);
+}
+
+Value *eval_binary(Eval *E, Operator op, Value *a, Value *b, Loc loc) {
+  bool scalars = !a->ndims && !b->ndims;
+  bool ints = a->kind == TY_INT && b->kind == TY_INT && scalars;
+  if (scalars && a->known && b->known && ((ints && op != OP_POW && op != OP_ELT_POW) || is_comparison(op)))
+    return known_int_binary(E, op, a, b, loc);
+  if (is_comparison(op)) return unknown_comparison(E, op, a, b);
+  if (op != OP_MUL) check_same_size(E, a, b, loc);
+  switch (op) {
+  case OP_ADD: return map2(E, IR_ADD, a, b);
+  case OP_SUB: return map2(E, IR_SUB, a, b);
+  case OP_MUL: return product(E, a, b, loc);
+  case OP_ELT_MUL: return map2(E, IR_MUL, a, b);
+  case OP_DIV:
+    if (b->ndims && b->kind == TY_MATRIX && (a->ndims)) return eval_function(E, FUN_mdivide_right, (Value *[]){a, b}, 2, NULL);
+    return map2(E, IR_DIV, a, b);
+  case OP_ELT_DIV: return map2(E, IR_DIV, a, b);
+  case OP_POW:
+  case OP_ELT_POW: return power(E, a, b);
+  case OP_LDIV: return eval_function(E, FUN_mdivide_left, (Value *[]){a, b}, 2, NULL);
+  default: ctx_fail(E->ctx, PVI_PROGRAM, loc, "this operator cannot be applied to values that depend on parameters");
+  }
+}
+
+static Value *negate(Eval *E, Value *a) {
+  Value *r = map1(E, IR_NEG, a);
+  if (a->kind == TY_INT) r->kind = TY_INT;
+  return r;
+}
+
+static Value *eval_unary(Eval *E, const Expr *e) {
+  Value *a = eval_expr(E, e->args[0]);
+  switch (e->op) {
+  case OP_NEG: return negate(E, a);
+  case OP_NOT: return as_int(map1(E, IR_NOT, a));
+  case OP_TRANSPOSE: return value_transpose(E, a);
+  default: return a;
+  }
+}
+
+/* && and || do not look at the right side when the left one decides. */
+static Value *eval_logical(Eval *E, const Expr *e) {
+  Value *a = eval_expr(E, e->args[0]);
+  if (a->known && !a->axis) {
+    bool left = a->v[0] != 0;
+    if (left == (e->op == OP_OR)) return value_int(E, left);
+  }
+  return eval_binary(E, e->op, a, eval_expr(E, e->args[1]), e->loc);
+}
+
+/* ---- the rest ----------------------------------------------------------------------------------------------------- */
+
+static Value *eval_ternary(Eval *E, const Expr *e) {
+  Value *c = value_on_axis(E, eval_expr(E, e->args[0]), E->axis);
+  if (!c->known) return map3(E, IR_SELECT, c, eval_expr(E, e->args[1]), eval_expr(E, e->args[2]));
+  if (!c->axis) return eval_expr(E, e->args[c->v[0] != 0 ? 1 : 2]);
+  int32_t yes = 0;
+  for (int32_t r = 0; r < c->axis->rows; r++) yes += c->v[r] != 0;
+  if (yes == 0 || yes == c->axis->rows) return eval_expr(E, e->args[yes ? 1 : 2]);
+  return map3(E, IR_SELECT, c, eval_expr(E, e->args[1]), eval_expr(E, e->args[2]));
+}
+
+static Value *eval_literal(Eval *E, const Expr *e) {
+  Value **parts = NEW_ARRAY(E->arena, Value *, e->nargs + 1);
+  for (int k = 0; k < e->nargs; k++) parts[k] = eval_expr(E, e->args[k]);
+  Value shape = {.kind = e->type->kind, .node = NO_NODE, .dims = {e->nargs}};
+  const Value *first = e->nargs ? parts[0] : NULL;
+  shape.ndims = 1 + (first ? first->ndims : 0);
+  shape.n = e->nargs * (first ? first->n : 0);
+  shape.array_dims = e->type->array_dims;
+  for (int d = 0; first && d < first->ndims; d++) shape.dims[d + 1] = first->dims[d];
+  for (int k = 1; k < e->nargs; k++)
+    if (parts[k]->n != first->n) ctx_fail(E->ctx, PVI_PROGRAM, e->args[k]->loc, "rows of different sizes in one expression");
+  if (e->type->kind == TY_TUPLE) {
+    Value *v = value_shape(E, TY_TUPLE, shape.array_dims, shape.ndims, shape.dims);
+    v->items = parts;
+    v->nitems = e->nargs;
+    return v;
+  }
+  return value_join(E, parts, e->nargs, &shape);
+}
+
+static Value *eval_tuple(Eval *E, const Expr *e) {
+  Value *v = value_shape(E, TY_TUPLE, 0, 0, NULL);
+  v->nitems = e->nargs;
+  v->items = NEW_ARRAY(E->arena, Value *, e->nargs);
+  for (int k = 0; k < e->nargs; k++) {
+    v->items[k] = eval_expr(E, e->args[k]);
+    v->items[k]->shared = true;
+  }
+  return v;
+}
+
+Value *eval_user(Eval *E, const FunDef *f, Value **args, Loc loc, bool outcome_is_data) {
+  if (!f->body) ctx_fail(E->ctx, PVI_PROGRAM, loc, "function %s is declared but never defined", f->name);
+  if (E->depth >= 500) ctx_fail(E->ctx, PVI_PROGRAM, loc, "functions call each other more than 500 levels deep");
+  Var *frame = NEW_ARRAY(E->arena, Var, f->nslots + 1), *caller = E->frame;
+  for (int k = 0; k < f->nargs; k++) {
+    args[k]->shared = true;
+    frame[f->args[k]->slot] = (Var){args[k], f->args[k], E->lift};
+  }
+  bool outer_data = E->inside_lpdf_data;
+  E->inside_lpdf_data = outcome_is_data;
+  E->frame = frame;
+  E->depth++;
+  E->result = NULL;
+  eval_stmt(E, f->body);
+  E->depth--;
+  E->frame = caller;
+  E->inside_lpdf_data = outer_data;
+  Value *r = E->result;
+  E->result = NULL;
+  if (!r && f->type->result && f->type->result->kind != TY_VOID)
+    ctx_fail(E->ctx, PVI_PROGRAM, loc, "function %s ended without returning a value", f->name);
+  return r;
+}
+
+static bool ends_with(const char *s, const char *tail) {
+  size_t n = strlen(s), m = strlen(tail);
+  return n >= m && !strcmp(s + n - m, tail);
+}
+
+bool eval_is_density_name(const char *name) {
+  return ends_with(name, "_lpdf") || ends_with(name, "_lpmf") || ends_with(name, "_lupdf") || ends_with(name, "_lupmf");
+}
+
+/* A user's density of data is a likelihood, whatever it is made of. */
+static Value *eval_user_call(Eval *E, const Expr *e, Value **args) {
+  bool density = eval_is_density_name(e->user->name) && e->nargs > 0 && args[0]->known;
+  Value *r = eval_user(E, e->user, args, e->loc, density);
+  if (density && r && r->kind == TY_REAL) {
+    if (r->known) {
+      r = value_on_axis(E, r, E->axis);
+      r->likelihood = true;
+    } else {
+      r = value_of_node(E, r, r->axis, ir_mark_likelihood(E->graph, value_node(E, r)));
+    }
+  }
+  return r;
+}
+
+static Value *eval_call(Eval *E, const Expr *e) {
+  Value **args = NEW_ARRAY(E->arena, Value *, e->nargs + 1);
+  for (int k = 0; k < e->nargs; k++) {
+    const Type *t = e->args[k]->type;
+    args[k] = t && t->kind == TY_FUNCTION ? NULL : eval_expr(E, e->args[k]);
+  }
+  switch (e->call) {
+  case CALL_USER: return eval_user_call(E, e, args);
+  case CALL_FUNCTION: return eval_function(E, (FunId)e->builtin, args, e->nargs, e);
+  case CALL_DIST: return dist_call(E, (DistId)e->builtin, e->distfun, args, e->nargs, e->loc);
+  default: ctx_fail(E->ctx, PVI_PROGRAM, e->loc, "%s cannot be called here", e->name);
+  }
+}
+
+Value *eval_expr(Eval *E, const Expr *e) {
+  switch (e->kind) {
+  case EX_INT: return value_int(E, e->ivalue);
+  case EX_REAL: return value_real(E, e->rvalue);
+  case EX_VAR: {
+    Var *var = &E->frame[e->decl->slot];
+    lift_read(E, var, NULL, NULL, var->value->n);
+    var->value->shared = true;
+    return value_on_axis(E, var->value, E->axis);
+  }
+  case EX_UNARY: return eval_unary(E, e);
+  case EX_BINARY:
+    if (e->op == OP_AND || e->op == OP_OR) return eval_logical(E, e);
+    {
+      Value *a = eval_expr(E, e->args[0]);
+      return eval_binary(E, e->op, a, eval_expr(E, e->args[1]), e->loc);
+    }
+  case EX_TERNARY: return eval_ternary(E, e);
+  case EX_CALL: return eval_call(E, e);
+  case EX_INDEX: return eval_index(E, e);
+  case EX_FIELD: return eval_expr(E, e->args[0])->items[e->field - 1];
+  case EX_ARRAY:
+  case EX_ROW: return eval_literal(E, e);
+  case EX_TUPLE: return eval_tuple(E, e);
+  case EX_PAREN: return eval_expr(E, e->args[0]);
+  case EX_TARGET: ctx_fail(E->ctx, PVI_PROGRAM, e->loc, "target() cannot be read: the log density is split into observations");
+  default: ctx_fail(E->ctx, PVI_PROGRAM, e->loc, "complex numbers are not supported yet");
+  }
+}

@@ -1,0 +1,181 @@
+/* lift.c: a loop as a vector: its body is evaluated once, with the index a column of all iterations.
+ *
+ * That is right when no iteration sees what another one wrote. Every element of an outer variable that the loop changes carries two
+ * stamps: the last iteration that read it before it was written, and the iteration that wrote it. A read of what another
+ * iteration wrote, or a write to what a later iteration has read, is a dependence: the attempt is given up (lift_bail), everything
+ * is put back as it was, and the loop is unrolled. So are loops that fail in any other way; unrolled, they report it in order.
+ */
+#include "model/eval.h"
+
+#include <string.h>
+
+enum { NOBODY = -1, EVERYBODY = -2 };
+
+typedef struct {
+  Var *var;
+  Value *before;
+  int32_t *read;  /* last iteration that read the element before it was written, or NOBODY */
+  int32_t *wrote; /* iteration that wrote it, EVERYBODY (each its own), or NOBODY */
+} LiftVar;
+
+struct Lift {
+  Axis root;
+  LiftVar *vars;
+  int nvars, cap_vars;
+  const char *why;
+};
+
+/* ---- stamps ------------------------------------------------------------------------------------------------------- */
+
+static LiftVar *stamped(Eval *E, const Var *var) {
+  if (!E->lift || var->lift == E->lift) return NULL;
+  for (int k = 0; k < E->lift->nvars; k++)
+    if (E->lift->vars[k].var == var) return &E->lift->vars[k];
+  return NULL;
+}
+
+void lift_bail(Eval *E, const char *why) {
+  if (!E->lift) ctx_fail(E->ctx, PVI_PROGRAM, NOWHERE, "%s", why);
+  E->lift->why = why;
+  ctx_jump(E->ctx, PVI_PROGRAM);
+}
+
+static int32_t last_iteration(const Axis *a) { return a->iteration[a->rows - 1]; }
+
+void lift_read(Eval *E, Var *var, const Axis *axis, const int32_t *index, int32_t n) {
+  LiftVar *s = stamped(E, var);
+  if (!s) return;
+  const Axis *rows = axis ? axis : E->axis;
+  for (int32_t r = 0; r < (axis ? axis->rows : 1); r++)
+    for (int32_t k = 0; k < n; k++) {
+      int32_t e = index ? index[(axis ? r * n : 0) + k] : k;
+      int32_t who = axis ? axis->iteration[r] : last_iteration(rows);
+      if (s->wrote[e] == EVERYBODY) continue;
+      if (s->wrote[e] == NOBODY) {
+        if (who > s->read[e]) s->read[e] = who;
+      } else if (!axis || s->wrote[e] != who) {
+        if (rows->rows > 1 || s->wrote[e] != who) lift_bail(E, "an iteration reads what another one wrote");
+      }
+    }
+}
+
+void lift_write(Eval *E, Var *var, const Axis *axis, const int32_t *index, int32_t n) {
+  LiftVar *s = stamped(E, var);
+  if (!s) return;
+  bool all_rows = E->axis && !E->axis->parent;
+  for (int32_t r = 0; r < (axis ? axis->rows : 1); r++)
+    for (int32_t k = 0; k < n; k++) {
+      int32_t e = index ? index[(axis ? r * n : 0) + k] : k;
+      if (axis) {
+        if (s->wrote[e] == EVERYBODY || s->read[e] > axis->iteration[r]) lift_bail(E, "an iteration reads what another one writes");
+        s->wrote[e] = axis->iteration[r];
+      } else {
+        if (s->wrote[e] != EVERYBODY && (s->read[e] != NOBODY || s->wrote[e] != NOBODY || !all_rows))
+          lift_bail(E, "a value is carried from one iteration to the next");
+        s->wrote[e] = EVERYBODY;
+      }
+    }
+}
+
+/* ---- which variables a loop changes ------------------------------------------------------------------------------- */
+
+static const Decl *root_decl(const Expr *lhs) {
+  while (lhs->kind == EX_INDEX || lhs->kind == EX_FIELD || lhs->kind == EX_PAREN) lhs = lhs->args[0];
+  return lhs->kind == EX_VAR ? lhs->decl : NULL;
+}
+
+static void add_var(Eval *E, Lift *l, const Expr *lhs) {
+  if (lhs->kind == EX_TUPLE) {
+    for (int k = 0; k < lhs->nargs; k++) add_var(E, l, lhs->args[k]);
+    return;
+  }
+  const Decl *d = root_decl(lhs);
+  Var *var = d ? &E->frame[d->slot] : NULL;
+  if (!var || !var->value || var->decl != d) return; /* declared in the body */
+  for (int k = 0; k < l->nvars; k++)
+    if (l->vars[k].var == var) return;
+  Value *v = var->value;
+  LiftVar s = {var, v, NEW_ARRAY(E->arena, int32_t, v->n), NEW_ARRAY(E->arena, int32_t, v->n)};
+  for (int32_t e = 0; e < v->n; e++) s.read[e] = s.wrote[e] = NOBODY;
+  v->shared = true;
+  PUSH(E->arena, l->vars, l->nvars, l->cap_vars, s);
+}
+
+static void collect(Eval *E, Lift *l, const Stmt *s) {
+  if (!s) return;
+  if (s->kind == ST_ASSIGN) add_var(E, l, s->lhs);
+  for (int k = 0; k < s->nbody; k++) collect(E, l, s->body[k]);
+}
+
+/* ---- the attempt -------------------------------------------------------------------------------------------------- */
+
+static void make_axis(Eval *E, Axis *a, int32_t rows) {
+  int32_t *id = NEW_ARRAY(E->arena, int32_t, rows);
+  for (int32_t r = 0; r < rows; r++) id[r] = r;
+  *a = (Axis){.rows = rows, .iteration = id};
+}
+
+/* After the loop a variable has the value of the last iteration. */
+static void keep_last(Eval *E, const Lift *l) {
+  for (int k = 0; k < l->nvars; k++) {
+    Value *v = l->vars[k].var->value;
+    if (v->axis != &l->root) continue;
+    Value *r;
+    if (v->known) {
+      r = value_known(E, v, NULL);
+      memcpy(r->v, v->v + (l->root.rows - 1) * v->n, (size_t)v->n * sizeof *r->v);
+    } else {
+      Pick *picks = NEW_ARRAY(E->arena, Pick, v->n);
+      for (int32_t e = 0; e < v->n; e++) picks[e] = value_pick(E, v, l->root.rows - 1, e);
+      r = value_of_node(E, v, NULL, ir_pack(E->graph, picks, v->n));
+    }
+    l->vars[k].var->value = r;
+  }
+}
+
+static Value *index_column(Eval *E, const Axis *axis, long from) {
+  static const Value shape = {.kind = TY_INT, .n = 1};
+  Value *v = value_known(E, &shape, axis);
+  for (int32_t r = 0; r < axis->rows; r++) v->v[r] = (double)(from + r);
+  return v;
+}
+
+static const char *reason(Eval *E, const Lift *l, size_t messages) {
+  if (l->why) return l->why;
+  return E->ctx->nmessages > messages ? E->ctx->messages[E->ctx->nmessages - 1].text : "it failed";
+}
+
+bool lift_loop(Eval *E, const Stmt *s, long from, long to, const char **why) {
+  Lift *l = NEW(E->arena, Lift);
+  make_axis(E, &l->root, (int32_t)(to - from + 1));
+  collect(E, l, s->body[0]);
+  const Eval before = *E;
+  const int32_t nodes = E->graph->count;
+  const size_t messages = E->ctx->nmessages, errors = E->ctx->nerrors;
+  jmp_buf here, *outer = E->ctx->trap;
+  if (setjmp(here)) {
+    E->ctx->trap = outer;
+    *why = reason(E, l, messages);
+    E->ctx->nmessages = messages;
+    E->ctx->nerrors = errors;
+    Eval grown = *E; /* arrays may have moved; their first items are as before */
+    *E = before;
+    E->sites = grown.sites, E->cap_sites = grown.cap_sites;
+    E->prior = grown.prior, E->cap_prior = grown.cap_prior;
+    E->jacobian = grown.jacobian, E->cap_jacobian = grown.cap_jacobian;
+    E->loops = grown.loops, E->cap_loops = grown.cap_loops;
+    for (int k = 0; k < l->nvars; k++) l->vars[k].var->value = l->vars[k].before;
+    ir_truncate(E->graph, nodes);
+    return false;
+  }
+  E->ctx->trap = &here;
+  E->lift = l;
+  E->axis = &l->root;
+  E->frame[s->decls[0]->slot] = (Var){index_column(E, &l->root, from), s->decls[0], l};
+  if (eval_stmt(E, s->body[0]) != FLOW_NEXT) lift_bail(E, "it is left by break, continue or return");
+  E->ctx->trap = outer;
+  E->lift = NULL;
+  E->axis = NULL;
+  keep_last(E, l);
+  return true;
+}

@@ -1,0 +1,80 @@
+/* model.h: Model, a program with its data: graphs of the prior and of every observation's log likelihood.
+ *
+ * model_make binds the data, runs the program by partial evaluation and splits its log density:
+ *     log density = prior (with the Jacobians of the constraints) + sum of observations.
+ */
+#ifndef PVI_MODEL_H
+#define PVI_MODEL_H
+
+#include "data/data.h"
+#include "ir/ir.h"
+#include "stan/stan.h"
+#include "vm/vm.h"
+
+/* A variable of the output: parameters, transformed parameters, generated quantities, in order. */
+typedef struct {
+  const char *name;
+  BlockId block;
+  TypeKind kind;
+  int array_dims, ndims;
+  const int32_t *dims;
+  int32_t n;
+  int32_t offset; /* parameters: first of its unconstrained numbers */
+  int32_t unconstrained;
+  Node node; /* parameters and transformed parameters: its elements, row-major; NO_NODE for generated quantities */
+  const Decl *decl;
+} Output;
+
+/* A place of the program where observations are made. */
+typedef struct {
+  Node root; /* one element an observation */
+  int32_t rows;
+  const int32_t *obs; /* number of the observation, 0-based, of each row */
+  Loc loc;
+  const char *name; /* distribution, or "target" */
+} ObsBlock;
+
+typedef struct {
+  Loc loc;
+  BlockId block;
+  long iterations;
+  bool lifted;
+  const char *why; /* not lifted: the reason */
+} LoopInfo;
+
+typedef struct Model {
+  Ctx *ctx;
+  const Program *program;
+  const Data *data;
+  Graph *graph;
+  size_t dim;   /* unconstrained parameters */
+  size_t n_obs;
+  Node prior;    /* without the Jacobian; one element */
+  Node jacobian; /* one element */
+  ObsBlock *blocks;
+  int nblocks;
+  Output *outputs;
+  int noutputs;
+  LoopInfo *loops;
+  size_t nloops;
+  void *evaluator; /* for generated quantities */
+} Model;
+
+Model *model_make(Ctx *c, const Program *p, const Data *d);
+
+/* A tape of the given observations (0-based numbers; NULL: all), with the prior and the Jacobian as roots 0 and 1.
+ * obs, when not NULL, receives the number of the observation of each row of the tape. */
+enum { ROOT_PRIOR, ROOT_JACOBIAN, MODEL_ROOTS };
+Tape *model_tape(const Model *m, const int32_t *rows, size_t nrows, int32_t *obs);
+
+const char *model_unconstrained_name(const Model *m, Arena *a, size_t k); /* theta[1,2], as tables print it */
+
+/* Names and values of all output columns in CmdStan's order (dotted, column-major). */
+typedef struct ModelOutputs ModelOutputs;
+size_t model_output_count(const Model *m);
+const char *model_output_name(const Model *m, Arena *a, size_t k, bool dotted);
+bool model_output_is_parameter(const Model *m, size_t k);
+/* theta: [dim x ld], a row per dimension; writes out[draw ncols + column]. Generated quantities are run draw by draw. */
+void model_outputs(const Model *m, const double *theta, size_t ld, size_t ndraws, uint64_t seed, double *out);
+
+#endif

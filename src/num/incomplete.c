@@ -1,0 +1,390 @@
+/* incomplete.c: the incomplete gamma and beta functions with their derivatives in all arguments.
+ *
+ * Either function is a factor F, known in closed form, times a slowly varying s: a series or a continued fraction. s is computed
+ * in dual numbers (value and derivatives in a and b), so that every derivative comes out of the same few lines as the value; and
+ * because F stays apart, the logs and the implicit derivatives do not underflow. Which of the two complementary functions is
+ * computed directly is decided by the argument, so that neither s suffers from cancellation.
+ *
+ * F itself, for large parameters, is Loader's form (2000): exp(-a D((x-a)/a) - ...) instead of the difference of large logs.
+ */
+#include <float.h>
+#include <math.h>
+#include <stdbool.h>
+
+#include "num/special.h"
+
+#define LOG_SQRT_2PI 0.91893853320467274178
+#define MAX_TERMS 2000000
+#define TINY 1e-290
+
+/* ---- dual numbers ------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  double v, a, b; /* value, derivative in a, derivative in b */
+} Dual;
+
+static Dual constant(double v) { return (Dual){v, 0, 0}; }
+static Dual add(Dual x, Dual y) { return (Dual){x.v + y.v, x.a + y.a, x.b + y.b}; }
+static Dual times(Dual x, double c) { return (Dual){x.v * c, x.a * c, x.b * c}; }
+static Dual mul(Dual x, Dual y) { return (Dual){x.v * y.v, x.a * y.v + x.v * y.a, x.b * y.v + x.v * y.b}; }
+static Dual quo(Dual x, Dual y) {
+  double r = 1 / y.v, q = x.v * r;
+  return (Dual){q, (x.a - q * y.a) * r, (x.b - q * y.b) * r};
+}
+
+/* One function value in pieces: log F, its derivatives, and s; `lower` when F s is the lower function (P, I). */
+typedef struct {
+  bool lower;
+  double logF, logF_a, logF_b;
+  Dual s;
+} Pieces;
+
+static double direct(Pieces p) { return exp(p.logF) * p.s.v; }
+static double log_direct(Pieces p) { return p.logF + log(p.s.v); }
+static double one_minus(double log_x) { return log_x >= 0 ? 0 : -expm1(log_x); }
+static double lower_value(Pieces p) { return p.lower ? direct(p) : one_minus(log_direct(p)); }
+static double upper_value(Pieces p) { return p.lower ? one_minus(log_direct(p)) : direct(p); }
+static double log_complement(Pieces p) {
+  double l = log_direct(p);
+  return l >= 0 ? -(double)INFINITY : num_log1m_exp(l);
+}
+static double log_lower(Pieces p) { return p.lower ? log_direct(p) : log_complement(p); }
+static double log_upper(Pieces p) { return p.lower ? log_complement(p) : log_direct(p); }
+
+/* Derivatives of the lower function, divided by F. */
+static double lower_da(Pieces p) { return (p.lower ? 1 : -1) * (p.s.a + p.s.v * p.logF_a); }
+static double lower_db(Pieces p) { return (p.lower ? 1 : -1) * (p.s.b + p.s.v * p.logF_b); }
+
+/* ---- pieces of F -------------------------------------------------------------------------------------------------- */
+
+/* D(u) = u - log(1 + u) for |u| <= 0.6: from log(1+u) = 2 atanh(r), r = u/(2+u). */
+static double deviance(double u) {
+  double r = u / (2 + u), y = r * r, t = 0, sum = 0, power = 1;
+  for (int k = 3; k < 200; k += 2) {
+    t = power / k;
+    sum += t;
+    if (t < 1e-17 * sum) break;
+    power *= y;
+  }
+  return r * (u - 2 * y * sum);
+}
+
+/* a log(a/x) + x - a >= 0 (Loader's bd0), d = x - a. */
+static double deviance_of(double a, double x, double d) { return fabs(d) <= 0.6 * a ? a * deviance(d / a) : a * log(a / x) + d; }
+
+/* psi(a) - log(a), which is -1/(2a) - B(1/a^2)/a^2 for large a. */
+static double digamma_minus_log(double a) {
+  if (a < 10) return num_digamma(a) - log(a);
+  static const double B[] = {1.0 / 12, -1.0 / 120, 1.0 / 252, -1.0 / 240, 1.0 / 132, -691.0 / 32760, 1.0 / 12, -3617.0 / 8160};
+  double y = 1 / (a * a), t = 0;
+  for (int k = 7; k >= 0; k--) t = t * y + B[k];
+  return -0.5 / a - y * t;
+}
+
+/* ---- incomplete gamma --------------------------------------------------------------------------------------------- */
+
+/* log of x^a e^-x / Gamma(a + 1) */
+static double gamma_log_factor(double a, double x) {
+  if (a < 10) return a * log(x) - x - num_lgamma1p(a);
+  return -deviance_of(a, x, x - a) - num_stirling(a) - LOG_SQRT_2PI - 0.5 * log(a);
+}
+
+/* P = x^a e^-x / Gamma(a+1) sum_n x^n / ((a+1)...(a+n)) */
+static Pieces gamma_series(double a, double x) {
+  Dual t = constant(1), s = t;
+  for (int n = 1; n < MAX_TERMS; n++) {
+    t = times(quo(t, (Dual){a + n, 1, 0}), x);
+    s = add(s, t);
+    if (t.v < 1e-17 * s.v && fabs(t.a) <= 1e-16 * fabs(s.a)) break;
+  }
+  double la = a < 10 ? log(x) - num_digamma(a + 1) : log(x / a) - digamma_minus_log(a) - 1 / a; /* log x - psi(a + 1) */
+  return (Pieces){true, gamma_log_factor(a, x), la, 0, s};
+}
+
+/* Q = x^a e^-x / Gamma(a) * 1/(x+1-a - 1(1-a)/(x+3-a - 2(2-a)/(x+5-a - ...))), by Lentz' method. */
+static Pieces gamma_fraction(double a, double x) {
+  Dual b = {x + 1 - a, -1, 0}, c = constant(1 / TINY), d = quo(constant(1), b), h = d;
+  for (int n = 1; n < MAX_TERMS; n++) {
+    Dual an = {-n * (n - a), n, 0};
+    b.v += 2;
+    d = add(mul(an, d), b);
+    c = add(b, quo(an, c));
+    if (fabs(d.v) < TINY) d.v = TINY;
+    if (fabs(c.v) < TINY) c.v = TINY;
+    d = quo(constant(1), d);
+    Dual del = mul(d, c);
+    h = mul(h, del);
+    if (fabs(del.v - 1) < 1e-16 && fabs(del.a) * fabs(h.v) <= 1e-16 * fabs(h.a)) break;
+  }
+  return (Pieces){false, gamma_log_factor(a, x) + log(a), log(x / a) - digamma_minus_log(a), 0, h};
+}
+
+/* Q for a < 1, x < 1, where 1 - P would cancel: with g = x^a / Gamma(1+a) and S = sum_n>0 (-x)^n / (n! (a+n)),
+ * P = g (1 + a S), Q = (1 - g) - a g S, both terms positive. */
+static double gamma_q_small(double a, double x) {
+  double lg = a * log(x) - num_lgamma1p(a), t = 1, S = 0;
+  for (int n = 1; n < 100; n++) {
+    t *= -x / n;
+    S += t / (a + n);
+    if (fabs(t) < 1e-18) break;
+  }
+  return -expm1(lg) - a * exp(lg) * S;
+}
+
+static Pieces gamma_pieces(double a, double x) { return x < a + 1 && !(a < 1 && x >= 1) ? gamma_series(a, x) : gamma_fraction(a, x); }
+
+/* Temme's uniform expansion (1979), for a beyond the reach of the series: P = Phi(-eta sqrt(a)) - R, where eta^2/2 = D((x-a)/a). */
+#define A_HUGE 1e9
+static double gamma_eta(double a, double x) {
+  double u = (x - a) / a, e = sqrt(2 * deviance_of(a, x, x - a) / a);
+  return u < 0 ? -e : e;
+}
+static double gamma_huge_rest(double a, double eta) {
+  double c0 = -1.0 / 3 + eta * (1.0 / 12 + eta * (-2.0 / 135 + eta * (1.0 / 864 + eta / 2835)));
+  return exp(-0.5 * a * eta * eta) / sqrt(2 * M_PI * a) * (c0 - 1 / (540 * a));
+}
+static double gamma_huge(double a, double x, bool upper) {
+  double eta = gamma_eta(a, x), z = eta * sqrt(a), r = gamma_huge_rest(a, eta);
+  return upper ? num_Phi(-z) + r : num_Phi(z) - r;
+}
+
+/* What needs no work: the ends and the wrong. Returns true with *p = P(a, x). */
+static bool gamma_trivial(double a, double x, double *p) {
+  *p = (double)NAN;
+  if (!(a > 0) || !(x >= 0)) return !(a == 0 && x >= 0) || ((*p = 1), true);
+  if (isinf(a)) return (*p = isinf(x) ? (double)NAN : 0), true;
+  if (x == 0) return (*p = 0), true;
+  if (isinf(x)) return (*p = 1), true;
+  return false;
+}
+
+double num_gamma_p(double a, double x) {
+  double p;
+  if (gamma_trivial(a, x, &p)) return p;
+  return a > A_HUGE ? gamma_huge(a, x, false) : lower_value(gamma_pieces(a, x));
+}
+
+double num_gamma_q(double a, double x) {
+  double p;
+  if (gamma_trivial(a, x, &p)) return 1 - p;
+  if (a > A_HUGE) return gamma_huge(a, x, true);
+  return a < 1 && x < 1 ? gamma_q_small(a, x) : upper_value(gamma_pieces(a, x));
+}
+
+double num_log_gamma_p(double a, double x) {
+  double p;
+  if (gamma_trivial(a, x, &p)) return log(p);
+  if (a > A_HUGE) return log(gamma_huge(a, x, false));
+  return a < 1 && x < 1 && (p = gamma_q_small(a, x)) < 0.5 ? log1p(-p) : log_lower(gamma_pieces(a, x));
+}
+
+double num_log_gamma_q(double a, double x) {
+  double p;
+  if (gamma_trivial(a, x, &p)) return log1p(-p);
+  if (a > A_HUGE) return log(gamma_huge(a, x, true));
+  return a < 1 && x < 1 ? log(gamma_q_small(a, x)) : log_upper(gamma_pieces(a, x));
+}
+
+double num_gamma_p_dx(double a, double x) {
+  if (!(a > 0) || !(x >= 0)) return (double)NAN;
+  if (x == 0) return a < 1 ? (double)INFINITY : a == 1;
+  return isinf(x) ? 0 : exp(gamma_log_factor(a, x)) * (a / x);
+}
+
+/* A huge gamma is a normal moved by its skewness: x = a + z sqrt(a) + (z^2 - 1)/3, dx/da at fixed z. */
+static double gamma_huge_dx_da(double a, double x) { return 1 + 0.5 * (x - a) / a; }
+
+double num_gamma_dx_da(double a, double x) {
+  double p;
+  if (gamma_trivial(a, x, &p)) return x == 0 && a > 0 ? 0 : (double)NAN;
+  if (a > A_HUGE) return gamma_huge_dx_da(a, x);
+  Pieces q = gamma_pieces(a, x);
+  return -lower_da(q) * x / (q.lower ? a : 1);
+}
+
+double num_gamma_p_da(double a, double x) {
+  double p;
+  if (gamma_trivial(a, x, &p)) return isnan(p) ? p : 0;
+  if (a > A_HUGE) return -num_gamma_p_dx(a, x) * gamma_huge_dx_da(a, x);
+  Pieces q = gamma_pieces(a, x);
+  return lower_da(q) * exp(q.logF);
+}
+
+/* Newton's iteration on log P in log x (or on log Q, for the upper half), bracketed; the start is Wilson and Hilferty's. */
+double num_gamma_quantile(double a, double p) {
+  if (!(a > 0) || !(p >= 0) || !(p <= 1)) return (double)NAN;
+  if (p == 0 || p == 1) return p == 0 ? 0 : (double)INFINITY;
+  double z = num_inv_Phi(p), c = 1 / (9 * a), w = 1 - c + z * sqrt(c), lo = 0, hi = (double)INFINITY;
+  double x = a * w * w * w;
+  if (!(w > 0.2) || a < 0.2) x = exp((log(p) + num_lgamma1p(a)) / a); /* P = x^a / Gamma(a+1) near zero */
+  if (x < DBL_MIN) return x;
+  if (p > 0.5 && a < 0.2) x = fmax(x, 1e-3);
+  for (int i = 0; i < 200; i++) {
+    bool low = p < 0.5;
+    double F = low ? num_log_gamma_p(a, x) - log(p) : log1p(-p) - num_log_gamma_q(a, x);
+    if (F == 0) return x;
+    if (F > 0) hi = fmin(hi, x);
+    else lo = fmax(lo, x);
+    double mass = low ? num_gamma_p(a, x) : num_gamma_q(a, x);
+    double next = x * exp(-F * mass / (num_gamma_p_dx(a, x) * x));
+    if (!(next > lo && next < hi)) next = isinf(hi) ? 2 * x : lo == 0 ? 0.5 * x : 0.5 * (lo + hi);
+    if (fabs(next - x) <= 2e-16 * x) return next;
+    x = next;
+  }
+  return x;
+}
+
+/* ---- incomplete beta ---------------------------------------------------------------------------------------------- */
+
+/* log of x^a y^b / (a B(a, b)), y = 1 - x */
+static double beta_log_factor(double a, double b, double x, double y) {
+  if (a < 10 || b < 10) {
+    double lx = x < 0.5 ? log(x) : log1p(-y), ly = y < 0.5 ? log(y) : log1p(-x);
+    return a * lx + b * ly - num_lbeta(a, b) - log(a);
+  }
+  double n = a + b, e = (b * x - a * y); /* n x - a = b x - a y = -(n y - b) */
+  return num_stirling(n) - num_stirling(a) - num_stirling(b) - deviance_of(a, n * x, e) - deviance_of(b, n * y, -e) + 0.5 * log(b / (a * n)) -
+         LOG_SQRT_2PI;
+}
+
+/* The continued fraction of I_x(a, b) a B(a, b) / (x^a y^b) (Abramowitz & Stegun 26.5.8), Lentz' method, two steps at a time. */
+static Dual beta_fraction(Dual a, Dual b, double x) {
+  Dual one = constant(1), n = add(a, b), c = one;
+  Dual d = add(one, times(quo(n, add(a, one)), -x));
+  if (fabs(d.v) < TINY) d.v = TINY;
+  d = quo(one, d);
+  Dual h = d;
+  for (int m = 1; m < MAX_TERMS; m++) {
+    Dual a2 = add(a, constant(2.0 * m)), change = one;
+    Dual even = times(quo(add(b, constant(-m)), mul(add(a2, constant(-1)), a2)), m * x);
+    Dual odd = times(quo(mul(add(a, constant(m)), add(n, constant(m))), mul(a2, add(a2, one))), -x);
+    for (int half = 0; half < 2; half++) {
+      Dual t = half ? odd : even;
+      d = add(one, mul(t, d));
+      c = add(one, quo(t, c));
+      if (fabs(d.v) < TINY) d.v = TINY;
+      if (fabs(c.v) < TINY) c.v = TINY;
+      d = quo(one, d);
+      change = mul(change, mul(c, d));
+    }
+    h = mul(h, change);
+    double da = fabs(change.a * h.v), db = fabs(change.b * h.v);
+    if (fabs(change.v - 1) < 1e-16 && da <= 1e-16 * fabs(h.a) + 1e-300 && db <= 1e-16 * fabs(h.b) + 1e-300) break;
+  }
+  return h;
+}
+
+/* psi(a + b) - psi(a + 1), the part of log F's derivative in a that is not log x. */
+static double beta_digammas(double a, double b) {
+  double n = a + b;
+  if (a < 10) return num_digamma(n) - num_digamma(a + 1);
+  return log1p(b / a) + digamma_minus_log(n) - digamma_minus_log(a) - 1 / a;
+}
+
+static Pieces beta_pieces(double a, double b, double x, double y) {
+  bool lower = x <= (a + 1) / (a + b + 2);
+  double lx = x < 0.5 ? log(x) : log1p(-y), ly = y < 0.5 ? log(y) : log1p(-x);
+  double na = digamma_minus_log(a + b);
+  Pieces p = {.lower = lower};
+  if (lower) {
+    p.logF = beta_log_factor(a, b, x, y);
+    p.logF_a = lx + beta_digammas(a, b);
+    p.logF_b = ly + log1p(a / b) + na - digamma_minus_log(b);
+    p.s = beta_fraction((Dual){a, 1, 0}, (Dual){b, 0, 1}, x);
+  } else {
+    p.logF = beta_log_factor(b, a, y, x);
+    p.logF_a = lx + log1p(b / a) + na - digamma_minus_log(a);
+    p.logF_b = ly + beta_digammas(b, a);
+    p.s = beta_fraction((Dual){b, 0, 1}, (Dual){a, 1, 0}, y);
+  }
+  return p;
+}
+
+static bool beta_trivial(double a, double b, double x, double *p) {
+  *p = (double)NAN;
+  if (!(a > 0) || !(b > 0) || !(x >= 0 && x <= 1)) return true;
+  if (x == 0 || x == 1) return (*p = x), true;
+  return isinf(a) || isinf(b) ? (*p = isinf(a) && isinf(b) ? (double)NAN : isinf(b)), true : false;
+}
+
+double num_inc_beta(double a, double b, double x) {
+  double p;
+  return beta_trivial(a, b, x, &p) ? p : lower_value(beta_pieces(a, b, x, 1 - x));
+}
+
+double num_log_inc_beta(double a, double b, double x) {
+  double p;
+  return beta_trivial(a, b, x, &p) ? log(p) : log_lower(beta_pieces(a, b, x, 1 - x));
+}
+
+double num_log1m_inc_beta(double a, double b, double x) {
+  double p;
+  return beta_trivial(a, b, x, &p) ? log1p(-p) : log_upper(beta_pieces(a, b, x, 1 - x));
+}
+
+/* x^(a-1) y^(b-1) / B(a, b) = F times this */
+static double beta_density_factor(Pieces p, double a, double b, double x, double y) { return (p.lower ? a : b) / (x * y); }
+
+void num_inc_beta_d(double a, double b, double x, double *da, double *db, double *dx) {
+  double p;
+  if (beta_trivial(a, b, x, &p)) {
+    *da = *db = isnan(p) ? p : 0;
+    *dx = isnan(p) ? p : (x == 0 ? a : b) < 1 ? (double)INFINITY : (x == 0 ? a : b) > 1 ? 0 : (x == 0 ? b : a);
+    return;
+  }
+  Pieces q = beta_pieces(a, b, x, 1 - x);
+  double F = exp(q.logF);
+  *da = lower_da(q) * F;
+  *db = lower_db(q) * F;
+  *dx = F * beta_density_factor(q, a, b, x, 1 - x);
+}
+
+void num_beta_dx_dab(double a, double b, double x, double *da, double *db) {
+  double p;
+  *da = *db = 0;
+  if (beta_trivial(a, b, x, &p)) return;
+  Pieces q = beta_pieces(a, b, x, 1 - x);
+  double r = -1 / beta_density_factor(q, a, b, x, 1 - x);
+  *da = lower_da(q) * r;
+  *db = lower_db(q) * r;
+}
+
+/* ---- Student's t -------------------------------------------------------------------------------------------------- */
+
+/* P(T < -|t|) = I_x(nu/2, 1/2)/2 with x = nu/(nu + t^2), y = t^2/(nu + t^2): both ends of the interval are exact. */
+static Pieces t_pieces(double t, double nu, double *x, double *y) {
+  double r = t / sqrt(nu), s = 1 / (1 + r * r);
+  *x = s;
+  *y = r * r * s;
+  if (r * r > 1e290) *x = TINY, *y = 1;
+  return beta_pieces(0.5 * nu, 0.5, *x, *y);
+}
+
+static bool t_trivial(double t, double nu) { return isnan(t) || !(nu > 0) || isinf(nu) || isinf(t) || t == 0; }
+
+double num_student_t_cdf(double t, double nu) {
+  if (isnan(t) || !(nu > 0)) return (double)NAN;
+  if (isinf(nu) || nu > 1e15) return num_Phi(t);
+  if (isinf(t) || t == 0) return t == 0 ? 0.5 : t > 0;
+  double x, y, tail = 0.5 * lower_value(t_pieces(t, nu, &x, &y));
+  return t < 0 ? tail : 1 - tail;
+}
+
+double num_student_t_log_cdf(double t, double nu) {
+  if (t_trivial(t, nu) || nu > 1e15) return isnan(t) || !(nu > 0) ? (double)NAN : isinf(t) || t == 0 ? log(num_student_t_cdf(t, nu)) : num_log_Phi(t);
+  double x, y;
+  Pieces p = t_pieces(t, nu, &x, &y);
+  return t < 0 ? log_lower(p) - 0.6931471805599453 : log1p(-0.5 * lower_value(p));
+}
+
+void num_student_t_cdf_d(double t, double nu, double *dt, double *dnu) {
+  double c = nu > 1e15 ? 0 : num_stirling(0.5 * (nu + 1)) - num_stirling(0.5 * nu);
+  if (nu < 1e15) c += 0.5 * nu * log1p(1 / nu) - 0.5; /* log of Gamma((nu+1)/2) / (Gamma(nu/2) sqrt(nu/2)) */
+  *dt = exp(c - LOG_SQRT_2PI - (nu > 1e15 ? 0.5 * t * t : 0.5 * (nu + 1) * log1p(t * t / nu)));
+  *dnu = 0;
+  if (t_trivial(t, nu) || nu > 1e15) return;
+  double x, y;
+  Pieces p = t_pieces(t, nu, &x, &y);
+  double tail = 0.25 * lower_da(p) * exp(p.logF) + 0.5 * fabs(t) / nu * *dt; /* dI/dx dx/dnu = 2 f(t) |t| / (2 nu) */
+  *dnu = t < 0 ? tail : -tail;
+}

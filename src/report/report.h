@@ -1,0 +1,133 @@
+/* report.h: what a run leaves behind. A run is a folder; every file in it is whole or absent, also after a crash.
+ *
+ *   run_open, run_path     the folder
+ *   file_begin .. file_commit   one file: written beside its final name, made durable, then renamed over it
+ *   cmdstan_write_*        draws as CmdStan writes them, with its sidecars (FORMATS.md)
+ *   trace_write, scores_write, q_write, summary_write   our own files
+ *
+ * Whatever the disk refuses ends the run with PVI_FAILURE and the reason; the old file, if there was one, is untouched.
+ */
+#ifndef PVI_REPORT_H
+#define PVI_REPORT_H
+
+#include "base/base.h"
+#include "report/draws.h"
+#include "report/summary.h"
+
+/* ---- the folder and its files ------------------------------------------------------------------------------------- */
+
+typedef struct RunDir {
+  Ctx *c;
+  const char *path;
+} RunDir;
+
+RunDir *run_open(Ctx *c, const char *dir);                  /* makes the folder and its parents */
+const char *run_path(const RunDir *r, const char *name);    /* dir/name */
+void run_write(RunDir *r, const char *name, const Text *t); /* a whole file */
+
+typedef struct OutFile OutFile;
+OutFile *file_begin(Ctx *c, const char *path);
+void file_put(OutFile *f, const char *s, size_t n); /* errors stick; file_commit tells */
+void file_puts(OutFile *f, const char *s);
+void file_number(OutFile *f, double x); /* shortest round trip; nan inf -inf */
+void file_integer(OutFile *f, long long k);
+void file_commit(OutFile *f);  /* durable under its name, or ctx_fail */
+void file_abandon(OutFile *f); /* leaves what was there before */
+
+/* ---- draws.csv as CmdStan's --------------------------------------------------------------------------------------- */
+
+typedef struct {
+  const char *key, *value;
+} ReportKey;
+
+typedef struct {
+  const char *model;     /* of the program: "golf_model" */
+  const char *data_file; /* NULL: none */
+  const char *start;     /* date and time; NULL: left out */
+  uint64_t seed;
+  int id;          /* 0 counts as 1 */
+  bool predictive; /* q is not the Bayes posterior: a column log_lik is written as log_lik_q, so that nobody runs loo() on it */
+  const ReportKey *keys; /* ours: objective, score, family, regularizer, lambda ... */
+  size_t nkeys;
+  const char *metric_type;  /* NULL: diag_e */
+  const double *inv_metric; /* NULL: no metric sidecar. diag_e: n values; dense_e: n x n */
+  size_t ninv_metric;       /* n */
+} CmdstanRun;
+
+typedef struct {
+  const char *algorithm;                            /* meanfield or fullrank; readers accept nothing else */
+  long iter, grad_samples, elbo_samples, eval_elbo; /* 0: CmdStan's default */
+  double eta, tol_rel_obj;                          /* 0: CmdStan's default */
+} CmdstanVariational;
+
+/* base.csv, base_config.json and, when there is one, base_metric.json */
+void cmdstan_write_variational(RunDir *r, const char *base, const Draws *d, const CmdstanRun *run, const CmdstanVariational *v);
+
+typedef struct {
+  size_t num_warmup, num_samples; /* as asked; the draws have warm-up rows first if save_warmup */
+  bool save_warmup;
+  long thin, max_depth; /* 0: CmdStan's default */
+  double delta;         /* 0: CmdStan's default */
+  double stepsize;      /* as adapted */
+  double seconds_warmup, seconds_sampling;
+} CmdstanSample;
+
+/* d->columns are accept_stat__ stepsize__ treedepth__ n_leapfrog__ divergent__ energy__, d->log_p is lp__. */
+void cmdstan_write_sample(RunDir *r, const char *base, const Draws *d, const CmdstanRun *run, const CmdstanSample *s);
+
+/* ---- our files ---------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  long iteration;
+  double seconds, objective, score, regularizer, gradient_norm, step;
+} TraceRow;
+
+void trace_write(RunDir *r, const TraceRow *rows, size_t n); /* trace.csv */
+
+typedef struct {
+  const char *name; /* what is observed: "y" */
+  uint32_t line;    /* of its statement */
+} ScoreSite;
+
+typedef struct {
+  size_t n; /* observations */
+  const ScoreSite *sites;
+  const uint32_t *site; /* n: index into sites; NULL: all 0 */
+  const int *part;      /* n: Part, or < 0 for none; NULL: all train */
+  size_t nscores;
+  const char *const *names; /* nscores: "log", "crps" */
+  const double *values;     /* [n x nscores] row-major */
+} ScoreTable;
+
+void scores_write(RunDir *r, const ScoreTable *t); /* scores.csv */
+
+typedef enum { Q_SCALAR, Q_VECTOR, Q_MATRIX, Q_LOWER /* rows of a lower triangle, 1, 2, .. n long */ } QShape;
+
+typedef struct {
+  const char *name; /* "mean", "sd", "cholesky" */
+  QShape shape;
+  size_t rows, cols;    /* VECTOR: rows; LOWER: rows = cols */
+  const double *values; /* row-major; LOWER: rows(rows + 1)/2 values */
+} QArray;
+
+/* q as a file: enough to draw more and to evaluate log q. */
+typedef struct QFile {
+  const char *family;
+  size_t dim;
+  const char *const *names; /* dim names of the unconstrained parameters; NULL: none */
+  const ReportKey *keys;    /* further words, such as program, data, score */
+  size_t nkeys;
+  const QArray *arrays;
+  size_t narrays;
+} QFile;
+
+void q_write(RunDir *r, const QFile *q); /* q.json */
+QFile *q_read(Ctx *c, const char *path); /* ctx_fail(PVI_DATA) when it is none */
+QFile *q_read_source(Ctx *c, const Source *source);
+const QArray *q_array(const QFile *q, const char *name); /* NULL when absent */
+size_t q_array_count(const QArray *a);                   /* number of values */
+const char *q_key(const QFile *q, const char *key);      /* NULL when absent */
+
+void summary_write(RunDir *r, const Summary *s); /* summary.json */
+
+#endif

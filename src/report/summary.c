@@ -1,0 +1,226 @@
+/* summary.c: statistics of scores and draws, and the Summary as JSON and as a table. */
+#include "report/summary.h"
+
+#include "data/json.h"
+#include "report/report.h"
+#include "report/table.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- statistics ----------------------------------------------------------------------------------------------------- */
+
+SummaryScore summary_score(const char *name, const double *values, size_t n) {
+  double sum = 0, squares = 0;
+  for (size_t k = 0; k < n; k++) sum += values[k];
+  double mean = n ? sum / (double)n : NAN;
+  for (size_t k = 0; k < n; k++) squares += (values[k] - mean) * (values[k] - mean);
+  double se = n > 1 ? sqrt(squares / (double)(n - 1) / (double)n) : NAN;
+  return (SummaryScore){name, sum, mean, se, n};
+}
+
+static int compare(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  if (isnan(x) || isnan(y)) return isnan(x) - isnan(y); /* NaN last */
+  return (x > y) - (x < y);
+}
+
+/* Linear interpolation of order statistics (R's type 7). */
+static double quantile(const double *sorted, size_t n, double p) {
+  if (n == 0) return NAN;
+  double at = p * (double)(n - 1);
+  size_t k = (size_t)at;
+  double w = at - (double)k;
+  return w > 0 && k + 1 < n ? sorted[k] + w * (sorted[k + 1] - sorted[k]) : sorted[k];
+}
+
+static SummaryParameter summarise(const char *name, double *x, size_t n) {
+  SummaryScore s = summary_score(name, x, n);
+  qsort(x, n, sizeof *x, compare);
+  bool bad = n && isnan(x[n - 1]); /* one NaN among the draws: no quantile can be trusted */
+  return (SummaryParameter){
+      .name = name,
+      .mean = s.mean,
+      .sd = s.se * sqrt((double)n),
+      .q5 = bad ? NAN : quantile(x, n, 0.05),
+      .q50 = bad ? NAN : quantile(x, n, 0.5),
+      .q95 = bad ? NAN : quantile(x, n, 0.95),
+  };
+}
+
+SummaryParameter *summary_parameters(Ctx *c, const Draws *d) {
+  SummaryParameter *rows = NEW_ARRAY(&c->arena, SummaryParameter, d->ncols + 1);
+  double *column = NEW_ARRAY(&c->arena, double, d->ndraws + 1);
+  for (size_t k = 0; k < d->ncols; k++) {
+    for (size_t m = 0; m < d->ndraws; m++) column[m] = d->values[m * d->ncols + k];
+    rows[k] = summarise(draws_pretty_name(&c->arena, d->names[k]), column, d->ndraws);
+  }
+  return rows;
+}
+
+const char *draws_pretty_name(Arena *a, const char *dotted) {
+  Text t = text_make(a);
+  bool open = false;
+  for (const char *p = dotted; *p; p++) {
+    if (*p == '.') {
+      text_puts(&t, open ? "," : "[");
+      open = true;
+    } else if (*p == ':') {
+      text_puts(&t, open ? "]." : ".");
+      open = false;
+    } else {
+      text_add(&t, p, 1);
+    }
+  }
+  text_puts(&t, open ? "]" : "");
+  return t.s;
+}
+
+/* ---- JSON ----------------------------------------------------------------------------------------------------------- */
+
+static void put_text(JsonWriter *w, const char *key, const char *value) {
+  json_key(w, key);
+  json_string(w, value);
+}
+
+static void put_real(JsonWriter *w, const char *key, double value) {
+  json_key(w, key);
+  json_number(w, value);
+}
+
+static void put_int(JsonWriter *w, const char *key, long long value) {
+  json_key(w, key);
+  json_integer(w, value);
+}
+
+static void put_part(JsonWriter *w, const char *name, const SummaryPart *part) {
+  json_key(w, name);
+  json_object(w);
+  for (size_t k = 0; k < part->count; k++) {
+    const SummaryScore *s = &part->scores[k];
+    json_key(w, s->name);
+    json_object(w);
+    put_real(w, "sum", s->sum);
+    put_real(w, "mean", s->mean);
+    put_real(w, "se", s->se);
+    put_int(w, "n", (long long)s->n);
+    json_object_end(w);
+  }
+  json_object_end(w);
+}
+
+static void put_scores(JsonWriter *w, const Summary *s) {
+  json_key(w, "scores");
+  json_object(w);
+  for (int k = 0; k < PART_COUNT; k++)
+    if (s->parts[k].count) put_part(w, part_names[k], &s->parts[k]);
+  json_object_end(w);
+}
+
+static void put_parameters(JsonWriter *w, const Summary *s) {
+  json_key(w, "parameters");
+  json_array(w);
+  for (size_t k = 0; k < s->nparameters; k++) {
+    const SummaryParameter *p = &s->parameters[k];
+    json_object(w);
+    put_text(w, "name", p->name);
+    put_real(w, "mean", p->mean);
+    put_real(w, "sd", p->sd);
+    put_real(w, "q5", p->q5);
+    put_real(w, "q50", p->q50);
+    put_real(w, "q95", p->q95);
+    json_object_end(w);
+  }
+  json_array_end(w);
+}
+
+static void put_lists(JsonWriter *w, const Summary *s) {
+  json_key(w, "notes");
+  json_array(w);
+  for (size_t k = 0; k < s->nnotes; k++) json_string(w, s->notes[k]);
+  json_array_end(w);
+  json_key(w, "counters");
+  json_object(w);
+  for (size_t k = 0; k < s->ncounters; k++) put_int(w, s->counters[k].name, s->counters[k].value);
+  json_object_end(w);
+  json_key(w, "starts");
+  json_array(w);
+  for (size_t k = 0; k < s->nstarts; k++) {
+    json_object(w);
+    put_text(w, "name", s->starts[k].name);
+    put_real(w, "objective", s->starts[k].objective);
+    json_object_end(w);
+  }
+  json_array_end(w);
+  json_key(w, "stages");
+  json_array(w);
+  for (size_t k = 0; k < s->nstages; k++) {
+    json_object(w);
+    put_int(w, "draws", s->stages[k].draws);
+    put_real(w, "objective", s->stages[k].objective);
+    put_real(w, "fresh_objective", s->stages[k].fresh_objective);
+    put_real(w, "gap", s->stages[k].gap);
+    json_object_end(w);
+  }
+  json_array_end(w);
+}
+
+void summary_json(Text *out, const Summary *s) {
+  JsonWriter writer = json_writer(out, true), *w = &writer;
+  json_object(w);
+  put_text(w, "version", s->version);
+  put_text(w, "program", s->program);
+  put_text(w, "data", s->data);
+  json_key(w, "seed");
+  json_unsigned(w, s->seed);
+  put_text(w, "score", s->score);
+  put_text(w, "family", s->family);
+  put_text(w, "regularizer", s->regularizer);
+  put_real(w, "lambda", s->lambda);
+  put_int(w, "draws", s->draws);
+  put_text(w, "optimizer", s->optimizer);
+  json_key(w, "converged");
+  json_bool(w, s->converged);
+  put_text(w, "reason", s->reason);
+  put_real(w, "objective", s->objective);
+  put_int(w, "evaluations", s->evaluations);
+  put_int(w, "iterations", s->iterations);
+  put_real(w, "seconds", s->seconds);
+  put_int(w, "n_obs", (long long)s->n_obs);
+  put_int(w, "dim", (long long)s->dim);
+  put_scores(w, s);
+  put_parameters(w, s);
+  put_lists(w, s);
+  json_object_end(w);
+  text_puts(out, "\n");
+}
+
+void summary_write(RunDir *r, const Summary *s) {
+  Text t = text_make(&r->c->arena);
+  summary_json(&t, s);
+  run_write(r, "summary.json", &t);
+}
+
+/* ---- table ---------------------------------------------------------------------------------------------------------- */
+
+/* Three digits, or as many as show two digits of the spread. */
+static int digits_of(double x, double sd) {
+  if (!(fabs(x) > 0 && sd > 0) || !isfinite(x) || !isfinite(sd)) return 3;
+  double digits = floor(log10(fabs(x))) - floor(log10(sd)) + 2;
+  return digits < 3 ? 3 : digits > 12 ? 12 : (int)digits;
+}
+
+void summary_table(Text *out, const Summary *s, size_t most) {
+  static const char *const headers[] = {"", "mean", "sd", "5%", "50%", "95%"};
+  size_t n = most && most < s->nparameters ? most : s->nparameters;
+  Table *t = table_make(out->arena, 6, headers);
+  for (size_t k = 0; k < n; k++) {
+    const SummaryParameter *p = &s->parameters[k];
+    const double columns[] = {p->mean, p->sd, p->q5, p->q50, p->q95};
+    table_word(t, p->name);
+    for (size_t j = 0; j < 5; j++) table_number(t, columns[j], j == 1 ? 3 : digits_of(columns[j], p->sd));
+  }
+  table_print(t, out);
+  if (n < s->nparameters) text_printf(out, "... and %zu more (summary.json has all)\n", s->nparameters - n);
+}

@@ -1,0 +1,74 @@
+/* summary.h: everything a run has to say, as one struct; summary.json and `pvi fit --json` are its text. */
+#ifndef PVI_SUMMARY_H
+#define PVI_SUMMARY_H
+
+#include "base/base.h"
+#include "data/data.h"
+#include "report/draws.h"
+
+typedef struct {
+  const char *name;     /* "log", "crps", ... */
+  double sum, mean, se; /* se: standard error of the mean, sd / sqrt(n) */
+  size_t n;
+} SummaryScore;
+
+typedef struct {
+  const SummaryScore *scores;
+  size_t count; /* 0: the part is left out */
+} SummaryPart;
+
+typedef struct {
+  const char *name; /* theta[2,1] */
+  double mean, sd, q5, q50, q95;
+} SummaryParameter;
+
+typedef struct {
+  const char *name;
+  double objective;
+} SummaryStart;
+
+typedef struct {
+  long draws;
+  double objective, fresh_objective, gap; /* on its own draws, on new ones, the difference */
+} SummaryStage;
+
+typedef struct {
+  const char *name;
+  long value;
+} SummaryCounter;
+
+typedef struct Summary {
+  const char *version, *program, *data; /* data NULL: none */
+  uint64_t seed;
+  const char *score, *family, *regularizer; /* regularizer NULL: none */
+  double lambda;
+  long draws;
+  const char *optimizer;
+  bool converged;
+  const char *reason; /* why it stopped */
+  double objective;
+  long evaluations, iterations;
+  double seconds;
+  size_t n_obs, dim;
+  SummaryPart parts[PART_COUNT];
+  const SummaryParameter *parameters;
+  size_t nparameters;
+  const char *const *notes;
+  size_t nnotes;
+  const SummaryCounter *counters; /* nonfinite, skipped_steps, ... */
+  size_t ncounters;
+  const SummaryStart *starts;
+  size_t nstarts;
+  const SummaryStage *stages;
+  size_t nstages;
+} Summary;
+
+void summary_json(Text *out, const Summary *s);               /* pretty, ends in a newline */
+void summary_table(Text *out, const Summary *s, size_t most); /* name mean sd 5% 50% 95%, at most so many rows (0: all) */
+
+/* Statistics of values that are there (NaN counts). */
+SummaryScore summary_score(const char *name, const double *values, size_t n);
+/* One row a column of the draws, in their order. */
+SummaryParameter *summary_parameters(Ctx *c, const Draws *d);
+
+#endif

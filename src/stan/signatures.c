@@ -1,0 +1,432 @@
+/* signatures.c: the little language in which functions.def, dists.def and operators.def write their types (described at the
+ * head of functions.def): text -> Sig, and matching arguments against it. A row is parsed when it is first asked for. */
+#include "stan/stan_int.h"
+
+#include <assert.h>
+#include <string.h>
+
+typedef struct Pattern Pattern;
+
+typedef enum { PAT_TYPE, PAT_VARIABLE, PAT_FUNCTION } PatternKind;
+
+/* The words that stand for one type throughout a signature. */
+typedef enum { VAR_MAP, VAR_IMAP, VAR_CMAP, VAR_BOX, VAR_CBOX, VAR_VEC, VAR_CVEC, VAR_T, VAR_COUNT } Variable;
+
+struct Pattern {
+  PatternKind kind;
+  bool data;
+  int dims;          /* array dimensions before the word */
+  TypeKind type;     /* PAT_TYPE */
+  Variable var;      /* PAT_VARIABLE */
+  const Sig *fun;    /* PAT_FUNCTION */
+  Pattern *other;    /* behind a "/" */
+};
+
+struct Sig {
+  Pattern *result;
+  Pattern **args;
+  int nargs, cap;
+  bool rest; /* ends in "..." */
+  Sig *next;
+};
+
+/* ---- the tables --------------------------------------------------------------------------------------------------- */
+
+static const char *const function_texts[FUN_COUNT] = {
+#define FUN(id, signatures, code) signatures,
+#include "stan/functions.def"
+#undef FUN
+};
+
+static const char *const dist_texts[DIST_COUNT] = {
+#define DIST(id, signature, flags, code) signature,
+#include "stan/dists.def"
+#undef DIST
+};
+
+static const char *const operator_texts[] = {
+#define OPERATOR(op, signatures) [op] = signatures,
+#include "stan/operators.def"
+#undef OPERATOR
+};
+
+static const unsigned flags_of[DIST_COUNT] = {
+#define DIST(id, signature, flags, code) flags,
+#include "stan/dists.def"
+#undef DIST
+};
+
+const char *const stan_fun_names[FUN_COUNT] = {
+#define FUN(id, signatures, code) #id,
+#include "stan/functions.def"
+#undef FUN
+};
+
+const char *const stan_dist_names[DIST_COUNT] = {
+#define DIST(id, signature, flags, code) #id,
+#include "stan/dists.def"
+#undef DIST
+};
+
+const char *function_signatures(FunId f) { return function_texts[f]; }
+const char *operator_signatures(Operator op) { return operator_texts[op]; }
+const char *dist_signatures(DistId d) { return dist_texts[d]; }
+unsigned dist_flags(DistId d) { return flags_of[d]; }
+
+/* ---- reading ------------------------------------------------------------------------------------------------------ */
+
+typedef struct {
+  Arena *a;
+  const char *at;
+} Reader;
+
+static Sig *read_args(Reader *r, Sig *s, char close);
+
+static void blanks(Reader *r) { r->at += strspn(r->at, " "); }
+
+static bool take(Reader *r, const char *text) {
+  blanks(r);
+  size_t n = strlen(text);
+  if (strncmp(r->at, text, n) != 0) return false;
+  r->at += n;
+  return true;
+}
+
+static size_t word_length(const char *s) { return strspn(s, "abcdefghijklmnopqrstuvwxyz_T"); }
+
+static bool take_word(Reader *r, const char *word) {
+  blanks(r);
+  size_t n = word_length(r->at);
+  if (n != strlen(word) || strncmp(r->at, word, n) != 0) return false;
+  r->at += n;
+  return true;
+}
+
+/* Words that abbreviate alternatives. */
+static const char *abbreviation(Reader *r) {
+  if (take_word(r, "reals")) return "real/array[] real/vector/row_vector";
+  if (take_word(r, "ints")) return "int/array[] int";
+  if (take_word(r, "vectors")) return "vector/row_vector/array[] vector/array[] row_vector";
+  return NULL;
+}
+
+static void read_word(Reader *r, Pattern *p) {
+  static const char *const types[] = {"int",    "real",           "complex",            "vector",        "row_vector",
+                                      "matrix", "complex_vector", "complex_row_vector", "complex_matrix"};
+  static const char *const vars[] = {"map", "imap", "cmap", "box", "cbox", "vec", "cvec", "T"};
+  for (int i = 0; i < 9; i++)
+    if (take_word(r, types[i])) {
+      p->type = (TypeKind)(TY_INT + i);
+      return;
+    }
+  p->kind = PAT_VARIABLE;
+  for (int i = 0; i < VAR_COUNT; i++)
+    if (take_word(r, vars[i])) {
+      p->var = (Variable)i;
+      return;
+    }
+  assert(!"a word in a signature");
+}
+
+/* type = {"array[" {","} "]"} word ["(" args ")"] */
+static Pattern *read_type(Reader *r) {
+  Pattern *p = NEW(r->a, Pattern);
+  while (take(r, "array[")) {
+    p->dims++;
+    while (take(r, ",")) p->dims++;
+    take(r, "]");
+  }
+  read_word(r, p);
+  if (*r->at != '(') return p;
+  r->at++;
+  Sig *fun = NEW(r->a, Sig);
+  fun->result = p;
+  Pattern *f = NEW(r->a, Pattern);
+  f->kind = PAT_FUNCTION;
+  f->fun = read_args(r, fun, ')');
+  return f;
+}
+
+/* arg = ["data"] type {"/" type} */
+static Pattern *read_arg(Reader *r) {
+  bool data = take_word(r, "data");
+  const char *text = abbreviation(r);
+  Reader sub = {r->a, text};
+  Reader *from = text ? &sub : r;
+  Pattern *first = read_type(from);
+  for (Pattern *p = first; p; p = p->other) {
+    p->data = data;
+    if (take(from, "/")) p->other = read_type(from);
+  }
+  return first;
+}
+
+/* args = [arg {("," | "|") arg}] up to close */
+static Sig *read_args(Reader *r, Sig *s, char close) {
+  const char end[2] = {close, 0};
+  while (!take(r, end)) {
+    if (!*r->at || *r->at == ';') break;
+    if (take(r, "...")) s->rest = true;
+    else if (!take(r, ",") && !take(r, "|")) {
+      Pattern *p = read_arg(r);
+      PUSH(r->a, s->args, s->nargs, s->cap, p);
+    }
+  }
+  return s;
+}
+
+/* signature = result "(" args ")" */
+static Sig *read_signature(Reader *r) {
+  Pattern *p = read_type(r);
+  assert(p->kind == PAT_FUNCTION);
+  return (Sig *)p->fun;
+}
+
+static const Sig *read_row(Checker *k, const char *text) {
+  Reader r = {&k->c->arena, text};
+  Sig *first = read_signature(&r);
+  for (Sig *s = first; take(&r, ";"); s = s->next) s->next = read_signature(&r);
+  return first;
+}
+
+/* "outcome | parameters" alternatives become real(outcome, parameters); what follows "rng" is the generator's signature. */
+static void read_dist(Checker *k, DistId d) {
+  Reader r = {&k->c->arena, dist_texts[d]};
+  Pattern *real = NEW(r.a, Pattern);
+  real->type = TY_REAL;
+  Sig *first = NULL, **end = &first;
+  do {
+    if (take_word(&r, "rng")) {
+      k->rng_sigs[d] = read_signature(&r);
+      continue;
+    }
+    Sig *s = NEW(r.a, Sig);
+    s->result = real;
+    *end = read_args(&r, s, ';');
+    end = &s->next;
+    if (r.at[-1] == ';') r.at--;
+  } while (take(&r, ";"));
+  k->density_sigs[d] = first;
+}
+
+const Sig *sig_function(Checker *k, FunId f) {
+  if (!k->fun_sigs[f]) k->fun_sigs[f] = read_row(k, function_texts[f]);
+  return k->fun_sigs[f];
+}
+
+const Sig *sig_operator(Checker *k, Operator op) {
+  if (!k->op_sigs[op]) k->op_sigs[op] = read_row(k, operator_texts[op]);
+  return k->op_sigs[op];
+}
+
+const Sig *sig_density(Checker *k, DistId d) {
+  if (!k->density_sigs[d]) read_dist(k, d);
+  return k->density_sigs[d];
+}
+
+/* ---- matching ----------------------------------------------------------------------------------------------------- */
+
+/* What a signature's words stand for in one call. */
+typedef struct {
+  Checker *k;
+  const Args *args;
+  int nfixed;            /* how many of them come before the "..." */
+  const Type *var[VAR_COUNT];
+  int rest_cost;         /* promotions of those behind */
+} Binding;
+
+static int match_types(Binding *b, const Pattern *p, const Type *t);
+
+static bool is_kind(TypeKind k, TypeKind a, TypeKind b, TypeKind c) { return k == a || k == b || k == c; }
+
+/* The type as a word would have it: itself, promoted to complex, or NULL when it is none of the word's. */
+static const Type *as_variable(Arena *a, Variable v, const Type *t) {
+  TypeKind k = t->kind;
+  bool real_box = is_kind(k, TY_VECTOR, TY_ROW_VECTOR, TY_MATRIX);
+  bool complex_box = is_kind(k, TY_COMPLEX_VECTOR, TY_COMPLEX_ROW_VECTOR, TY_COMPLEX_MATRIX);
+  TypeKind to = k;
+  switch (v) {
+  case VAR_MAP: to = k == TY_INT || k == TY_REAL ? TY_REAL : real_box ? k : TY_ERROR; break;
+  case VAR_IMAP: to = k == TY_INT ? k : TY_ERROR; break;
+  case VAR_CBOX:
+  case VAR_CVEC:
+  case VAR_CMAP:
+    if (real_box) to = k - TY_VECTOR + TY_COMPLEX_VECTOR;
+    else if (v == VAR_CMAP && is_kind(k, TY_INT, TY_REAL, TY_COMPLEX)) to = TY_COMPLEX;
+    else if (!complex_box) to = TY_ERROR;
+    if (v == VAR_CVEC && to == TY_COMPLEX_MATRIX) to = TY_ERROR;
+    if (v != VAR_CMAP && t->array_dims) to = TY_ERROR;
+    break;
+  case VAR_BOX: to = real_box && !t->array_dims ? k : TY_ERROR; break;
+  case VAR_VEC: to = real_box && k != TY_MATRIX && !t->array_dims ? k : TY_ERROR; break;
+  case VAR_T: to = k == TY_VOID || k == TY_FUNCTION || k == TY_STRING ? TY_ERROR : k; break;
+  case VAR_COUNT: break;
+  }
+  if (to == TY_ERROR) return NULL;
+  return to == k ? t : type_array(a, type_basic(to), t->array_dims);
+}
+
+static bool is_repeated(Variable v) { return v == VAR_MAP || v == VAR_IMAP || v == VAR_CMAP; }
+
+static bool is_single(const Type *t) { return !t->array_dims && !type_own_dims(t->kind); }
+
+static int match_variable(Binding *b, Variable v, const Type *t) {
+  Arena *a = &b->k->c->arena;
+  const Type *as = as_variable(a, v, t), **bound = &b->var[v];
+  if (!as) return -1;
+  int cost = v == VAR_MAP ? 0 : type_promotions(t, as); /* Stan lists such functions for int as well */
+  if (is_repeated(v) && *bound && is_single(as)) return cost;
+  if (!*bound || (is_repeated(v) && is_single(*bound))) *bound = as;
+  else if (v == VAR_T) *bound = type_common(a, *bound, as);
+  else if (!type_equal(*bound, as)) return -1;
+  return *bound ? cost + type_promotions(as, *bound) : -1;
+}
+
+/* The arguments behind nfixed are handed on to f, which takes them behind its own first `own`. */
+static bool match_rest(Binding *b, const Type *f, int own) {
+  const Args *args = b->args;
+  b->rest_cost = 0;
+  if (args->n - b->nfixed != f->nitems - own) return false;
+  for (int i = b->nfixed, j = own; i < args->n; i++, j++) {
+    int cost = type_promotions(args->types[i], f->items[j]);
+    if (cost < 0 || (f->data_only[j] && args->data && !args->data[i])) return false;
+    b->rest_cost += cost;
+  }
+  return true;
+}
+
+/* A function argument must have exactly the types asked for; what it takes beyond them is the "...". */
+static bool match_function(Binding *b, const Sig *want, const FunDef *f) {
+  const Type *t = f->type;
+  if (match_types(b, want->result, t->result) != 0) return false;
+  if (want->rest ? t->nitems < want->nargs : t->nitems != want->nargs) return false;
+  for (int i = 0; i < want->nargs; i++)
+    if (match_types(b, want->args[i], t->items[i]) != 0 || (t->data_only[i] && !want->args[i]->data)) return false;
+  return !want->rest || match_rest(b, t, want->nargs);
+}
+
+/* Functions that draw random numbers or touch the target cannot be handed on. */
+static bool is_pure(const char *name) {
+  Suffix s = suffix_of(name, &(size_t){0});
+  return s != SUFFIX_RNG && s != SUFFIX_LP && s != SUFFIX_JACOBIAN;
+}
+
+/* One of the user's functions with that name, of the right type. */
+static int match_name(Binding *b, const Sig *want, Expr *e) {
+  Overloads *o = e && e->kind == EX_VAR && !e->decl ? find_functions(b->k, defined_name(b->k, e->name)) : NULL;
+  for (int i = 0; o && is_pure(e->name) && i < o->n; i++) {
+    Binding attempt = *b;
+    if (!match_function(&attempt, want, o->defs[i])) continue;
+    *b = attempt;
+    e->user = o->defs[i];
+    e->type = o->defs[i]->type;
+    return 0;
+  }
+  return -1;
+}
+
+/* The number of promotions from t to the pattern, or -1. */
+static int match_types(Binding *b, const Pattern *p, const Type *t) {
+  if (type_is_error(t)) return 0;
+  if (p->kind == PAT_TYPE) {
+    Type want = {.kind = p->type, .array_dims = p->dims};
+    return type_promotions(t, &want);
+  }
+  if (p->kind == PAT_FUNCTION || t->array_dims < p->dims) return -1;
+  return match_variable(b, p->var, type_array(&b->k->c->arena, t, -p->dims));
+}
+
+/* The cheapest of the alternatives behind "/". */
+static int match_arg(Binding *b, const Pattern *p, const Args *args, int i) {
+  int best = -1;
+  bool data = !args->data || args->data[i];
+  for (; p; p = p->other) {
+    if (p->data && !data) continue;
+    int cost = p->kind == PAT_FUNCTION ? match_name(b, p->fun, args->exprs ? args->exprs[i] : NULL) : match_types(b, p, args->types[i]);
+    if (cost >= 0 && (best < 0 || cost < best)) best = cost;
+  }
+  return best;
+}
+
+static int total_dims(const Type *t) { return t->array_dims + type_own_dims(t->kind); }
+
+/* Where `map` and `imap` stand side by side, containers must have the same number of dimensions. */
+static bool maps_agree(Binding *b) {
+  const Type *m = b->var[VAR_MAP], *i = b->var[VAR_IMAP];
+  if (!m || !i || is_single(i)) return true;
+  if (is_single(m)) b->var[VAR_MAP] = type_array(&b->k->c->arena, type_basic(TY_REAL), i->array_dims);
+  return is_single(m) || total_dims(m) == total_dims(i);
+}
+
+static int match_sig(Binding *b, const Sig *s, const Args *args) {
+  int sum = 0;
+  if (s->rest ? args->n < s->nargs : args->n != s->nargs) return -1;
+  b->args = args;
+  b->nfixed = s->nargs;
+  for (int i = 0; i < s->nargs; i++) {
+    int cost = match_arg(b, s->args[i], args, i);
+    if (cost < 0) return -1;
+    sum += cost;
+  }
+  return maps_agree(b) ? sum + b->rest_cost : -1;
+}
+
+static const Type *result_type(Binding *b, const Pattern *p) {
+  const Type *t = p->kind == PAT_VARIABLE ? b->var[p->var] : type_basic(p->type);
+  if (!t) t = type_basic(TY_ERROR); /* all arguments were erroneous */
+  return type_array(&b->k->c->arena, t, p->dims);
+}
+
+const Type *sig_match(Checker *k, const Sig *sigs, const Args *args, int *cost) {
+  const Type *result = NULL;
+  for (const Sig *s = sigs; s; s = s->next) {
+    Binding b = {.k = k};
+    int n = match_sig(&b, s, args);
+    if (n < 0 || (result && n >= *cost)) continue;
+    *cost = n;
+    result = result_type(&b, s->result);
+  }
+  return result;
+}
+
+/* One outcome of a distribution whose parameters have these types: an array when one of them is a container. */
+static const Type *rng_result(Checker *k, const Pattern *outcome, const Pattern *const *params, const Args *args) {
+  bool many = false, vectors = outcome->type == TY_VECTOR;
+  for (int i = 0; i < args->n; i++) {
+    bool varies = params[i]->other != NULL;
+    many |= varies && (vectors ? args->types[i]->array_dims > 0 : !is_single(args->types[i]));
+  }
+  return type_array(&k->c->arena, type_basic(outcome->type), many ? 1 : 0);
+}
+
+const Type *sig_match_rng(Checker *k, DistId d, const Args *args, int *cost) {
+  const Sig *density = sig_density(k, d);
+  if (k->rng_sigs[d]) return sig_match(k, k->rng_sigs[d], args, cost);
+  Sig params = {.result = density->result, .args = density->args + 1, .nargs = density->nargs - 1};
+  Binding b = {.k = k};
+  *cost = match_sig(&b, &params, args);
+  return *cost < 0 ? NULL : rng_result(k, density->args[0], (const Pattern *const *)params.args, args);
+}
+
+/* ---- for messages ------------------------------------------------------------------------------------------------- */
+
+enum { SHOWN = 4 };
+
+/* "real(vector, int); ..." -> "real name(vector, int); ..." */
+void sig_describe(Text *out, const char *name, const char *signatures) {
+  for (int shown = 0; *signatures; shown++) {
+    size_t n = strcspn(signatures, ";"), head = strcspn(signatures, "(");
+    if (shown) text_puts(out, "; ");
+    if (shown == SHOWN) {
+      text_puts(out, "...");
+      return;
+    }
+    if (head < n && strncmp(signatures, "rng ", 4) != 0) {
+      text_add(out, signatures, head);
+      text_printf(out, " %s", name);
+      text_add(out, signatures + head, n - head);
+    } else text_add(out, signatures, n);
+    signatures += n;
+    signatures += strspn(signatures, "; ");
+  }
+}

@@ -1,0 +1,232 @@
+/* stan.h: Program, the first noun: a Stan program as a checked tree.
+ *
+ *   stan_parse   text -> tree (lexer and recursive descent; keeps going after errors)
+ *   stan_check   tree -> typed tree (names resolved, every Expr has its Type)
+ *   stan_print_* any stage as text (--dump=tokens|tree|typed)
+ *
+ * The tree is allocated in the Ctx's arena and frozen after stan_check.
+ */
+#ifndef PVI_STAN_H
+#define PVI_STAN_H
+
+#include "base/base.h"
+
+/* ---- types -------------------------------------------------------------------------------------------------------- */
+
+typedef enum {
+  TY_ERROR, /* an expression that did not check; silences what follows from it */
+  TY_VOID,
+  TY_INT,
+  TY_REAL,
+  TY_COMPLEX,
+  TY_VECTOR,
+  TY_ROW_VECTOR,
+  TY_MATRIX,
+  TY_COMPLEX_VECTOR,
+  TY_COMPLEX_ROW_VECTOR,
+  TY_COMPLEX_MATRIX,
+  TY_TUPLE,
+  TY_FUNCTION,
+  TY_STRING, /* only in print, reject and fatal_error */
+} TypeKind;
+
+typedef struct Type {
+  TypeKind kind;
+  int array_dims;            /* array[,] T has 2 */
+  int nitems;                /* tuple: items; function: arguments */
+  const struct Type **items;
+  bool *data_only;           /* function: argument k is `data` */
+  const struct Type *result; /* function: result */
+} Type;
+
+/* ---- expressions -------------------------------------------------------------------------------------------------- */
+
+typedef enum {
+  OP_ADD, OP_SUB, OP_MUL, OP_DIV, OP_IDIV /* %/% */, OP_MOD, OP_LDIV /* \ */, OP_POW, OP_ELT_MUL, OP_ELT_DIV, OP_ELT_POW,
+  OP_OR, OP_AND, OP_EQ, OP_NE, OP_LT, OP_LE, OP_GT, OP_GE,
+  OP_NOT, OP_NEG, OP_PLUS, OP_TRANSPOSE,
+} Operator;
+
+typedef enum {
+  EX_INT,       /* ivalue */
+  EX_REAL,      /* rvalue */
+  EX_IMAG,      /* rvalue i */
+  EX_STRING,    /* name holds the text without quotes */
+  EX_VAR,       /* name -> decl */
+  EX_UNARY,     /* op args[0]; OP_TRANSPOSE is postfix */
+  EX_BINARY,    /* args[0] op args[1] */
+  EX_TERNARY,   /* args[0] ? args[1] : args[2] */
+  EX_CALL,      /* name(args) ; also name(args[0] | args[1..]) with bar set -> call */
+  EX_INDEX,     /* args[0][indexes] */
+  EX_FIELD,     /* args[0].field, 1-based */
+  EX_ARRAY,     /* {args} */
+  EX_ROW,       /* [args]: row_vector of reals, or matrix of row vectors */
+  EX_TUPLE,     /* (a, b) */
+  EX_PAREN,     /* (args[0]): kept for printing */
+  EX_TARGET,    /* target() */
+} ExprKind;
+
+typedef enum { IX_ALL /* : */, IX_ONE /* e; an int array means many */, IX_FROM /* e: */, IX_TO /* :e */, IX_RANGE /* a:b */ } IndexKind;
+
+typedef struct Expr Expr;
+typedef struct Decl Decl;
+typedef struct FunDef FunDef;
+
+typedef struct {
+  IndexKind kind;
+  Expr *a, *b;
+  Loc loc;
+} Index;
+
+/* What a call names, set by the checker. */
+typedef enum { CALL_NONE, CALL_USER, CALL_FUNCTION, CALL_DIST, CALL_VARIABLE /* a function-typed argument */ } CallKind;
+
+/* Which function of a distribution. The _lupdf forms are the _lpdf ones here: constants are always kept. */
+typedef enum { DF_LPDF /* or lpmf */, DF_CDF, DF_LCDF, DF_LCCDF, DF_RNG } DistFun;
+
+struct Expr {
+  ExprKind kind;
+  Loc loc;
+  const Type *type; /* set by the checker */
+  bool data_only;   /* set by the checker: no parameter can reach it */
+  Operator op;
+  int nargs;
+  Expr **args;
+  int nindexes;
+  Index *indexes;
+  const char *name;
+  long ivalue;
+  double rvalue;
+  int field;
+  bool bar;
+  int height;      /* of the tree below: 1 for a leaf; the parser bounds it, so that recursion over a tree is safe */
+  Decl *decl;      /* EX_VAR */
+  CallKind call;   /* EX_CALL */
+  FunDef *user;    /* CALL_USER */
+  int builtin;     /* CALL_FUNCTION: FunId; CALL_DIST: DistId */
+  DistFun distfun; /* CALL_DIST */
+};
+
+/* ---- declarations and statements ---------------------------------------------------------------------------------- */
+
+typedef enum {
+  BLOCK_FUNCTIONS, BLOCK_DATA, BLOCK_TRANSFORMED_DATA, BLOCK_PARAMETERS, BLOCK_TRANSFORMED_PARAMETERS, BLOCK_MODEL,
+  BLOCK_GENERATED, BLOCK_COUNT,
+} BlockId;
+
+typedef enum {
+  CON_NONE, CON_BOUNDS /* lower and / or upper */, CON_AFFINE /* offset and / or multiplier */, CON_ORDERED, CON_POSITIVE_ORDERED,
+  CON_SIMPLEX, CON_UNIT_VECTOR, CON_SUM_TO_ZERO, CON_CHOLESKY_CORR, CON_CHOLESKY_COV, CON_CORR, CON_COV,
+  CON_STOCHASTIC_COLUMN, CON_STOCHASTIC_ROW,
+} ConstraintKind;
+
+typedef struct Constraint {
+  ConstraintKind kind;
+  Expr *lower, *upper, *offset, *multiplier; /* NULL where absent */
+} Constraint;
+
+struct Decl {
+  const char *name;
+  Loc loc;
+  const Type *type;
+  int nsizes;       /* array sizes first, then those of the vector or matrix; -1 dims of arguments have none */
+  Expr **sizes;
+  Constraint con;
+  int nitems;       /* tuple types: one Decl an item (name NULL), carrying its sizes and constraint */
+  Decl **items;
+  Expr *init;       /* = expr, or NULL */
+  BlockId block;    /* the block whose top level or body declares it */
+  bool is_top;      /* at the top level of its block: an output / input variable */
+  bool is_loop;     /* a for loop's variable */
+  bool is_arg;      /* a function's argument */
+  bool arg_data;    /* `data` argument */
+  bool data_only;   /* no parameter can reach it (data, transformed data, int loop variables over data, `data` arguments) */
+  int slot;         /* number of the variable in its frame: program-wide for blocks, per function for function bodies */
+};
+
+typedef enum {
+  ST_BLOCK, ST_DECL, ST_ASSIGN, ST_TARGET, ST_JACOBIAN, ST_TILDE, ST_IF, ST_FOR, ST_FOREACH, ST_WHILE, ST_BREAK, ST_CONTINUE,
+  ST_RETURN, ST_CALL, ST_PRINT, ST_REJECT, ST_FATAL, ST_SKIP, ST_PROFILE,
+} StmtKind;
+
+typedef struct Stmt Stmt;
+struct Stmt {
+  StmtKind kind;
+  Loc loc;
+  int nbody;
+  Stmt **body;      /* BLOCK, PROFILE: statements; IF: then, else (else may be NULL); FOR, FOREACH, WHILE: one */
+  Decl **decls;     /* DECL: one or more; FOR, FOREACH: the loop variable */
+  int ndecls;
+  Expr *lhs;        /* ASSIGN: an lvalue (VAR, INDEX, FIELD, or TUPLE of them); TILDE: the outcome */
+  Operator op;      /* ASSIGN with has_op: += and the like */
+  bool has_op;
+  Expr *e;          /* ASSIGN: right-hand side; TARGET, JACOBIAN, RETURN (may be NULL), CALL; IF, WHILE: condition; FOREACH: container */
+  Expr *from, *to;  /* FOR */
+  const char *name; /* TILDE: distribution name without suffix; PROFILE: its name */
+  CallKind call;    /* TILDE: CALL_DIST or CALL_USER */
+  int builtin;      /* TILDE: DistId */
+  FunDef *user;     /* TILDE: user's _lpdf / _lpmf */
+  int nargs;
+  Expr **args;      /* TILDE: parameters; PRINT, REJECT, FATAL: what to print */
+  bool truncated;   /* TILDE: T[lower, upper] */
+  Expr *lower, *upper;
+};
+
+struct FunDef {
+  const char *name;
+  Loc loc;
+  const Type *type; /* TY_FUNCTION */
+  Decl **args;
+  int nargs;
+  Stmt *body;       /* NULL: only declared */
+  int nslots;       /* frame size */
+};
+
+typedef struct Program {
+  const Source *source;
+  FunDef **functions; /* in order */
+  int nfunctions;
+  Stmt *blocks[BLOCK_COUNT]; /* ST_BLOCK each, or NULL where absent; BLOCK_FUNCTIONS unused */
+  int nslots;                /* variables of all blocks together */
+  bool broken;               /* has syntax errors: stan_check leaves it alone */
+} Program;
+
+/* ---- the builtin tables ------------------------------------------------------------------------------------------- */
+
+/* functions.def: FUN(id, "signatures", code). dists.def: DIST(id, "signature", flags, code). See the head of each. */
+typedef enum {
+#define FUN(id, signatures, code) FUN_##id,
+#include "stan/functions.def"
+#undef FUN
+  FUN_COUNT
+} FunId;
+
+typedef enum {
+#define DIST(id, signature, flags, code) DIST_##id,
+#include "stan/dists.def"
+#undef DIST
+  DIST_COUNT
+} DistId;
+
+extern const char *const stan_fun_names[FUN_COUNT];
+extern const char *const stan_dist_names[DIST_COUNT];
+
+/* ---- verbs -------------------------------------------------------------------------------------------------------- */
+
+/* Where #include looks: the directory of the including file first, then these. */
+typedef struct {
+  const char **include_dirs;
+  int ninclude_dirs;
+} StanOptions;
+
+/* Both report through ctx_error and go on; the caller looks at c->nerrors. Never NULL. */
+Program *stan_parse(Ctx *c, const char *path, const StanOptions *o);                         /* ctx_fail when unreadable */
+Program *stan_parse_text(Ctx *c, const char *name, const char *text, size_t n, const StanOptions *o);
+void stan_check(Ctx *c, Program *p);
+
+void stan_print_tokens(Ctx *c, Text *out, const char *name, const char *text, size_t n);
+void stan_print_tree(Text *out, const Program *p, bool typed); /* s-expressions, one statement a line, indented */
+void stan_print_type(Text *out, const Type *t);                 /* array[,] vector */
+void stan_print_expr(Text *out, const Expr *e);                 /* as Stan source, on one line */
+
+#endif

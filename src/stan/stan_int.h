@@ -1,0 +1,198 @@
+/* stan_int.h: what the files of this folder share.
+ *
+ *   tokens.def      the tokens                     lexer.c       text -> tokens, #include
+ *   functions.def   built-in functions             parser.c      program, blocks, functions; recovery after errors
+ *   dists.def       distributions                  parse_type.c  types and declarations
+ *   operators.def   the operators' types           parse_stmt.c  statements
+ *   types.c         equality, promotion            parse_expr.c  expressions
+ *   signatures.c    the tables' little language    check.c       blocks, scopes, functions
+ *   print.c         every stage as text            check_decl.c, check_stmt.c, check_expr.c, check_call.c
+ */
+#ifndef PVI_STAN_INT_H
+#define PVI_STAN_INT_H
+
+#include "stan/stan.h"
+
+/* ---- errors ------------------------------------------------------------------------------------------------------- */
+
+enum { MAX_ERRORS = 50, MAX_INCLUDES = 50 };
+
+/* ctx_error, until there are MAX_ERRORS of them. */
+void stan_error(Ctx *c, Loc loc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void stan_verror(Ctx *c, Loc loc, const char *fmt, va_list ap);
+
+/* ---- tokens ------------------------------------------------------------------------------------------------------- */
+
+typedef enum {
+#define CLASS(id, what) TOK_##id,
+#define KEYWORD(id, word) TOK_##id,
+#define PUNCT(id, spelling) TOK_##id,
+#include "stan/tokens.def"
+  TOK_COUNT
+} TokenKind;
+
+typedef struct {
+  TokenKind kind;
+  Loc loc;
+  const char *text; /* IDENT, WORD: the word; STRING: what is between the quotes */
+  long ivalue;      /* INT, DOTNUM (the digits after the dot) */
+  double rvalue;    /* INT, REAL, IMAG, DOTNUM */
+} Token;
+
+typedef struct {
+  Token *at; /* the last one is TOK_END */
+  size_t count, cap;
+} Tokens;
+
+Tokens lex_all(Ctx *c, const Source *s, const StanOptions *o);
+const char *token_name(TokenKind k); /* for messages: `+=`, "a name" */
+
+/* ---- the parser --------------------------------------------------------------------------------------------------- */
+
+enum {
+  MAX_NESTING = 500, /* of brackets and statements: the parser's own recursion */
+  MAX_HEIGHT = 2000, /* of an expression tree: the recursion of everybody after the parser */
+};
+
+typedef struct {
+  Ctx *c;
+  const Token *at; /* the token to be read next */
+  bool panic;      /* after a syntax error: every production sees the end until `recover` */
+  int nesting;
+} Parser;
+
+TokenKind peek(const Parser *p);                   /* the next token's kind; the end while panicking */
+TokenKind peek2(const Parser *p);                  /* the one behind it */
+bool at_word(const Parser *p, const char *word);   /* is it this identifier? */
+bool accept(Parser *p, TokenKind k);               /* take it if it is a k */
+Loc expect(Parser *p, TokenKind k, const char *where);
+const char *expect_name(Parser *p, Loc *loc, const char *what);
+void parse_error(Parser *p, Loc loc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void syntax_error(Parser *p, const char *expected); /* "expected ... but found ..." at the next token; starts the panic */
+bool enter(Parser *p);                              /* one level deeper, or an error; pair with leave */
+void leave(Parser *p);
+Loc loc_join(Loc from, Loc to); /* from the first to the end of the second, when on one line */
+Loc loc_before(const Parser *p); /* the token just read */
+
+Expr *parse_expr(Parser *p);
+Expr *parse_bound(Parser *p); /* an expression without comparisons, as in <lower=...> */
+Expr *parse_printable(Parser *p);
+void parse_args(Parser *p, TokenKind close, Expr *owner); /* up to, not including, close */
+
+bool at_type(const Parser *p);
+Decl *parse_type(Parser *p, bool sized); /* a Decl without a name: type, sizes, constraint, items */
+Stmt *parse_decl(Parser *p);
+Decl *parse_arg(Parser *p);
+Stmt *parse_stmt(Parser *p); /* or a declaration */
+Stmt *parse_braces(Parser *p, const char *what);
+Stmt *new_stmt(Parser *p, StmtKind kind, Loc loc);
+void recover(Parser *p);
+
+/* ---- types -------------------------------------------------------------------------------------------------------- */
+
+const Type *type_basic(TypeKind k); /* a shared constant without array dimensions */
+const Type *type_array(Arena *a, const Type *of, int dims);
+const Type *type_element(Arena *a, const Type *t); /* what one single index leaves of an array */
+const Type *type_tuple(Arena *a, const Type **items, int n);
+bool type_equal(const Type *a, const Type *b);
+int type_promotions(const Type *from, const Type *to); /* 0 equal, 1 promoted, -1 cannot be */
+const Type *type_common(Arena *a, const Type *x, const Type *y); /* both promote to it, or NULL */
+bool type_is(const Type *t, TypeKind k);               /* this kind and no array */
+bool type_is_int(const Type *t);                       /* int, and arrays and tuples of nothing else */
+bool type_is_scalar(const Type *t);                    /* int or real */
+bool type_is_error(const Type *t);
+bool type_has_int(const Type *t);                      /* int anywhere in it */
+int type_own_dims(TypeKind k);                         /* vector 1, matrix 2 */
+TypeKind type_row_kind(TypeKind matrix, bool column);  /* of a (complex) matrix: its row or column */
+TypeKind type_scalar_kind(TypeKind k);                 /* real, complex, int */
+const char *type_text(Arena *a, const Type *t);
+
+/* ---- names for messages ------------------------------------------------------------------------------------------- */
+
+const char *op_name(Operator op);
+const char *block_name(BlockId b);
+
+/* ---- signatures: the little language of functions.def ------------------------------------------------------------- */
+
+typedef struct Sig Sig; /* one signature; the alternatives of a row hang on `next` */
+
+enum DistFlag { PDF = 1, PMF = 2, CDF = 4, LCDF = 8, LCCDF = 16, CDFS = CDF | LCDF | LCCDF, RNG = 32 };
+
+/* What a function is called with. */
+typedef struct {
+  int n;
+  const Type **types;
+  const bool *data;  /* NULL: all are */
+  Expr **exprs;      /* where the checker finds the names of functions; NULL: none */
+} Args;
+
+typedef struct Checker Checker;
+
+/* The best alternative for these arguments: its result type, or NULL. *cost: the number of promotions. */
+const Type *sig_match(Checker *k, const Sig *sigs, const Args *args, int *cost);
+const Sig *sig_function(Checker *k, FunId f);
+const Sig *sig_operator(Checker *k, Operator op);
+const Sig *sig_density(Checker *k, DistId d);
+const Type *sig_match_rng(Checker *k, DistId d, const Args *args, int *cost);
+unsigned dist_flags(DistId d);
+void sig_describe(Text *out, const char *name, const char *signatures); /* at most a few, for messages */
+const char *function_signatures(FunId f);
+const char *operator_signatures(Operator op);
+const char *dist_signatures(DistId d);
+
+/* ---- the checker -------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  FunDef **defs;
+  int n, cap;
+} Overloads;
+
+struct Checker {
+  Ctx *c;
+  Program *p;
+  Map names;     /* name -> Decl in scope, or NULL; there is no shadowing, so a name has one at most */
+  Map functions; /* name -> Overloads of the user's functions so far */
+  Map builtins;  /* name -> FunId + 1 */
+  Map dists;     /* name -> DistId + 1 */
+  Decl **scope;  /* what is in `names`, in order of declaration */
+  int nscope, cap_scope;
+  BlockId block;
+  const FunDef *fun; /* the function whose body this is, or NULL */
+  int loops;         /* how many loops around */
+  int nslots;
+  const Sig *fun_sigs[FUN_COUNT], *density_sigs[DIST_COUNT], *rng_sigs[DIST_COUNT], *op_sigs[OP_TRANSPOSE + 1];
+};
+
+/* What a function's name promises by its ending. */
+typedef enum {
+  SUFFIX_NONE, SUFFIX_LPDF, SUFFIX_LPMF, SUFFIX_LUPDF, SUFFIX_LUPMF, SUFFIX_CDF, SUFFIX_LCDF, SUFFIX_LCCDF, SUFFIX_RNG, SUFFIX_LP,
+  SUFFIX_JACOBIAN,
+} Suffix;
+
+Suffix suffix_of(const char *name, size_t *stem); /* *stem: the length before it */
+
+void check_error(Checker *k, Loc loc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+const char *show(Checker *k, const Type *t); /* `type` for messages */
+bool is_data(const Checker *k, const Expr *e); /* may stand where data is asked for */
+
+int scope_enter(const Checker *k);
+void scope_leave(Checker *k, int mark);
+void declare(Checker *k, Decl *d);
+Decl *find_variable(const Checker *k, const char *name);
+Overloads *find_functions(const Checker *k, const char *name);
+const char *nearest_variable(Checker *k, const char *name);
+const char *nearest_function(Checker *k, const char *name);
+
+void check_decls(Checker *k, Stmt *s, bool top);
+void check_stmt(Checker *k, Stmt *s);
+void check_expr(Checker *k, Expr *e);
+void check_int(Checker *k, Expr *e, const char *what); /* checks e, and that it is an int */
+void check_call(Checker *k, Expr *e, bool as_statement);
+void check_tilde(Checker *k, Stmt *s);
+bool check_operands(Checker *k, Operator op, const Type **types, int n, Loc loc, const Type **result);
+const char *defined_name(Checker *k, const char *name); /* foo_lpdf for foo_lupdf */
+bool may_change_target(const Checker *k);
+bool may_change_jacobian(const Checker *k);
+bool may_overload(Checker *k, const FunDef *f); /* no built-in function has these arguments */
+
+#endif

@@ -1,0 +1,480 @@
+/* exec.c: running a Tape: forward and backward over rows of draws, globally in blocks of draws and tile by tile.
+ *
+ * Every instruction is a loop over its elements; `rows_at` finds the row of draws behind an operand, a kernel does the arithmetic.
+ * The same two functions (run_forward, run_backward) serve the global part and the tiles; a Frame says where things lie.
+ */
+#include "vm/vm_int.h"
+
+#include <assert.h>
+#include <string.h>
+
+#ifdef PVI_TORTURE
+enum { TILE_BYTES = 1, TILE_MAX = 4, LANE_BLOCK = 8 };
+#else
+enum { TILE_BYTES = 256 * 1024, TILE_MAX = 64, LANE_BLOCK = 64 };
+#endif
+enum { CHUNKS_MIN = 4, CHUNKS_MAX = 32 };
+
+typedef struct {
+  double *tile, *tile_adj;  /* [width x T x lanes] */
+  const double **in;        /* pointers of one SUM or LSE */
+  double **adj;
+  size_t *step;
+  double *splat; /* LANES copies of each data operand */
+} Scratch;
+
+struct Work {
+  const Tape *tape;
+  const Kernels *k;
+  Pool *pool;
+  size_t M, lanes;
+  size_t T; /* observations per tile, at most */
+  double *global, *adjoint;   /* [elements x lanes] */
+  double *chunk_adj;          /* [chunks x boundary x lanes] */
+  size_t chunks;
+  Scratch *scratch;           /* per worker */
+  int32_t *from, *to;         /* per block: rows in use */
+  size_t *tile_first;         /* per block: number of its first tile; [nblocks]: all */
+  VmTile *call;
+  void *self;
+  bool want_adjoint, tiles_ran;
+  double *adj_theta;
+};
+
+/* Where an instruction's rows lie: n draws from `lane` on; for tiles, from observation `row` on. */
+typedef struct {
+  const Work *w;
+  Scratch *s;
+  size_t lane, n;
+  size_t T, row, rows; /* tile; rows = 1 and T = 1 for the global part */
+  double *out, *out_adj;     /* values and adjoints of the instruction's own place */
+  double *boundary;          /* tile: adjoints of shared values */
+  bool tile;
+} Frame;
+
+static size_t max_size(size_t a, size_t b) { return a > b ? a : b; }
+static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
+
+/* ---- finding rows ------------------------------------------------------------------------------------------------- */
+
+/* Element of the operand that belongs to element e of the instruction (counted from the tile's first observation). */
+static inline size_t element_of(const Operand *o, size_t e, size_t first) {
+  switch (o->access) {
+  case AT_SAME: return o->place == IN_TILE ? e : first + e;
+  case AT_ONE: return 0;
+  case AT_INDEX: return (size_t)o->index[first + e];
+  default: return e / (size_t)o->width * (size_t)o->source_width + (size_t)o->index[e % (size_t)o->width];
+  }
+}
+
+/* The row of draws (or LANES copies of a number) behind operand o at element e. */
+static inline const double *row_of(const Frame *f, const Operand *o, size_t e, size_t first, double *splat, size_t *step) {
+  size_t at = element_of(o, e, first);
+  *step = 1;
+  if (o->place == IN_GLOBAL) return f->w->global + (o->base + at) * f->w->lanes + f->lane;
+  if (o->place == IN_TILE) return f->out + (o->base * f->T + at) * f->w->lanes;
+  for (int k = 0; k < LANES; k++) splat[k] = o->data[at];
+  *step = 0;
+  return splat;
+}
+
+static inline double *adjoint_of(const Frame *f, const Operand *o, size_t e, size_t first) {
+  if (o->place == IN_DATA) return NULL;
+  size_t at = element_of(o, e, first);
+  if (o->place == IN_TILE) return f->out_adj + (o->base * f->T + at) * f->w->lanes;
+  if (f->tile) return f->boundary + (o->adjoint + at) * f->w->lanes;
+  return f->out_adj + (o->base + at) * f->w->lanes + f->lane;
+}
+
+static inline double *result_row(const Frame *f, const Instr *i, size_t e) {
+  return f->out + (i->out * f->T + e) * f->w->lanes + f->lane;
+}
+static inline double *result_adjoint(const Frame *f, const Instr *i, size_t e) {
+  return f->out_adj + (i->out * f->T + e) * f->w->lanes + f->lane;
+}
+
+/* ---- forward ------------------------------------------------------------------------------------------------------ */
+
+static void map_forward(const Frame *f, const Instr *i, size_t n, size_t first) {
+  MapForward *kernel = f->w->k->forward[i->op];
+  const double *in[IR_MAX_ARGS];
+  size_t step[IR_MAX_ARGS];
+  for (size_t e = 0; e < n; e++) {
+    for (int k = 0; k < i->nargs; k++) in[k] = row_of(f, &i->in[k], e, first, f->s->splat + k * LANES, &step[k]);
+    kernel(result_row(f, i, e), in, step, f->n);
+  }
+}
+
+/* The pointers behind the `width` operands of result e of a SUM or LSE. */
+static void reduce_rows(const Frame *f, const Instr *i, size_t e, size_t first) {
+  size_t width = (size_t)i->width;
+  for (size_t w = 0; w < width; w++)
+    f->s->in[w] = row_of(f, &i->in[0], e * width + w, first * width, f->s->splat + w * LANES, &f->s->step[w]);
+}
+
+static void sum_forward(const Frame *f, const Instr *i, size_t n, size_t first) {
+  for (size_t e = 0; e < n; e++) {
+    double *out = result_row(f, i, e);
+    reduce_rows(f, i, e, first);
+    for (size_t j = 0; j < f->n; j++) out[j] = f->s->in[0][f->s->step[0] * j % (f->s->step[0] ? f->n : LANES)];
+    for (int32_t w = 1; w < i->width; w++) {
+      if (f->s->step[w]) {
+        f->w->k->add(out, f->s->in[w], f->n);
+      } else {
+        for (size_t j = 0; j < f->n; j++) out[j] += f->s->in[w][0];
+      }
+    }
+  }
+}
+
+static void lse_forward(const Frame *f, const Instr *i, size_t n, size_t first) {
+  for (size_t e = 0; e < n; e++) {
+    reduce_rows(f, i, e, first);
+    f->w->k->log_sum_exp(result_row(f, i, e), f->s->in, f->s->step, (size_t)i->width, f->n);
+  }
+}
+
+static void copy_forward(const Frame *f, double *out, const Operand *o, size_t e) {
+  size_t step;
+  const double *a = row_of(f, o, e, 0, f->s->splat, &step);
+  for (size_t j = 0; j < f->n; j++) out[j] = a[step * j];
+}
+
+static void matvec_forward(const Frame *f, const Instr *i, size_t n, size_t first) {
+  const Work *w = f->w;
+  size_t inner = (size_t)i->width;
+  w->k->gemm(result_row(f, i, 0), w->lanes, i->in[0].data + first * inner, inner, 1,
+             w->global + i->in[1].base * w->lanes + f->lane, w->lanes, n, inner, f->n, false);
+}
+
+static void cumsum_forward(const Frame *f, const Instr *i, size_t n) {
+  for (size_t e = 0; e < n; e++) {
+    double *out = result_row(f, i, e);
+    copy_forward(f, out, &i->in[0], e);
+    if (e % (size_t)i->width) f->w->k->add(out, out - f->w->lanes, f->n);
+  }
+}
+
+static void matmul_forward(const Frame *f, const Instr *i) {
+  const Work *w = f->w;
+  size_t inner = (size_t)i->width, cols = (size_t)i->columns, rows = (size_t)i->n / cols;
+  const double *a = w->global + i->in[0].base * w->lanes + f->lane, *b = w->global + i->in[1].base * w->lanes + f->lane;
+  for (size_t r = 0; r < rows; r++)
+    for (size_t c = 0; c < cols; c++) {
+      double *out = result_row(f, i, r * cols + c);
+      memset(out, 0, f->n * sizeof *out);
+      for (size_t k = 0; k < inner; k++)
+        w->k->multiply_add(out, a + (r * inner + k) * w->lanes, b + (k * cols + c) * w->lanes, f->n);
+    }
+}
+
+static void run_forward(const Frame *f, const Instr *code, int count) {
+  for (int c = 0; c < count; c++) {
+    const Instr *i = &code[c];
+    size_t n = (size_t)i->n * f->rows, first = (size_t)i->n * f->row;
+    switch (i->op) {
+    case IR_CONST:
+    case IR_GATHER:
+      for (size_t e = 0; e < n; e++) copy_forward(f, result_row(f, i, e), &i->in[0], e);
+      break;
+    case IR_PACK:
+      for (size_t e = 0; e < n; e++) copy_forward(f, result_row(f, i, e), &i->picks[e], 0);
+      break;
+    case IR_SUM: sum_forward(f, i, n, first); break;
+    case IR_LSE: lse_forward(f, i, n, first); break;
+    case IR_CUMSUM: cumsum_forward(f, i, n); break;
+    case IR_MATVEC: matvec_forward(f, i, n, first); break;
+    case IR_MATMUL: matmul_forward(f, i); break;
+    default: map_forward(f, i, n, first);
+    }
+  }
+}
+
+/* ---- backward ----------------------------------------------------------------------------------------------------- */
+
+static void map_backward(const Frame *f, const Instr *i, size_t n, size_t first) {
+  MapBackward *kernel = f->w->k->backward[i->op];
+  const double *in[IR_MAX_ARGS];
+  double *adj[IR_MAX_ARGS];
+  size_t step[IR_MAX_ARGS];
+  for (size_t e = 0; e < n; e++) {
+    for (int k = 0; k < i->nargs; k++) {
+      in[k] = row_of(f, &i->in[k], e, first, f->s->splat + k * LANES, &step[k]);
+      adj[k] = adjoint_of(f, &i->in[k], e, first);
+    }
+    kernel(result_adjoint(f, i, e), result_row(f, i, e), in, step, adj, f->n);
+  }
+}
+
+static void sum_backward(const Frame *f, const Instr *i, size_t n, size_t first) {
+  size_t width = (size_t)i->width;
+  for (size_t e = 0; e < n; e++)
+    for (size_t w = 0; w < width; w++) {
+      double *adj = adjoint_of(f, &i->in[0], e * width + w, first * width);
+      if (adj) f->w->k->add(adj, result_adjoint(f, i, e), f->n);
+    }
+}
+
+static void lse_backward(const Frame *f, const Instr *i, size_t n, size_t first) {
+  size_t width = (size_t)i->width;
+  for (size_t e = 0; e < n; e++) {
+    reduce_rows(f, i, e, first);
+    for (size_t w = 0; w < width; w++) f->s->adj[w] = adjoint_of(f, &i->in[0], e * width + w, first * width);
+    f->w->k->log_sum_exp_adjoint(result_adjoint(f, i, e), result_row(f, i, e), f->s->in, f->s->step, f->s->adj, width, f->n);
+  }
+}
+
+static void copy_backward(const Frame *f, const double *g, const Operand *o, size_t e) {
+  double *adj = adjoint_of(f, o, e, 0);
+  if (adj) f->w->k->add(adj, g, f->n);
+}
+
+static void matvec_backward(const Frame *f, const Instr *i, size_t n, size_t first) {
+  const Work *w = f->w;
+  size_t inner = (size_t)i->width;
+  double *adj = f->tile ? f->boundary + i->in[1].adjoint * w->lanes : f->out_adj + i->in[1].base * w->lanes + f->lane;
+  w->k->gemm(adj, w->lanes, i->in[0].data + first * inner, 1, inner, result_adjoint(f, i, 0), w->lanes, inner, n, f->n, true);
+}
+
+static void cumsum_backward(const Frame *f, const Instr *i, size_t n) {
+  for (size_t e = n; e-- > 0;) {
+    double *g = result_adjoint(f, i, e);
+    copy_backward(f, g, &i->in[0], e);
+    if (e % (size_t)i->width) f->w->k->add(g - f->w->lanes, g, f->n);
+  }
+}
+
+static void matmul_backward(const Frame *f, const Instr *i) {
+  const Work *w = f->w;
+  size_t inner = (size_t)i->width, cols = (size_t)i->columns, rows = (size_t)i->n / cols;
+  size_t ao = i->in[0].base * w->lanes + f->lane, bo = i->in[1].base * w->lanes + f->lane;
+  for (size_t r = 0; r < rows; r++)
+    for (size_t c = 0; c < cols; c++) {
+      const double *g = result_adjoint(f, i, r * cols + c);
+      for (size_t k = 0; k < inner; k++) {
+        size_t x = ao + (r * inner + k) * w->lanes, y = bo + (k * cols + c) * w->lanes;
+        w->k->multiply_add(f->out_adj + x, w->global + y, g, f->n);
+        w->k->multiply_add(f->out_adj + y, w->global + x, g, f->n);
+      }
+    }
+}
+
+static void run_backward(const Frame *f, const Instr *code, int count) {
+  for (int c = count; c-- > 0;) {
+    const Instr *i = &code[c];
+    size_t n = (size_t)i->n * f->rows, first = (size_t)i->n * f->row;
+    switch (i->op) {
+    case IR_CONST: break;
+    case IR_GATHER:
+      for (size_t e = 0; e < n; e++) copy_backward(f, result_adjoint(f, i, e), &i->in[0], e);
+      break;
+    case IR_PACK:
+      for (size_t e = 0; e < n; e++) copy_backward(f, result_adjoint(f, i, e), &i->picks[e], 0);
+      break;
+    case IR_SUM: sum_backward(f, i, n, first); break;
+    case IR_LSE: lse_backward(f, i, n, first); break;
+    case IR_CUMSUM: cumsum_backward(f, i, n); break;
+    case IR_MATVEC: matvec_backward(f, i, n, first); break;
+    case IR_MATMUL: matmul_backward(f, i); break;
+    default: map_backward(f, i, n, first);
+    }
+  }
+}
+
+/* ---- work --------------------------------------------------------------------------------------------------------- */
+
+/* Observations per tile: as many as keep the widest block's values and adjoints in half a megabyte or so. */
+static size_t tile_height(const Tape *t, size_t lanes) {
+  size_t row = 2 * max_size(vm_shape(t).tile_width, 1) * lanes * sizeof(double);
+  size_t height = TILE_BYTES / row;
+  return height < 1 ? (TILE_MAX < 8 ? TILE_MAX : 1) : min_size(height, TILE_MAX);
+}
+
+/* Pieces into which the tiles are divided, each with its own copy of the boundary's adjoints: decided by the problem alone. */
+static size_t chunk_count(const Tape *t) {
+  size_t n = t->rows / (4 * (t->boundary_elements + 1));
+  return n < CHUNKS_MIN ? CHUNKS_MIN : min_size(n, CHUNKS_MAX);
+}
+
+static void make_scratch(Arena *a, Scratch *s, const Work *w) {
+  size_t tile = max_size(vm_shape(w->tape).tile_width, 1) * w->T * w->lanes;
+  s->tile = NEW_ARRAY(a, double, tile);
+  s->tile_adj = NEW_ARRAY(a, double, tile);
+  s->in = NEW_ARRAY(a, const double *, w->tape->max_width);
+  s->adj = NEW_ARRAY(a, double *, w->tape->max_width);
+  s->step = NEW_ARRAY(a, size_t, w->tape->max_width);
+  s->splat = NEW_ARRAY(a, double, max_size(w->tape->max_width, IR_MAX_ARGS) * LANES);
+}
+
+Work *vm_work(Arena *a, const Tape *t, size_t M, Pool *pool) {
+  Work *w = NEW(a, Work);
+  w->tape = t;
+  w->k = kernels_best();
+  w->pool = pool;
+  w->M = M;
+  w->lanes = (M + LANES - 1) / LANES * LANES;
+  w->T = tile_height(t, w->lanes);
+  w->chunks = chunk_count(t);
+  w->global = NEW_ARRAY(a, double, t->elements * w->lanes);
+  w->adjoint = NEW_ARRAY(a, double, t->elements * w->lanes);
+  w->chunk_adj = NEW_ARRAY(a, double, w->chunks * t->boundary_elements * w->lanes);
+  int workers = pool ? pool_threads(pool) : 1;
+  w->scratch = NEW_ARRAY(a, Scratch, workers);
+  for (int k = 0; k < workers; k++) make_scratch(a, &w->scratch[k], w);
+  w->from = NEW_ARRAY(a, int32_t, t->nblocks + 1);
+  w->to = NEW_ARRAY(a, int32_t, t->nblocks + 1);
+  w->tile_first = NEW_ARRAY(a, size_t, t->nblocks + 1);
+  vm_set_range(w, 0, 1);
+  return w;
+}
+
+size_t vm_lanes(const Work *w) { return w->lanes; }
+const Kernels *vm_kernels(const Work *w) { return w->k; }
+
+void vm_set_draws(Work *w, size_t M) {
+  assert(M <= w->lanes);
+  w->M = M;
+}
+
+size_t vm_set_range(Work *w, double lo, double hi) {
+  size_t tiles = 0, rows = 0;
+  for (int b = 0; b < w->tape->nblocks; b++) {
+    double n = w->tape->blocks[b].rows;
+    w->from[b] = (int32_t)(lo * n + 0.5);
+    w->to[b] = (int32_t)(hi * n + 0.5);
+    size_t count = (size_t)(w->to[b] - w->from[b]);
+    w->tile_first[b] = tiles;
+    tiles += (count + w->T - 1) / w->T;
+    rows += count;
+  }
+  w->tile_first[w->tape->nblocks] = tiles;
+  return rows;
+}
+
+static void run_pieces(const Work *w, size_t count, void (*work)(void *, size_t, int), void *arg) {
+  if (w->pool) {
+    pool_run(w->pool, count, work, arg);
+  } else {
+    for (size_t k = 0; k < count; k++) work(arg, k, 0);
+  }
+}
+
+/* ---- the three steps of an evaluation ----------------------------------------------------------------------------- */
+
+static Frame global_frame(const Work *w, size_t piece, int worker) {
+  size_t lane = piece * LANE_BLOCK;
+  return (Frame){.w = w, .s = &w->scratch[worker], .lane = lane, .n = min_size(LANE_BLOCK, w->lanes - lane), .T = 1, .rows = 1,
+                 .out = w->global, .out_adj = w->adjoint};
+}
+
+static size_t lane_pieces(const Work *w) { return (w->lanes + LANE_BLOCK - 1) / LANE_BLOCK; }
+
+static void forward_piece(void *arg, size_t piece, int worker) {
+  const Work *w = arg;
+  Frame f = global_frame(w, piece, worker);
+  run_forward(&f, w->tape->code, w->tape->count);
+}
+
+void vm_forward(Work *w, const double *theta) {
+  memcpy(w->global, theta, w->tape->dim * w->lanes * sizeof *theta);
+  run_pieces(w, lane_pieces(w), forward_piece, w);
+  w->tiles_ran = false;
+}
+
+const double *vm_value(const Work *w, int root, int32_t element) {
+  return w->global + (w->tape->roots[root] + (size_t)element) * w->lanes;
+}
+
+/* One tile: forward, score, backward into the chunk's boundary. */
+static void run_tile(Work *w, size_t tile, double *boundary, int worker) {
+  int b = 0;
+  while (tile >= w->tile_first[b + 1]) b++;
+  const TapeBlock *block = &w->tape->blocks[b];
+  size_t row = (size_t)w->from[b] + (tile - w->tile_first[b]) * w->T;
+  size_t rows = min_size(w->T, (size_t)w->to[b] - row);
+  Scratch *s = &w->scratch[worker];
+  Frame f = {.w = w, .s = s, .n = w->lanes, .T = w->T, .row = row, .rows = rows, .out = s->tile, .out_adj = s->tile_adj,
+             .boundary = boundary, .tile = true};
+  run_forward(&f, block->code, block->count);
+  size_t at = block->out * w->T * w->lanes;
+  if (w->want_adjoint) memset(s->tile_adj, 0, block->width * w->T * w->lanes * sizeof(double));
+  w->call(w->self, block->first + row, rows, s->tile + at, w->want_adjoint ? s->tile_adj + at : NULL, worker);
+  if (w->want_adjoint) run_backward(&f, block->code, block->count);
+}
+
+static void chunk_piece(void *arg, size_t chunk, int worker) {
+  Work *w = arg;
+  size_t tiles = w->tile_first[w->tape->nblocks];
+  size_t size = w->tape->boundary_elements * w->lanes;
+  double *boundary = w->chunk_adj + chunk * size;
+  if (w->want_adjoint) memset(boundary, 0, size * sizeof *boundary);
+  for (size_t t = tiles * chunk / w->chunks; t < tiles * (chunk + 1) / w->chunks; t++) run_tile(w, t, boundary, worker);
+}
+
+void vm_tiles(Work *w, VmTile *tile, void *self, bool adjoint) {
+  w->call = tile;
+  w->self = self;
+  w->want_adjoint = adjoint;
+  w->tiles_ran = adjoint;
+  run_pieces(w, w->chunks, chunk_piece, w);
+}
+
+void vm_clear_adjoints(Work *w) { w->tiles_ran = false; }
+
+/* Adjoints of the boundary, all chunks added in order, for one block of draws. */
+static void gather_boundary(const Work *w, const Frame *f) {
+  for (size_t b = 0; b < w->tape->nboundary; b++) {
+    const Boundary *k = &w->tape->boundary[b];
+    for (size_t e = 0; e < k->n; e++)
+      for (size_t c = 0; c < w->chunks; c++)
+        w->k->add(w->adjoint + (k->element + e) * w->lanes + f->lane,
+                  w->chunk_adj + (c * w->tape->boundary_elements + k->at + e) * w->lanes + f->lane, f->n);
+  }
+}
+
+static void clear_lanes(const Work *w, const Frame *f) {
+  for (size_t e = 0; e < w->tape->elements; e++) memset(w->adjoint + e * w->lanes + f->lane, 0, f->n * sizeof(double));
+}
+
+typedef struct {
+  Work *w;
+  const double *seeds;
+} BackwardJob;
+
+static void backward_piece(void *arg, size_t piece, int worker) {
+  const BackwardJob *job = arg;
+  const Work *w = job->w;
+  const Tape *t = w->tape;
+  Frame f = global_frame(w, piece, worker);
+  clear_lanes(w, &f);
+  if (w->tiles_ran) gather_boundary(w, &f);
+  for (int r = 0; r < t->nroots; r++) {
+    double *adj = w->adjoint + t->roots[r] * w->lanes + f.lane;
+    for (size_t j = 0; job->seeds[r] != 0 && j < f.n; j++) adj[j] += job->seeds[r];
+  }
+  run_backward(&f, t->code, t->count);
+}
+
+void vm_backward(Work *w, const double *seeds, double *adj_theta) {
+  BackwardJob job = {w, seeds};
+  run_pieces(w, lane_pieces(w), backward_piece, &job);
+  memcpy(adj_theta, w->adjoint, w->tape->dim * w->lanes * sizeof *adj_theta);
+}
+
+/* ---- constant folding --------------------------------------------------------------------------------------------- */
+
+void vm_fold(unsigned op, const double *const *args, const size_t *sizes, double *out, size_t n) {
+  enum { BLOCK = 64 };
+  const Kernels *k = kernels_best();
+  int arity = ir_op_arity(op);
+  double in[IR_MAX_ARGS][BLOCK], result[BLOCK];
+  const double *rows[IR_MAX_ARGS] = {in[0], in[1], in[2], in[3]};
+  static const size_t step[IR_MAX_ARGS] = {1, 1, 1, 1};
+  for (size_t e = 0; e < n; e += BLOCK) {
+    size_t m = min_size(BLOCK, n - e), padded = (m + LANES - 1) / LANES * LANES;
+    for (int a = 0; a < arity; a++)
+      for (size_t j = 0; j < padded; j++) in[a][j] = sizes[a] == 1 ? args[a][0] : args[a][e + (j < m ? j : m - 1)];
+    k->forward[op](result, rows, step, padded);
+    memcpy(out + e, result, m * sizeof *out);
+  }
+}

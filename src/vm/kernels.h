@@ -1,0 +1,45 @@
+/* kernels.h: what runs over the draws, per instruction set.
+ *
+ * A row is n numbers, one per draw, n a multiple of LANES. An operand that does not vary over draws is a row of LANES copies
+ * read with step 0. Kernels neither allocate nor know the graph; kernels.c is compiled once per instruction set.
+ */
+#ifndef PVI_KERNELS_H
+#define PVI_KERNELS_H
+
+#include "ir/ir.h"
+
+enum { LANES = 8 }; /* rows are padded to this many draws: the widest vector of all instruction sets */
+
+/* out = op(in) over n draws; step[k] is 0 for an operand of LANES copies, else 1. */
+typedef void MapForward(double *out, const double *const *in, const size_t *step, size_t n);
+/* adj[k] += g * d op / d in[k] for every k with adj[k]; r is the op's value. */
+typedef void MapBackward(const double *g, const double *r, const double *const *in, const size_t *step, double *const *adj,
+                         size_t n);
+
+typedef struct Kernels {
+  const char *name;
+  MapForward *forward[IR_OP_COUNT];
+  MapBackward *backward[IR_OP_COUNT];
+
+  /* C[i, :] (+)= sum_k A[i ra + k ca] B[k, :] for i < rows, k < inner; ldb, ldc: distance of rows. */
+  void (*gemm)(double *C, size_t ldc, const double *A, size_t ra, size_t ca, const double *B, size_t ldb, size_t rows,
+               size_t inner, size_t n, bool add);
+  void (*add)(double *out, const double *a, size_t n);                    /* out += a */
+  void (*axpy)(double *out, double c, const double *a, size_t n);         /* out += c a */
+  void (*multiply_add)(double *out, const double *a, const double *b, size_t n); /* out += a b */
+  /* out = log sum_w exp a[w], w < width; operands with steps as in MapForward */
+  void (*log_sum_exp)(double *out, const double *const *a, const size_t *step, size_t width, size_t n);
+  /* adj[w] += g exp(a[w] - r) for every w with adj[w] */
+  void (*log_sum_exp_adjoint)(const double *g, const double *r, const double *const *a, const size_t *step, double *const *adj,
+                              size_t width, size_t n);
+
+  /* Over the m <= n draws of one row: returns log sum_j exp(l[j]); with w, w[j] = exp(l[j]) / sum (0 in the padding). */
+  double (*softmax)(double *w, const double *l, size_t m);
+  double (*sum)(const double *a, size_t m);                    /* fixed order */
+  double (*dot)(const double *a, const double *b, size_t m);   /* fixed order */
+} Kernels;
+
+const Kernels *kernels_best(void);             /* the widest this machine runs; PVI_ISA=base|avx2|avx512 overrides */
+const Kernels *kernels_named(const char *isa); /* NULL when unknown or not runnable here */
+
+#endif

@@ -1,0 +1,369 @@
+/* plan.c: from Graph to Tape: which values are shared and which belong to an observation, and where each lives.
+ *
+ * Planning walks down from the roots. A global value is needed whole. Below an observation root the walk carries, for every
+ * element of the tile, which element of the node it needs (`index`); elementwise ops and row reductions pass it on to their operands
+ * and become tile instructions; gathers compose it; everything else is needed whole and ends the walk. So a gather costs nothing:
+ * it is how an operand is read.
+ */
+#include "vm/vm_int.h"
+
+#include <assert.h>
+#include <string.h>
+
+typedef struct {
+  Node node;
+  const int32_t *index; /* element of the node for every element of the tile rows */
+  int32_t width;        /* elements per observation */
+  size_t slot;
+} TileValue;
+
+typedef struct {
+  Ctx *ctx;
+  Tape *tape;
+  const Graph *g;
+  size_t *global_at; /* node -> element + 1, 0: not planned */
+  size_t *boundary_at; /* node -> boundary entry + 1 */
+  /* the block being planned */
+  TapeBlock *block;
+  const int32_t *select;
+  int32_t rows, full_rows;
+  TileValue *values;
+  size_t nvalues, cap_values;
+} Planner;
+
+static size_t plan_global(Planner *p, Node id);
+
+/* ---- global instructions ------------------------------------------------------------------------------------------ */
+
+static Operand data_operand(const double *values, int32_t n) {
+  return (Operand){.place = IN_DATA, .access = n == 1 ? AT_ONE : AT_SAME, .data = values};
+}
+
+/* How a global instruction reads node id: gathers become an index, constants stay data. */
+static Operand global_operand(Planner *p, Node id, int32_t n) {
+  const IrNode *x = ir_node(p->g, id);
+  if (x->op == IR_CONST) return data_operand(x->u.values, x->n);
+  if (x->op == IR_GATHER) {
+    Operand o = {.place = IN_GLOBAL, .access = AT_INDEX, .base = plan_global(p, x->args[0]), .index = x->u.index};
+    if (x->n == 1) o = (Operand){.place = IN_GLOBAL, .access = AT_ONE, .base = o.base + (size_t)x->u.index[0]};
+    return o;
+  }
+  return (Operand){.place = IN_GLOBAL, .access = x->n == 1 && n != 1 ? AT_ONE : AT_SAME, .base = plan_global(p, id)};
+}
+
+static const Operand *pick_operands(Planner *p, const IrNode *x) {
+  Operand *o = NEW_ARRAY(&p->ctx->arena, Operand, x->n);
+  for (int32_t e = 0; e < x->n; e++) {
+    Pick k = x->u.picks[e];
+    const IrNode *s = ir_node(p->g, k.node);
+    o[e] = s->op == IR_CONST ? data_operand(s->u.values + k.elem, 1)
+                             : (Operand){.place = IN_GLOBAL, .access = AT_ONE, .base = plan_global(p, k.node) + (size_t)k.elem};
+  }
+  return o;
+}
+
+static void note_width(Planner *p, const IrNode *x) {
+  if ((x->op == IR_SUM || x->op == IR_LSE) && (size_t)x->attr > p->tape->max_width) p->tape->max_width = (size_t)x->attr;
+}
+
+/* Make the instruction of node id, whose operands are planned. Matrix products want their operand as consecutive rows, so a
+ * gather is an instruction for them; all others read through it. */
+static void emit_global(Planner *p, Node id) {
+  Tape *t = p->tape;
+  const IrNode *x = ir_node(p->g, id);
+  if (x->op == IR_INPUT) {
+    p->global_at[id] = (size_t)x->attr + 1;
+    return;
+  }
+  Instr i = {.op = x->op, .nargs = x->nargs, .n = x->n, .width = x->attr, .columns = x->attr2, .node = id};
+  note_width(p, x);
+  switch (x->op) {
+  case IR_CONST: i.nargs = 1; i.in[0] = data_operand(x->u.values, x->n); break;
+  case IR_GATHER: i.in[0] = global_operand(p, id, x->n); break;
+  case IR_PACK: i.picks = pick_operands(p, x); break;
+  case IR_MATVEC:
+    i.in[0] = data_operand(ir_node(p->g, x->args[0])->u.values, 2);
+    i.in[1] = (Operand){.place = IN_GLOBAL, .access = AT_SAME, .base = plan_global(p, x->args[1])};
+    break;
+  case IR_MATMUL:
+  case IR_CUMSUM:
+    for (int k = 0; k < x->nargs; k++)
+      i.in[k] = (Operand){.place = IN_GLOBAL, .access = AT_SAME, .base = plan_global(p, x->args[k])};
+    break;
+  default:
+    for (int k = 0; k < x->nargs; k++) i.in[k] = global_operand(p, x->args[k], x->n);
+  }
+  i.out = t->elements;
+  t->elements += (size_t)x->n;
+  PUSH(&p->ctx->arena, t->code, t->count, t->cap, i);
+  p->global_at[id] = i.out + 1;
+}
+
+/* Operand k of x as global instructions read it; NO_NODE for data. */
+static Node operand_node(const Planner *p, const IrNode *x, int32_t k) {
+  Node a = x->op == IR_PACK ? x->u.picks[k].node : x->args[k];
+  const IrNode *s = ir_node(p->g, a);
+  bool through = s->op == IR_GATHER && x->op != IR_MATVEC && x->op != IR_MATMUL && x->op != IR_CUMSUM;
+  return s->op == IR_CONST ? NO_NODE : through ? s->args[0] : a;
+}
+
+/* The element at which node id begins, planned whole. Chains can be long (unrolled recurrences), so the walk has its own stack. */
+static size_t plan_global(Planner *p, Node id) {
+  if (p->global_at[id]) return p->global_at[id] - 1;
+  Node *stack = NULL;
+  size_t depth = 0, cap = 0;
+  PUSH(&p->ctx->arena, stack, depth, cap, id);
+  while (depth) {
+    Node top = stack[depth - 1];
+    const IrNode *x = ir_node(p->g, top);
+    size_t before = depth;
+    int32_t count = x->op == IR_PACK ? x->n : x->nargs;
+    for (int32_t k = 0; k < count && !p->global_at[top]; k++) {
+      Node a = operand_node(p, x, k);
+      if (a != NO_NODE && !p->global_at[a]) PUSH(&p->ctx->arena, stack, depth, cap, a);
+    }
+    if (depth > before) continue;
+    if (!p->global_at[top]) emit_global(p, top);
+    depth--;
+  }
+  return p->global_at[id] - 1;
+}
+
+/* ---- tile instructions -------------------------------------------------------------------------------------------- */
+
+static size_t boundary_of(Planner *p, Node id) {
+  Tape *t = p->tape;
+  if (!p->boundary_at[id]) {
+    const IrNode *x = ir_node(p->g, id);
+    Boundary b = {plan_global(p, id), (size_t)x->n, t->boundary_elements};
+    t->boundary_elements += b.n;
+    PUSH(&p->ctx->arena, t->boundary, t->nboundary, t->cap_boundary, b);
+    p->boundary_at[id] = t->nboundary;
+  }
+  return t->boundary[p->boundary_at[id] - 1].at;
+}
+
+static bool all_same(const int32_t *index, size_t n) {
+  for (size_t e = 1; e < n; e++)
+    if (index[e] != index[0]) return false;
+  return true;
+}
+
+static bool is_iota(const int32_t *index, size_t n) {
+  for (size_t e = 0; e < n; e++)
+    if (index[e] != (int32_t)e) return false;
+  return true;
+}
+
+/* Read a shared value: whole, by index. */
+static Operand boundary_operand(Planner *p, Node id, const int32_t *index, size_t n) {
+  Operand o = {.place = IN_GLOBAL, .access = AT_INDEX, .base = plan_global(p, id), .adjoint = boundary_of(p, id), .index = index};
+  if (all_same(index, n)) {
+    o.access = AT_ONE;
+    o.base += (size_t)index[0];
+    o.adjoint += (size_t)index[0];
+  }
+  return o;
+}
+
+static Operand constant_operand(Planner *p, const IrNode *x, const int32_t *index, size_t n) {
+  if (x->n == 1 || all_same(index, n)) return data_operand(x->u.values + (x->n == 1 ? 0 : index[0]), 1);
+  Operand o = {.place = IN_DATA, .access = AT_SAME, .data = x->u.values};
+  if (!is_iota(index, n)) {
+    double *v = NEW_ARRAY(&p->ctx->arena, double, n);
+    for (size_t e = 0; e < n; e++) v[e] = x->u.values[index[e]];
+    o.data = v;
+  }
+  return o;
+}
+
+static bool tileable(unsigned op) { return ir_is_map(op) || op == IR_SUM || op == IR_LSE || op == IR_MATVEC; }
+
+/* Is element e of observation r always element m[e] of the source's own row select[r]? Then the source is a value of the same
+ * observation, `within` elements wide. */
+static bool same_observation(const Planner *p, const int32_t *index, int32_t width, int32_t within) {
+  for (int32_t r = 0; r < p->rows; r++)
+    for (int32_t w = 0; w < width; w++) {
+      int32_t m = index[w] - p->select[0] * within;
+      if (m < 0 || m >= within || index[r * width + w] != p->select[r] * within + m) return false;
+    }
+  return true;
+}
+
+static bool distinct(Planner *p, const int32_t *index, size_t n, int32_t size) {
+  ArenaMark m = arena_mark(&p->ctx->arena);
+  bool *seen = NEW_ARRAY(&p->ctx->arena, bool, size);
+  bool ok = true;
+  for (size_t e = 0; ok && e < n; e++) {
+    ok = !seen[index[e]];
+    seen[index[e]] = true;
+  }
+  arena_reset(&p->ctx->arena, m);
+  return ok;
+}
+
+static size_t tile_value(Planner *p, Node id, const int32_t *index, int32_t width);
+
+/* How a tile instruction of `width` elements per observation reads the given elements of node id. */
+static Operand tile_operand(Planner *p, Node id, const int32_t *index, int32_t width) {
+  const IrNode *x = ir_node(p->g, id);
+  size_t n = (size_t)p->rows * (size_t)width;
+  if (x->op == IR_CONST) return constant_operand(p, x, index, n);
+  if (x->op == IR_GATHER) {
+    int32_t *through = NEW_ARRAY(&p->ctx->arena, int32_t, n);
+    for (size_t e = 0; e < n; e++) through[e] = x->u.index[x->n == 1 ? 0 : index[e]];
+    return tile_operand(p, x->args[0], through, width);
+  }
+  if (x->n > 1 && tileable(x->op)) {
+    int32_t within = x->n % p->full_rows == 0 ? x->n / p->full_rows : 0;
+    if (within && same_observation(p, index, width, within)) {
+      int32_t *own = NEW_ARRAY(&p->ctx->arena, int32_t, p->rows * within);
+      for (int32_t r = 0; r < p->rows; r++)
+        for (int32_t w = 0; w < within; w++) own[r * within + w] = p->select[r] * within + w;
+      int32_t *m = NEW_ARRAY(&p->ctx->arena, int32_t, width);
+      for (int32_t w = 0; w < width; w++) m[w] = index[w] - p->select[0] * within;
+      Operand o = {.place = IN_TILE, .access = AT_ROW, .base = tile_value(p, id, own, within), .width = width,
+                   .source_width = within, .index = m};
+      if (width == within && is_iota(m, (size_t)width)) o.access = AT_SAME;
+      return o;
+    }
+    if (n <= (size_t)x->n && distinct(p, index, n, x->n))
+      return (Operand){.place = IN_TILE, .access = AT_SAME, .base = tile_value(p, id, index, width)};
+  }
+  return boundary_operand(p, id, index, n);
+}
+
+static size_t find_value(const Planner *p, Node id, const int32_t *index, int32_t width) {
+  for (size_t k = 0; k < p->nvalues; k++) {
+    const TileValue *v = &p->values[k];
+    if (v->node == id && v->width == width &&
+        (v->index == index || !memcmp(v->index, index, (size_t)p->rows * (size_t)width * sizeof *index)))
+      return v->slot;
+  }
+  return SIZE_MAX;
+}
+
+static const double *matrix_rows(Planner *p, Node matrix, int32_t inner, const int32_t *index, size_t n) {
+  const double *all = ir_node(p->g, matrix)->u.values;
+  if (is_iota(index, n)) return all;
+  double *v = NEW_ARRAY(&p->ctx->arena, double, n * (size_t)inner);
+  for (size_t e = 0; e < n; e++) memcpy(v + e * (size_t)inner, all + (size_t)index[e] * (size_t)inner, (size_t)inner * sizeof *v);
+  return v;
+}
+
+/* Plan the given elements of node id as a tile instruction; its slot among the tile values. */
+static size_t tile_value(Planner *p, Node id, const int32_t *index, int32_t width) {
+  size_t slot = find_value(p, id, index, width);
+  if (slot != SIZE_MAX) return slot;
+  const IrNode *x = ir_node(p->g, id);
+  size_t n = (size_t)p->rows * (size_t)width;
+  Arena *a = &p->ctx->arena;
+  Instr i = {.op = x->op, .nargs = x->nargs, .n = width, .width = x->attr, .node = id};
+  note_width(p, x);
+  if (x->op == IR_MATVEC) {
+    i.in[0] = (Operand){.place = IN_DATA, .data = matrix_rows(p, x->args[0], x->attr, index, n)};
+    Node b = x->args[1];
+    i.in[1] = (Operand){.place = IN_GLOBAL, .base = plan_global(p, b), .adjoint = boundary_of(p, b)};
+  } else if (x->op == IR_SUM || x->op == IR_LSE) {
+    int32_t *wide = NEW_ARRAY(a, int32_t, n * (size_t)x->attr);
+    for (size_t e = 0; e < n; e++)
+      for (int32_t w = 0; w < x->attr; w++) wide[e * (size_t)x->attr + (size_t)w] = index[e] * x->attr + w;
+    i.in[0] = tile_operand(p, x->args[0], wide, width * x->attr);
+  } else {
+    static const int32_t zero[1] = {0};
+    for (int k = 0; k < x->nargs; k++) {
+      const IrNode *arg = ir_node(p->g, x->args[k]);
+      if (arg->n == 1 && x->n != 1) {
+        i.in[k] = arg->op == IR_CONST ? data_operand(arg->u.values, 1) : boundary_operand(p, x->args[k], zero, 1);
+      } else {
+        i.in[k] = tile_operand(p, x->args[k], index, width);
+      }
+    }
+  }
+  i.out = p->block->width;
+  p->block->width += (size_t)width;
+  PUSH(a, p->block->code, p->block->count, p->block->cap, i);
+  TileValue v = {id, index, width, i.out};
+  PUSH(a, p->values, p->nvalues, p->cap_values, v);
+  return i.out;
+}
+
+/* The root must be a tile value of its own; where it is a shared value, add 0 to it. */
+static void plan_block(Planner *p, TapeBlock *block, const VmBlock *given) {
+  p->block = block;
+  p->select = given->select;
+  p->rows = given->nselect;
+  p->full_rows = ir_size(p->g, given->root);
+  p->nvalues = 0;
+  block->rows = given->nselect;
+  if (!block->rows) return;
+  Operand o = tile_operand(p, given->root, given->select, 1);
+  if (o.place == IN_TILE && o.access == AT_SAME) {
+    block->out = o.base;
+    return;
+  }
+  static const double zero[1] = {0};
+  Instr i = {.op = IR_ADD, .nargs = 2, .n = 1, .out = block->width, .in = {o, data_operand(zero, 1)}, .node = given->root};
+  block->out = block->width++;
+  PUSH(&p->ctx->arena, block->code, block->count, block->cap, i);
+}
+
+Tape *vm_plan(Ctx *c, const Graph *g, size_t dim, const Node *roots, int nroots, const VmBlock *blocks, int nblocks) {
+  Tape *t = NEW(&c->arena, Tape);
+  *t = (Tape){.ctx = c, .graph = g, .dim = dim, .elements = dim, .nroots = nroots, .nblocks = nblocks, .max_width = 1};
+  Planner p = {.ctx = c, .tape = t, .g = g};
+  p.global_at = NEW_ARRAY(&c->arena, size_t, g->count + 1);
+  p.boundary_at = NEW_ARRAY(&c->arena, size_t, g->count + 1);
+  t->roots = NEW_ARRAY(&c->arena, size_t, nroots + 1);
+  for (int k = 0; k < nroots; k++) t->roots[k] = plan_global(&p, roots[k]);
+  t->blocks = NEW_ARRAY(&c->arena, TapeBlock, nblocks + 1);
+  for (int k = 0; k < nblocks; k++) {
+    t->blocks[k].first = t->rows;
+    plan_block(&p, &t->blocks[k], &blocks[k]);
+    t->rows += (size_t)t->blocks[k].rows;
+  }
+  return t;
+}
+
+size_t vm_rows(const Tape *t) { return t->rows; }
+
+VmShape vm_shape(const Tape *t) {
+  VmShape s = {.global_elements = t->elements, .global_ops = (size_t)t->count};
+  for (int k = 0; k < t->nblocks; k++) {
+    s.tile_ops += (size_t)t->blocks[k].count;
+    if (t->blocks[k].width > s.tile_width) s.tile_width = t->blocks[k].width;
+  }
+  return s;
+}
+
+/* ---- printing ----------------------------------------------------------------------------------------------------- */
+
+static void print_operand(Text *out, const Operand *o) {
+  static const char *const access[] = {"", "[one]", "[index]", "[row]"};
+  if (o->place != IN_DATA) {
+    text_printf(out, " %c%zu%s", o->place == IN_GLOBAL ? 'g' : 't', o->base, access[o->access]);
+  } else if (o->access == AT_ONE) {
+    text_printf(out, " %g", *o->data);
+  } else {
+    text_puts(out, " data");
+  }
+}
+
+static void print_instr(Text *out, const Instr *i, char place) {
+  text_printf(out, "  %c%zu = %s[%d]", place, i->out, ir_op_name(i->op), i->n);
+  for (int k = 0; k < i->nargs && !i->picks; k++) print_operand(out, &i->in[k]);
+  for (int32_t e = 0; i->picks && e < i->n && e < 4; e++) print_operand(out, &i->picks[e]);
+  if (i->picks && i->n > 4) text_puts(out, " ...");
+  text_puts(out, "\n");
+}
+
+void vm_print(Text *out, const Tape *t) {
+  text_printf(out, "global: %zu elements per draw, the first %zu are theta\n", t->elements, t->dim);
+  for (int k = 0; k < t->count; k++) print_instr(out, &t->code[k], 'g');
+  for (int b = 0; b < t->nblocks; b++) {
+    const TapeBlock *k = &t->blocks[b];
+    text_printf(out, "tile of block %d: %d observations, %zu elements each, log likelihood t%zu\n", b + 1, k->rows, k->width,
+                k->out);
+    for (int j = 0; j < k->count; j++) print_instr(out, &k->code[j], 't');
+  }
+}

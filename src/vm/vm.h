@@ -1,0 +1,65 @@
+/* vm.h: Tape, a Graph made ready to run, and Work, the buffers of one run.
+ *
+ * The tape has two parts. *Global* instructions are evaluated once, for all draws: whatever the observations share. *Tile*
+ * instructions belong to one observation each and are evaluated for a tile of observations x draws that stays in cache: forward,
+ * the score of the tile, backward into the adjoints of the global values, next tile. Memory is O(tile), not O(observations).
+ *
+ * A tape is planned for a selection of observations (a training part, say): what belongs to the others is not in it.
+ * One evaluation is
+ *     vm_forward(w, theta);                          global values of all draws
+ *     vm_tiles(w, score, self, true);                every tile: values, score, adjoints
+ *     vm_backward(w, seeds, adj_theta);              global adjoints
+ * Results do not depend on the number of threads: work is divided by the problem, sums have a fixed order.
+ */
+#ifndef PVI_VM_H
+#define PVI_VM_H
+
+#include "ir/ir.h"
+#include "vm/kernels.h"
+
+typedef struct Tape Tape;
+typedef struct Work Work;
+
+/* A block of observations: row r of the root is the log likelihood of observation r of the block. */
+typedef struct {
+  Node root;
+  const int32_t *select; /* rows to take, in this order */
+  int32_t nselect;
+} VmBlock;
+
+Tape *vm_plan(Ctx *c, const Graph *g, size_t dim, const Node *roots, int nroots, const VmBlock *blocks, int nblocks);
+size_t vm_rows(const Tape *t); /* observations selected, all blocks together, in order of the blocks */
+void vm_print(Text *out, const Tape *t);
+
+typedef struct {
+  size_t global_elements, tile_width; /* elements held per draw: globally, and per observation (the widest block) */
+  size_t global_ops, tile_ops;
+} VmShape;
+VmShape vm_shape(const Tape *t);
+
+/* Buffers for M draws. The pool is shared and may be NULL: one thread. */
+Work *vm_work(Arena *a, const Tape *t, size_t M, Pool *pool);
+size_t vm_lanes(const Work *w); /* M padded: the distance of rows of draws */
+const Kernels *vm_kernels(const Work *w);
+void vm_set_draws(Work *w, size_t M); /* fewer draws than planned for; the padded distance stays */
+
+/* theta: [dim x lanes], a row of draws per dimension. */
+void vm_forward(Work *w, const double *theta);
+const double *vm_value(const Work *w, int root, int32_t element); /* a row of draws of a root given to vm_plan */
+
+/* A tile: rows [row, row + rows) of the plan's observations. ll: [rows x lanes]; adj, when asked for, likewise and zero on
+ * entry: the function adds d objective / d ll. It may write only what belongs to its rows. */
+typedef void VmTile(void *self, size_t row, size_t rows, const double *ll, double *adj, int worker);
+void vm_tiles(Work *w, VmTile *tile, void *self, bool adjoint);
+/* Only part of the observations: of every block the rows [lo, hi) of [0, 1). All: (0, 1). Returns how many. */
+size_t vm_set_range(Work *w, double lo, double hi);
+
+/* seeds[r]: d objective / d root r, the same for all its elements and draws. adj_theta: [dim x lanes], overwritten. */
+void vm_backward(Work *w, const double *seeds, double *adj_theta);
+/* The same from zero, when no tile ran before: forgets the tiles' adjoints. */
+void vm_clear_adjoints(Work *w);
+
+/* Constant folding: out[e] = op(args[k][e] or args[k][0]) over n elements. */
+void vm_fold(unsigned op, const double *const *args, const size_t *sizes, double *out, size_t n);
+
+#endif

@@ -1,0 +1,69 @@
+/* vm_int.h: the tape's own structure, for this folder. */
+#ifndef PVI_VM_INT_H
+#define PVI_VM_INT_H
+
+#include "vm/vm.h"
+
+/* Where an operand lives, and which of its elements belongs to element e of the instruction. */
+typedef enum { IN_DATA, IN_GLOBAL, IN_TILE } Place;
+typedef enum {
+  AT_SAME,  /* base + e */
+  AT_ONE,   /* base */
+  AT_INDEX, /* base + index[e] */
+  AT_ROW,   /* base + (e / width) source_width + index[e % width]: another element of the same observation (tile values only) */
+} Access;
+
+typedef struct {
+  uint8_t place, access;
+  int32_t width, source_width;  /* AT_ROW */
+  const double *data;           /* IN_DATA */
+  size_t base;                  /* IN_GLOBAL: element; IN_TILE: elements per observation before it */
+  size_t adjoint;               /* IN_GLOBAL, used by a tile: element in the boundary */
+  const int32_t *index;
+} Operand;
+
+typedef struct {
+  uint16_t op;
+  uint8_t nargs;
+  int32_t n;     /* elements: of the whole (global), per observation (tile) */
+  int32_t width; /* SUM, LSE, CUMSUM: operands per result; MATVEC, MATMUL: inner */
+  int32_t columns;
+  size_t out;    /* global: element; tile: elements per observation before it */
+  Operand in[IR_MAX_ARGS];
+  const Operand *picks; /* PACK: one operand an element */
+  Node node;
+} Instr;
+
+typedef struct {
+  Instr *code;
+  int count, cap;
+  size_t width;   /* elements per observation of all tile values */
+  int32_t rows;   /* observations selected */
+  size_t first;   /* number of its first row in the plan */
+  size_t out;     /* the root's place among the tile values */
+} TapeBlock;
+
+/* A global value that tiles read: its adjoint is gathered per chunk in the boundary. */
+typedef struct {
+  size_t element, n;
+  size_t at; /* in the boundary */
+} Boundary;
+
+struct Tape {
+  Ctx *ctx;
+  const Graph *graph;
+  size_t dim;
+  Instr *code; /* global */
+  int count, cap;
+  size_t elements; /* global elements; the first dim are theta */
+  TapeBlock *blocks;
+  int nblocks;
+  Boundary *boundary;
+  size_t nboundary, cap_boundary, boundary_elements;
+  size_t rows;
+  size_t *roots; /* element of each root; data roots become global copies */
+  int nroots;
+  size_t max_width; /* widest SUM or LSE: size of pointer scratch */
+};
+
+#endif
