@@ -1,17 +1,34 @@
-# One way to build: this file. `make help` lists the targets.
+# One way to build: this file.
 #   make            build/pvi
 #   make demo       install what is missing, build, fit golf
 #   make test       install what is missing, build, run every test
+#   make help       all targets
 BUILD    ?= build
-CC       ?= gcc
 PREFIX   ?= /usr/local
 VERSION  := 0.1.0
+ifeq ($(origin CC),default)
+CC       := gcc
+endif
 WARN     := -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
 OPT      ?= -O2 -g
-CPPFLAGS += -Isrc -Iinclude -D_GNU_SOURCE -DPVI_VERSION='"$(VERSION)"'
-CFLAGS   += -std=gnu11 $(WARN) $(OPT) -fno-math-errno -ffp-contract=off -pthread
-LDLIBS   += -lm -pthread
+override CPPFLAGS += -Isrc -Iinclude -D_GNU_SOURCE -DPVI_VERSION='"$(VERSION)"'
+override CFLAGS   += -std=gnu11 $(WARN) $(OPT) -fno-math-errno -ffp-contract=off -pthread
+override LDLIBS   += -lm -pthread
 LAYERS   := base num ir vm stan data model family score infer report cli
+
+# All cores unless the caller says otherwise.
+ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 2)
+endif
+
+# One short line a file; `make V=1` shows the commands.
+Q := $(if $(V),,@)
+
+# Debian's names: what building and testing need, and what only some targets need.
+PACKAGES          := gcc make libc6-dev libcmocka-dev
+PACKAGES_torture  := clang libclang-rt-14-dev
+PACKAGES_valgrind := valgrind
+PACKAGES_format   := clang-format
 
 # Kernels are written once (src/vm/kernels.c) and compiled per instruction set.
 ISA_base   :=
@@ -22,34 +39,101 @@ ISAS       := base avx2 avx512
 KERNEL   := src/vm/kernels.c
 LIB_SRC  := $(filter-out $(KERNEL),$(foreach d,$(filter-out cli,$(LAYERS)),$(wildcard src/$(d)/*.c)))
 CLI_SRC  := $(wildcard src/cli/*.c)
-LIB_OBJ  := $(LIB_SRC:src/%.c=$(BUILD)/%.o) $(if $(wildcard $(KERNEL)),$(ISAS:%=$(BUILD)/vm/kernels_%.o))
+LIB_OBJ  := $(LIB_SRC:src/%.c=$(BUILD)/%.o) $(ISAS:%=$(BUILD)/vm/kernels_%.o)
 CLI_OBJ  := $(CLI_SRC:src/%.c=$(BUILD)/%.o)
-TESTS    := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/test_*.c))
+TESTS    := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/test_*.c)) \
+            $(BUILD)/test/test_vmath_avx2 $(BUILD)/test/test_vmath_avx512
+FORMATTED = $(wildcard include/*.h src/*/*.[ch] test/*.[ch] bench/*.[ch])
 
-all: $(BUILD)/pvi
+all: $(BUILD)/pvi ## build/pvi (the default)
+
+# ---- compiling ----
 
 $(BUILD)/pvi: $(CLI_OBJ) $(BUILD)/libpvi.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	@echo '  LD  $@'
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 $(BUILD)/libpvi.a: $(LIB_OBJ)
 	@rm -f $@
-	ar rcs $@ $^
+	$(Q)ar rcs $@ $^
 
 $(BUILD)/vm/kernels_%.o: $(KERNEL)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(ISA_$*) -DISA=$* -MMD -MP -c -o $@ $<
+	@echo '  CC  $< ($*)'
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(ISA_$*) -DISA=$* -MMD -MP -c -o $@ $<
 
 $(BUILD)/%.o: src/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	@echo '  CC  $<'
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# The vector mathematics lives in headers, so its test is compiled per instruction set too.
+$(BUILD)/test/test_vmath_%: test/test_vmath.c $(BUILD)/libpvi.a
+	@mkdir -p $(@D)
+	@echo '  CC  $< ($*)'
+	$(Q)$(CC) $(CPPFLAGS) -Itest $(CFLAGS) $(ISA_$*) $(LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/libpvi.a -lcmocka $(LDLIBS)
 
 $(BUILD)/test/%: test/%.c $(BUILD)/libpvi.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -Itest $(CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/libpvi.a -lcmocka $(LDLIBS)
+	@echo '  CC  $<'
+	$(Q)$(CC) $(CPPFLAGS) -Itest $(CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/libpvi.a -lcmocka $(LDLIBS)
 
-clean:
-	rm -rf $(BUILD)
+# ---- running ----
+
+deps: ## install the Debian packages that are missing
+	@tool/deps.sh $(PACKAGES)
+
+demo: deps ## build, then fit the golf example
+	@$(MAKE) --no-print-directory all
+	@PVI=$(BUILD)/pvi tool/demo.sh
+
+test: deps ## build, run every test; the last line is "N passed, M failed"
+	@$(MAKE) --no-print-directory all tests
+	@PVI=$(BUILD)/pvi tool/test.sh $(BUILD)/test
+
+tests: $(TESTS)
+
+# Hostile: sanitizers, tiny tiles and arenas, an odd number of threads, every allocation failing in turn.
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+torture: deps ## all tests under sanitizers, with tiny buffers and failing allocations
+	@tool/deps.sh $(PACKAGES_torture)
+	@CPPFLAGS='-DPVI_TORTURE -DPVI_ARENA_BLOCK=64' \
+	  $(MAKE) --no-print-directory BUILD=$(BUILD)-torture CC=clang OPT='-O1 -g $(SANITIZE)' all tests
+	@PVI=$(BUILD)-torture/pvi PVI_THREADS=7 tool/test.sh $(BUILD)-torture/test
+	@PVI=$(BUILD)-torture/pvi tool/torture.sh
+
+valgrind: deps ## a small set of tests under valgrind
+	@tool/deps.sh $(PACKAGES_valgrind)
+	@$(MAKE) --no-print-directory all tests
+	@PVI=$(BUILD)/pvi tool/valgrind.sh $(BUILD)/test
+
+format: ## clang-format all C files
+	@tool/deps.sh $(PACKAGES_format)
+	clang-format -i $(FORMATTED)
+
+format-check: ## fail where clang-format would change something
+	@tool/deps.sh $(PACKAGES_format)
+	clang-format --dry-run -Werror $(FORMATTED)
+
+# ---- installing ----
+
+DEST = $(DESTDIR)$(PREFIX)
+install: all ## into PREFIX (/usr/local), below DESTDIR when given
+	install -Dm755 $(BUILD)/pvi $(DEST)/bin/pvi
+	install -Dm644 $(BUILD)/libpvi.a $(DEST)/lib/libpvi.a
+	install -Dm644 include/pvi.h $(DEST)/include/pvi.h
+	install -d $(DEST)/lib/pkgconfig
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' pvi.pc.in > $(DEST)/lib/pkgconfig/pvi.pc
+
+uninstall: ## remove what install put there
+	rm -f $(DEST)/bin/pvi $(DEST)/lib/libpvi.a $(DEST)/include/pvi.h $(DEST)/lib/pkgconfig/pvi.pc
+
+clean: ## remove everything that was built
+	rm -rf $(BUILD) $(BUILD)-torture
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: all clean
+.PHONY: all deps demo test tests torture valgrind format format-check install uninstall clean help
 .SECONDARY:

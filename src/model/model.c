@@ -253,10 +253,10 @@ static int by_position(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-Tape *model_tape(const Model *m, const int32_t *rows, size_t nrows, int32_t *obs) {
+Tape *model_tape(const Model *m, const size_t *rows, size_t nrows, int32_t *obs) {
   Arena *a = &m->ctx->arena;
   int32_t *position = NEW_ARRAY(a, int32_t, m->n_obs + 1); /* place + 1 of an observation in the selection */
-  for (size_t k = 0; k < (rows ? nrows : m->n_obs); k++) position[rows ? rows[k] : (int32_t)k] = (int32_t)k + 1;
+  for (size_t k = 0; k < (rows ? nrows : m->n_obs); k++) position[rows ? rows[k] : k] = (int32_t)k + 1;
   VmBlock *blocks = NEW_ARRAY(a, VmBlock, m->nblocks + 1);
   size_t n = 0;
   for (int b = 0; b < m->nblocks; b++) {

@@ -65,7 +65,7 @@ Model *model_make(Ctx *c, const Program *p, const Data *d);
 /* A tape of the given observations (0-based numbers; NULL: all), with the prior and the Jacobian as roots 0 and 1.
  * obs, when not NULL, receives the number of the observation of each row of the tape. */
 enum { ROOT_PRIOR, ROOT_JACOBIAN, MODEL_ROOTS };
-Tape *model_tape(const Model *m, const int32_t *rows, size_t nrows, int32_t *obs);
+Tape *model_tape(const Model *m, const size_t *rows, size_t nrows, int32_t *obs);
 
 const char *model_unconstrained_name(const Model *m, Arena *a, size_t k); /* theta[1,2], as tables print it */
 

@@ -15,8 +15,17 @@ void check_error(Checker *k, Loc loc, const char *fmt, ...) {
 
 const char *show(Checker *k, const Type *t) { return type_text(&k->c->arena, t); }
 
-/* In generated quantities everything is a number already, so what depends on parameters passes for data there. */
-bool is_data(const Checker *k, const Expr *e) { return e->data_only || k->block == BLOCK_GENERATED; }
+/* In generated quantities everything is a number already, so what depends on parameters passes for data there. So does, as in
+ * Stan, what a function returns as int: size(theta). */
+bool is_data(const Checker *k, const Expr *e) {
+  if (e->data_only || k->block == BLOCK_GENERATED) return true;
+  if (e->kind == EX_CALL) return type_is_int(e->type);
+  for (int i = 0; i < e->nargs; i++)
+    if (!is_data(k, e->args[i])) return false;
+  for (int i = 0; i < e->nindexes; i++)
+    if ((e->indexes[i].a && !is_data(k, e->indexes[i].a)) || (e->indexes[i].b && !is_data(k, e->indexes[i].b))) return false;
+  return e->kind != EX_VAR && e->kind != EX_TARGET;
+}
 
 /* ---- scopes ------------------------------------------------------------------------------------------------------- */
 
@@ -56,6 +65,7 @@ void declare(Checker *k, Decl *d) {
 }
 
 const char *nearest_variable(Checker *k, const char *name) {
+  if (strlen(name) < 3) return NULL; /* all short names are near each other */
   const char **names = NEW_ARRAY(&k->c->arena, const char *, k->nscope + 1);
   for (int i = 0; i < k->nscope; i++) names[i] = k->scope[i]->name;
   return text_nearest(name, names, (size_t)k->nscope);
@@ -63,6 +73,7 @@ const char *nearest_variable(Checker *k, const char *name) {
 
 /* The nearest of the user's functions, the built-in ones, and the distributions with the same ending. */
 const char *nearest_function(Checker *k, const char *name) {
+  if (strlen(name) < 3) return NULL;
   Arena *a = &k->c->arena;
   size_t stem, n = 0;
   Suffix suffix = suffix_of(name, &stem);

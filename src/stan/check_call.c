@@ -214,16 +214,17 @@ static void no_match(Checker *k, const char *name, const Args *args, Loc loc) {
   }
   Text t = text_make(&k->c->arena);
   describe_users(&t, o);
-  if (f >= 0) sig_describe(&t, name, function_signatures((FunId)f));
-  if (dist) text_printf(&t, "%s%s: %s", t.n ? "; " : "", stan_dist_names[d], dist_signatures(d));
-  check_error(k, loc, "`%s` cannot take (%s); it is: %s", name, show_args(k, args), t.s);
+  if (f >= 0) sig_describe(&t, name, function_signatures((FunId)f), false);
+  if (dist) sig_describe_dist(&t, name, d, fun);
+  check_error(k, loc, "`%s` cannot take (%s); there is: %s", name, show_args(k, args), t.s);
 }
 
 /* ---- where a function may be called ------------------------------------------------------------------------------- */
 
 static Suffix suffix_here(const Checker *k) { return k->fun ? suffix_of(k->fun->name, &(size_t){0}) : SUFFIX_NONE; }
 
-static void check_where(Checker *k, const Expr *e, Suffix s) {
+void check_where(Checker *k, const char *name, Loc loc) {
+  Suffix s = suffix_of(name, &(size_t){0});
   Suffix here = suffix_here(k);
   BlockId b = k->fun ? BLOCK_COUNT : k->block;
   bool fine = true;
@@ -248,7 +249,7 @@ static void check_where(Checker *k, const Expr *e, Suffix s) {
     break;
   default: break;
   }
-  if (!fine) check_error(k, e->loc, "`%s` can be called only %s", e->name, where);
+  if (!fine) check_error(k, loc, "`%s` can be called only %s", name, where);
 }
 
 /* Densities have `|` behind their outcome, and nothing else has it. */
@@ -304,7 +305,7 @@ void check_call(Checker *k, Expr *e, bool as_statement) {
     unknown_function(k, e->name, e->loc);
     return;
   }
-  check_where(k, e, s);
+  check_where(k, e->name, e->loc);
   check_bar(k, e, s);
   if (!args_of(k, e->args, e->nargs, &args)) return;
   resolve(k, e, &args);
@@ -315,7 +316,6 @@ void check_call(Checker *k, Expr *e, bool as_statement) {
     e->type = type_basic(TY_ERROR);
   }
   if (!is_void && as_statement) check_error(k, e->loc, "the value of `%s` is not used; assign it, or drop the call", e->name);
-  if (type_is_int(e->type) && k->block != BLOCK_GENERATED && is_pure(k, s)) e->data_only = true;
 }
 
 /* ---- tilde -------------------------------------------------------------------------------------------------------- */

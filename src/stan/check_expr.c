@@ -16,6 +16,7 @@ static void check_variable(Checker *k, Expr *e) {
     e->user = o->defs[0];
     e->type = e->user->type;
     e->data_only = true;
+    check_where(k, e->name, e->loc);
   } else {
     const char *near = nearest_variable(k, e->name);
     if (near) check_error(k, e->loc, "`%s` is not declared; did you mean `%s`?", e->name, near);
@@ -221,7 +222,6 @@ void check_expr(Checker *k, Expr *e) {
     break;
   case EX_CALL: break;
   }
-  if (type_is_int(e->type) && k->block != BLOCK_GENERATED) e->data_only = true;
 }
 
 void check_int(Checker *k, Expr *e, const char *what) {

@@ -128,7 +128,7 @@ static Expr *parse_paren(Parser *p) {
     e->kind = EX_TUPLE;
     parse_args(p, TOK_RPAREN, e);
   }
-  expect(p, TOK_RPAREN, "");
+  expect(p, TOK_RPAREN, e->kind == EX_TUPLE ? "after the tuple's items" : "after the expression");
   e->loc = loc_join(open, loc_before(p));
   return e;
 }

@@ -39,8 +39,18 @@ void parse_error(Parser *p, Loc loc, const char *fmt, ...) {
   p->panic = true;
 }
 
+/* What is missing at the end of a line is missed there, not at the beginning of the next one. */
+static Loc loc_missing(const Parser *p) {
+  if (p->at == p->first) return p->at->loc;
+  Loc last = loc_before(p), next = p->at->loc;
+  if (last.source == next.source && last.line == next.line) return next;
+  last.column += last.length;
+  last.length = 1;
+  return last;
+}
+
 void syntax_error(Parser *p, const char *expected) {
-  parse_error(p, p->at->loc, "expected %s, but found %s", expected, describe(p, p->at));
+  parse_error(p, loc_missing(p), "expected %s, but found %s", expected, describe(p, p->at));
 }
 
 /* ---- reading tokens ----------------------------------------------------------------------------------------------- */
@@ -126,6 +136,7 @@ void recover(Parser *p) {
       return;
     }
   }
+  p->lost = true;
 }
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------- */
@@ -141,7 +152,7 @@ Stmt *new_stmt(Parser *p, StmtKind kind, Loc loc) {
 static void close_brace(Parser *p, Loc open, const char *what) {
   if (accept(p, TOK_RBRACE)) return;
   if (peek(p) == TOK_END || at_block(p->at)) {
-    if (!p->panic) stan_error(p->c, open, "this `{` of %s is never closed", what);
+    if (!p->panic && !p->lost) stan_error(p->c, open, "this `{` of %s is never closed", what);
   } else syntax_error(p, "`}`");
 }
 
@@ -257,7 +268,7 @@ Program *stan_parse_text(Ctx *c, const char *name, const char *text, size_t n, c
   prog->source = source;
   size_t before = c->nerrors;
   Tokens tokens = lex_all(c, source, o);
-  Parser p = {.c = c, .at = tokens.at};
+  Parser p = {.c = c, .at = tokens.at, .first = tokens.at};
   parse_program(&p, prog);
   prog->broken = c->nerrors > before;
   return prog;

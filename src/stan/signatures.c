@@ -7,18 +7,20 @@
 
 typedef struct Pattern Pattern;
 
-typedef enum { PAT_TYPE, PAT_VARIABLE, PAT_FUNCTION } PatternKind;
+typedef enum { PAT_TYPE, PAT_VARIABLE, PAT_TUPLE /* results only */, PAT_FUNCTION } PatternKind;
 
 /* The words that stand for one type throughout a signature. */
 typedef enum { VAR_MAP, VAR_IMAP, VAR_CMAP, VAR_BOX, VAR_CBOX, VAR_VEC, VAR_CVEC, VAR_T, VAR_COUNT } Variable;
 
+enum { ANY_DIMS = -1 };
+
 struct Pattern {
   PatternKind kind;
   bool data;
-  int dims;          /* array dimensions before the word */
+  int dims;          /* array dimensions before the word, or ANY_DIMS */
   TypeKind type;     /* PAT_TYPE */
   Variable var;      /* PAT_VARIABLE */
-  const Sig *fun;    /* PAT_FUNCTION */
+  const Sig *fun;    /* PAT_FUNCTION; PAT_TUPLE: its items are the arguments */
   Pattern *other;    /* behind a "/" */
 };
 
@@ -69,8 +71,6 @@ const char *const stan_dist_names[DIST_COUNT] = {
 };
 
 const char *function_signatures(FunId f) { return function_texts[f]; }
-const char *operator_signatures(Operator op) { return operator_texts[op]; }
-const char *dist_signatures(DistId d) { return dist_texts[d]; }
 unsigned dist_flags(DistId d) { return flags_of[d]; }
 
 /* ---- reading ------------------------------------------------------------------------------------------------------ */
@@ -119,24 +119,36 @@ static void read_word(Reader *r, Pattern *p) {
       p->type = (TypeKind)(TY_INT + i);
       return;
     }
+  int v = 0;
+  while (v < VAR_COUNT && !take_word(r, vars[v])) v++;
+  assert(v < VAR_COUNT);
   p->kind = PAT_VARIABLE;
-  for (int i = 0; i < VAR_COUNT; i++)
-    if (take_word(r, vars[i])) {
-      p->var = (Variable)i;
-      return;
-    }
-  assert(!"a word in a signature");
+  p->var = (Variable)v;
 }
 
-/* type = {"array[" {","} "]"} word ["(" args ")"] */
+/* tuple = "tuple(" args ")" */
+static bool read_tuple(Reader *r, Pattern *p) {
+  if (!take(r, "tuple(")) return false;
+  p->kind = PAT_TUPLE;
+  p->fun = read_args(r, NEW(r->a, Sig), ')');
+  return true;
+}
+
+/* dims = ["array[" ({","} | "...") "]"] */
+static int read_dims(Reader *r) {
+  int dims = 1;
+  if (!take(r, "array[")) return 0;
+  if (take(r, "...")) dims = ANY_DIMS;
+  while (take(r, ",")) dims++;
+  take(r, "]");
+  return dims;
+}
+
+/* type = dims (tuple | word) ["(" args ")"] */
 static Pattern *read_type(Reader *r) {
   Pattern *p = NEW(r->a, Pattern);
-  while (take(r, "array[")) {
-    p->dims++;
-    while (take(r, ",")) p->dims++;
-    take(r, "]");
-  }
-  read_word(r, p);
+  p->dims = read_dims(r);
+  if (!read_tuple(r, p)) read_word(r, p);
   if (*r->at != '(') return p;
   r->at++;
   Sig *fun = NEW(r->a, Sig);
@@ -232,6 +244,7 @@ typedef struct {
   const Args *args;
   int nfixed;            /* how many of them come before the "..." */
   const Type *var[VAR_COUNT];
+  int any_dims;          /* what "..." between brackets stands for, plus one; 0: nothing yet */
   int rest_cost;         /* promotions of those behind */
 } Binding;
 
@@ -311,29 +324,44 @@ static bool is_pure(const char *name) {
   return s != SUFFIX_RNG && s != SUFFIX_LP && s != SUFFIX_JACOBIAN;
 }
 
-/* One of the user's functions with that name, of the right type. */
+/* The one of the user's functions with that name that has the right type; when there are several, the best for the "...". */
 static int match_name(Binding *b, const Sig *want, Expr *e) {
   Overloads *o = e && e->kind == EX_VAR && !e->decl ? find_functions(b->k, defined_name(b->k, e->name)) : NULL;
+  Binding best = {0};
+  bool unique = false;
   for (int i = 0; o && is_pure(e->name) && i < o->n; i++) {
     Binding attempt = *b;
     if (!match_function(&attempt, want, o->defs[i])) continue;
-    *b = attempt;
+    if (best.k && attempt.rest_cost >= best.rest_cost) {
+      unique &= attempt.rest_cost > best.rest_cost;
+      continue;
+    }
+    best = attempt;
+    unique = true;
     e->user = o->defs[i];
     e->type = o->defs[i]->type;
-    return 0;
   }
-  return -1;
+  if (!unique) return -1;
+  *b = best;
+  return 0;
+}
+
+static int dims_of(Binding *b, const Pattern *p, const Type *t) {
+  if (p->dims != ANY_DIMS) return p->dims;
+  if (!b->any_dims) b->any_dims = t->array_dims + 1;
+  return b->any_dims - 1;
 }
 
 /* The number of promotions from t to the pattern, or -1. */
 static int match_types(Binding *b, const Pattern *p, const Type *t) {
   if (type_is_error(t)) return 0;
+  int dims = dims_of(b, p, t);
   if (p->kind == PAT_TYPE) {
-    Type want = {.kind = p->type, .array_dims = p->dims};
+    Type want = {.kind = p->type, .array_dims = dims};
     return type_promotions(t, &want);
   }
-  if (p->kind == PAT_FUNCTION || t->array_dims < p->dims) return -1;
-  return match_variable(b, p->var, type_array(&b->k->c->arena, t, -p->dims));
+  if (p->kind != PAT_VARIABLE || t->array_dims < dims) return -1;
+  return match_variable(b, p->var, type_array(&b->k->c->arena, t, -dims));
 }
 
 /* The cheapest of the alternatives behind "/". */
@@ -371,10 +399,25 @@ static int match_sig(Binding *b, const Sig *s, const Args *args) {
   return maps_agree(b) ? sum + b->rest_cost : -1;
 }
 
+/* What a word stands for in the result; a `map` that no argument bound follows the one that is bound. */
+static const Type *bound_type(Binding *b, Variable v) {
+  Arena *a = &b->k->c->arena;
+  const Type *t = b->var[v], *complex = b->var[VAR_CMAP], *real = b->var[VAR_MAP];
+  if (t) return t;
+  if (v == VAR_CMAP && real) return as_variable(a, VAR_CMAP, real);
+  if (v == VAR_IMAP && real) return type_array(a, type_basic(TY_INT), real->array_dims);
+  if (v == VAR_MAP && complex) return type_array(a, type_basic(type_real_kind(complex->kind)), complex->array_dims);
+  return type_basic(TY_ERROR); /* all arguments were erroneous */
+}
+
 static const Type *result_type(Binding *b, const Pattern *p) {
-  const Type *t = p->kind == PAT_VARIABLE ? b->var[p->var] : type_basic(p->type);
-  if (!t) t = type_basic(TY_ERROR); /* all arguments were erroneous */
-  return type_array(&b->k->c->arena, t, p->dims);
+  Arena *a = &b->k->c->arena;
+  int dims = p->dims == ANY_DIMS ? b->any_dims - 1 : p->dims;
+  if (p->kind == PAT_VARIABLE) return type_array(a, bound_type(b, p->var), dims);
+  if (p->kind == PAT_TYPE) return type_array(a, type_basic(p->type), dims);
+  const Type **items = NEW_ARRAY(a, const Type *, p->fun->nargs);
+  for (int i = 0; i < p->fun->nargs; i++) items[i] = result_type(b, p->fun->args[i]);
+  return type_tuple(a, items, p->fun->nargs);
 }
 
 const Type *sig_match(Checker *k, const Sig *sigs, const Args *args, int *cost) {
@@ -410,23 +453,65 @@ const Type *sig_match_rng(Checker *k, DistId d, const Args *args, int *cost) {
 
 /* ---- for messages ------------------------------------------------------------------------------------------------- */
 
-enum { SHOWN = 4 };
+enum { SHOWN = 4, SHOWN_LENGTH = 300 };
 
-/* "real(vector, int); ..." -> "real name(vector, int); ..." */
-void sig_describe(Text *out, const char *name, const char *signatures) {
-  for (int shown = 0; *signatures; shown++) {
-    size_t n = strcspn(signatures, ";"), head = strcspn(signatures, "(");
-    if (shown) text_puts(out, "; ");
-    if (shown == SHOWN) {
+/* A word of the tables as a user would say it. */
+static const char *plain_word(const char *word, size_t n) {
+  static const char *const rows[][2] = {
+      {"map", "real/container"},
+      {"imap", "int/array of int"},
+      {"cmap", "complex/container"},
+      {"box", "vector/row_vector/matrix"},
+      {"cbox", "complex vector/row_vector/matrix"},
+      {"vec", "vector/row_vector"},
+      {"cvec", "complex vector/row_vector"},
+      {"T", "any"},
+      {"reals", "real/array[] real/vector/row_vector"},
+      {"ints", "int/array[] int"},
+      {"vectors", "vector/row_vector/arrays of them"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (strlen(rows[i][0]) == n && strncmp(rows[i][0], word, n) == 0) return rows[i][1];
+  return NULL;
+}
+
+static void describe_words(Text *out, const char *s, const char *end) {
+  while (s < end) {
+    size_t n = word_length(s);
+    const char *plain = plain_word(s, n);
+    if (plain) text_puts(out, plain);
+    else text_add(out, s, n ? n : 1);
+    s += n ? n : 1;
+  }
+}
+
+/* "real(vector, int)" -> "real name(vector, int)"; a distribution's "ints | reals" -> "name(ints | reals)" */
+static void describe_one(Text *out, const char *name, const char *s, const char *end, bool dist) {
+  const char *head = dist ? s : s + strcspn(s, "(");
+  describe_words(out, s, head);
+  text_printf(out, "%s%s%s", head > s ? " " : "", name, dist ? "(" : "");
+  describe_words(out, head, end);
+  if (dist) text_puts(out, ")");
+}
+
+void sig_describe(Text *out, const char *name, const char *signatures, bool dist) {
+  size_t start = out->n;
+  for (int shown = 0; *signatures && strncmp(signatures, "rng ", 4) != 0; shown++) {
+    const char *end = signatures + strcspn(signatures, ";");
+    if (out->n) text_puts(out, "; ");
+    if (shown == SHOWN || out->n - start > SHOWN_LENGTH) {
       text_puts(out, "...");
       return;
     }
-    if (head < n && strncmp(signatures, "rng ", 4) != 0) {
-      text_add(out, signatures, head);
-      text_printf(out, " %s", name);
-      text_add(out, signatures + head, n - head);
-    } else text_add(out, signatures, n);
-    signatures += n;
-    signatures += strspn(signatures, "; ");
+    describe_one(out, name, signatures, end, dist);
+    signatures = end + strspn(end, "; ");
   }
+}
+
+/* The same for a distribution's function; a generator without a signature of its own takes the parameters. */
+void sig_describe_dist(Text *out, const char *name, DistId d, DistFun fun) {
+  const char *text = dist_texts[d], *rng = strstr(text, "; rng ");
+  if (fun != DF_RNG) sig_describe(out, name, text, true);
+  else if (rng) sig_describe(out, name, rng + strlen("; rng "), false);
+  else sig_describe(out, name, text + strcspn(text, "|") + 1, true);
 }

@@ -56,8 +56,10 @@ enum {
 
 typedef struct {
   Ctx *c;
+  const Token *first;
   const Token *at; /* the token to be read next */
   bool panic;      /* after a syntax error: every production sees the end until `recover` */
+  bool lost;       /* recovery ran out of the block: braces may not match from here on */
   int nesting;
 } Parser;
 
@@ -105,6 +107,7 @@ bool type_has_int(const Type *t);                      /* int anywhere in it */
 int type_own_dims(TypeKind k);                         /* vector 1, matrix 2 */
 TypeKind type_row_kind(TypeKind matrix, bool column);  /* of a (complex) matrix: its row or column */
 TypeKind type_scalar_kind(TypeKind k);                 /* real, complex, int */
+TypeKind type_real_kind(TypeKind k);                   /* of a complex kind: its real one */
 const char *type_text(Arena *a, const Type *t);
 
 /* ---- names for messages ------------------------------------------------------------------------------------------- */
@@ -135,10 +138,9 @@ const Sig *sig_operator(Checker *k, Operator op);
 const Sig *sig_density(Checker *k, DistId d);
 const Type *sig_match_rng(Checker *k, DistId d, const Args *args, int *cost);
 unsigned dist_flags(DistId d);
-void sig_describe(Text *out, const char *name, const char *signatures); /* at most a few, for messages */
+void sig_describe(Text *out, const char *name, const char *signatures, bool dist); /* at most a few, for messages */
+void sig_describe_dist(Text *out, const char *name, DistId d, DistFun fun);
 const char *function_signatures(FunId f);
-const char *operator_signatures(Operator op);
-const char *dist_signatures(DistId d);
 
 /* ---- the checker -------------------------------------------------------------------------------------------------- */
 
@@ -188,6 +190,7 @@ void check_stmt(Checker *k, Stmt *s);
 void check_expr(Checker *k, Expr *e);
 void check_int(Checker *k, Expr *e, const char *what); /* checks e, and that it is an int */
 void check_call(Checker *k, Expr *e, bool as_statement);
+void check_where(Checker *k, const char *name, Loc loc); /* may a function with that ending be called here? */
 void check_tilde(Checker *k, Stmt *s);
 bool check_operands(Checker *k, Operator op, const Type **types, int n, Loc loc, const Type **result);
 const char *defined_name(Checker *k, const char *name); /* foo_lpdf for foo_lupdf */

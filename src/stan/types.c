@@ -83,6 +83,11 @@ TypeKind type_scalar_kind(TypeKind k) {
   }
 }
 
+TypeKind type_real_kind(TypeKind k) {
+  if (k == TY_COMPLEX) return TY_REAL;
+  return k >= TY_COMPLEX_VECTOR && k <= TY_COMPLEX_MATRIX ? (TypeKind)(k - TY_COMPLEX_VECTOR + TY_VECTOR) : k;
+}
+
 const char *type_text(Arena *a, const Type *t) {
   Text s = text_make(a);
   stan_print_type(&s, t);

@@ -43,8 +43,9 @@ static inline vd v_atan2(vd a, vd b) {
 #include "ir/ops.def"
 #undef OP
 
+/* Where nothing flows back, nothing is added: 0 times an infinite partial derivative is 0. */
 #define BUMP(k, partial)                                                                                                       \
-  if (adj[k]) v_store(adj[k] + j, v_load(adj[k] + j) + g_ * (partial));
+  if (adj[k]) v_store(adj[k] + j, v_load(adj[k] + j) + SEL(idle, ZERO, g_ * (partial)));
 #define BUMP_1(d0, d1, d2, d3) BUMP(0, d0)
 #define BUMP_2(d0, d1, d2, d3) BUMP(0, d0) BUMP(1, d1)
 #define BUMP_3(d0, d1, d2, d3) BUMP(0, d0) BUMP(1, d1) BUMP(2, d2)
@@ -58,6 +59,7 @@ static inline vd v_atan2(vd a, vd b) {
     for (size_t j = 0; j < n; j += VL) {                                                                                       \
       LOAD_##arity vd r = v_load(r_ + j);                                                                                      \
       vd g_ = v_load(g + j);                                                                                                   \
+      vm idle = v_eq(g_, ZERO);                                                                                                \
       shared BUMP_##arity partials                                                                                             \
     }                                                                                                                          \
   }
@@ -156,13 +158,13 @@ static double softmax(double *w, const double *l, size_t m) {
   vd sum = ZERO, shift = v_splat(peak);
   double last[VL] = {0};
   for (size_t j = 0; j < full; j += VL) {
-    vd e = v_exp(v_load(l + j) - shift);
+    vd e = v_max(v_exp(v_load(l + j) - shift), ZERO); /* a draw whose density is nan predicts nothing */
     sum += e;
     if (w) v_store(w + j, e);
   }
   if (tail) {
     for (size_t t = 0; t < VL; t++) last[t] = t < tail ? l[full + t] : -INFINITY;
-    vd e = v_exp(v_load(last) - shift);
+    vd e = v_max(v_exp(v_load(last) - shift), ZERO);
     sum += e;
     if (w) v_store(w + full, e);
   }

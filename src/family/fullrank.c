@@ -1,0 +1,88 @@
+/* fullrank.c: theta = m + L u, L lower triangular; phi = (m, rows of L with log of the diagonal). */
+#include "family/family.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double HALF_LOG_2PI = 0.91893853320467274178;
+
+static size_t size(size_t dim) { return dim + dim * (dim + 1) / 2; }
+static size_t noise(size_t dim) { return dim; }
+static size_t row_of(size_t dim, size_t i) { return dim + i * (i + 1) / 2; } /* where row i of L begins in phi */
+
+static void start(double *phi, size_t dim, const double *mean, const double *sd) {
+  memset(phi, 0, size(dim) * sizeof *phi);
+  for (size_t k = 0; k < dim; k++) {
+    phi[k] = mean[k];
+    phi[row_of(dim, k) + k] = log(sd[k]);
+  }
+}
+
+static double entry(const double *row, size_t i, size_t j) { return i == j ? family_sd(row[j]) : row[j]; }
+
+static void moments(const double *phi, size_t dim, double *mean, double *sd) {
+  for (size_t i = 0; i < dim; i++) {
+    const double *row = phi + row_of(dim, i);
+    double v = 0;
+    for (size_t j = 0; j <= i; j++) v += entry(row, i, j) * entry(row, i, j);
+    mean[i] = phi[i];
+    sd[i] = sqrt(v);
+  }
+}
+
+/* Four rows of L at a time would do; the triangle is short and rows of draws are long, so row by row. */
+static void draw(const double *phi, const Noise *n, double *theta) {
+  for (size_t i = 0; i < n->dim; i++) {
+    const double *row = phi + row_of(n->dim, i);
+    double *out = theta + i * n->ld;
+    double s = family_sd(row[i]);
+    for (size_t j = 0; j < n->ld; j++) out[j] = phi[i] + s * n->u[i * n->ld + j];
+    if (i) n->k->gemm(out, n->ld, row, 0, 1, n->u, n->ld, 1, i, n->ld, true);
+  }
+}
+
+/* d theta_i / d L_ij = u_j, times L_ii for the logarithm of the diagonal */
+static void adjoint(const double *phi, const Noise *n, const double *adj, double *grad) {
+  for (size_t i = 0; i < n->dim; i++) {
+    const double *a = adj + i * n->ld;
+    size_t row = row_of(n->dim, i);
+    grad[i] += n->k->sum(a, n->M);
+    for (size_t j = 0; j <= i; j++) {
+      double d = n->k->dot(a, n->u + j * n->ld, n->M);
+      grad[row + j] += j == i ? d * family_sd(phi[row + i]) : d;
+    }
+  }
+}
+
+/* sum log L_ii + d (1 + log 2 pi) / 2 */
+static double entropy(const double *phi, const Noise *n, double weight, double *grad) {
+  double h = (double)n->dim * (0.5 + HALF_LOG_2PI);
+  for (size_t i = 0; i < n->dim; i++) {
+    size_t at = row_of(n->dim, i) + i;
+    h += phi[at];
+    grad[at] += weight;
+  }
+  return h;
+}
+
+static void log_q(const double *phi, const Noise *n, double *out) {
+  double c = -(double)n->dim * HALF_LOG_2PI;
+  for (size_t i = 0; i < n->dim; i++) c -= phi[row_of(n->dim, i) + i];
+  for (size_t j = 0; j < n->M; j++) out[j] = c;
+  for (size_t i = 0; i < n->dim; i++)
+    for (size_t j = 0; j < n->M; j++) out[j] -= 0.5 * n->u[i * n->ld + j] * n->u[i * n->ld + j];
+}
+
+/* In row i a step of L_ii: the conditional sd is the natural unit of theta_i. */
+static void scale(const double *phi, size_t dim, double *d) {
+  for (size_t i = 0; i < dim; i++) {
+    size_t row = row_of(dim, i);
+    double s = family_sd(phi[row + i]);
+    d[i] = s * s;
+    for (size_t j = 0; j < i; j++) d[row + j] = s * s;
+    d[row + i] = 0.5;
+  }
+}
+
+const Family family_fullrank = {.size = size, .noise = noise, .start = start, .moments = moments, .draw = draw,
+                                .adjoint = adjoint, .entropy = entropy, .log_q = log_q, .scale = scale};

@@ -1,0 +1,113 @@
+/* optim.c: the table of optimizers and what they share. */
+#include "infer/optim.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "infer/optim_int.h"
+#include "num/linalg.h"
+
+typedef OptimStatus RunFn(Run *r, StepFn *step, int vectors);
+
+static const struct {
+  const char *name;
+  RunFn *run;
+  StepFn *step;
+  int vectors;
+  double rate;
+} rows[] = {
+#define OPTIMIZER(id, name, run, step, vectors, rate) {name, run, step, vectors, rate},
+#include "infer/optimizers.def"
+#undef OPTIMIZER
+};
+
+static const char *const schedules[] = {"constant", "step", "warmup-cosine"};
+
+static const char *const reasons[] = {
+    [OPTIM_CONVERGED] = "converged",
+    [OPTIM_FINISHED] = "did all its iterations",
+    [OPTIM_LIMIT] = "reached the limit on iterations or evaluations before it converged",
+    [OPTIM_STOPPED] = "was stopped",
+    [OPTIM_STUCK] = "found no step that gains, though the gradient is not zero: the objective is rough or its gradient inexact here",
+    [OPTIM_NOT_FINITE] = "the objective or its gradient is not finite where it has to start",
+};
+
+OptimOptions optim_defaults(OptimKind kind) {
+  bool lbfgs = kind == OPTIM_LBFGS;
+  return (OptimOptions){.kind = kind,
+                        .max_iterations = lbfgs ? 2000 : 10000,
+                        .learning_rate = rows[kind].rate,
+                        .schedule = lbfgs ? SCHEDULE_CONSTANT : SCHEDULE_STEP,
+                        .warmup = 0.05,
+                        .gradient_scale = 1,
+                        .history = 30,
+                        .tol_relative = 1e-9,
+                        .tol_window = 5,
+                        .tol_gradient = 1e-8};
+}
+
+const char *optim_name(OptimKind kind) { return rows[kind].name; }
+const char *optim_schedule_name(OptimSchedule s) { return schedules[s]; }
+
+bool optim_find(const char *name, OptimKind *kind) {
+  for (int i = 0; i < OPTIM_COUNT; i++)
+    if (strcmp(name, rows[i].name) == 0) return *kind = (OptimKind)i, true;
+  return false;
+}
+
+bool optim_find_schedule(const char *name, OptimSchedule *s) {
+  for (int i = 0; i < SCHEDULE_COUNT; i++)
+    if (strcmp(name, schedules[i]) == 0) return *s = (OptimSchedule)i, true;
+  return false;
+}
+
+double optim_rate(const OptimOptions *o, long t) {
+  double n = (double)o->max_iterations, x = (double)t, warm = floor(o->warmup * n);
+  switch (o->schedule) {
+  case SCHEDULE_STEP: return o->learning_rate * (x < 0.5 * n ? 1 : 0.1);
+  case SCHEDULE_WARMUP_COSINE:
+    if (x < warm) return o->learning_rate * (x + 1) / (warm + 1);
+    return o->learning_rate * 0.5 * (1 + cos(M_PI * (x - warm) / (n - warm)));
+  default: return o->learning_rate;
+  }
+}
+
+bool optim_eval(Run *r, const double *phi, double *value, double *grad) {
+  r->evaluations++;
+  bool ok = r->f->eval(r->f->self, phi, value, grad) && isfinite(*value) && isfinite(la_norm(grad, r->f->dim));
+  r->skipped += !ok;
+  return ok;
+}
+
+bool optim_out_of_evaluations(const Run *r) { return r->o->max_evaluations > 0 && r->evaluations >= r->o->max_evaluations; }
+
+bool optim_observe(const Run *r) {
+  if (!r->o->observer) return true;
+  OptimState s = {.iteration = r->iterations,
+                  .evaluations = r->evaluations,
+                  .skipped = r->skipped,
+                  .dim = r->f->dim,
+                  .phi = r->phi,
+                  .gradient = r->grad,
+                  .value = r->value,
+                  .gradient_norm = r->gradient_norm,
+                  .step = r->step};
+  return r->o->observer(r->o->observer_self, &s);
+}
+
+OptimResult optim_run(Arena *a, const Objective *f, const double *phi0, const OptimOptions *o) {
+  Run r = {.arena = a, .f = f, .o = o, .value = (double)NAN, .gradient_norm = (double)NAN};
+  r.phi = NEW_ARRAY(a, double, f->dim);
+  r.grad = NEW_ARRAY(a, double, f->dim);
+  memcpy(r.phi, phi0, f->dim * sizeof *phi0);
+  OptimStatus s = rows[o->kind].run(&r, rows[o->kind].step, rows[o->kind].vectors);
+  return (OptimResult){.phi = r.phi,
+                       .value = r.value,
+                       .gradient_norm = r.gradient_norm,
+                       .iterations = r.iterations,
+                       .evaluations = r.evaluations,
+                       .skipped = r.skipped,
+                       .status = s,
+                       .converged = s == OPTIM_CONVERGED || s == OPTIM_FINISHED,
+                       .reason = reasons[s]};
+}

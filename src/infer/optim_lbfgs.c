@@ -1,0 +1,261 @@
+/* optim_lbfgs.c: limited-memory BFGS with a strong Wolfe line search, maximising (Nocedal & Wright 2006, chapters 3.5 and 7.2).
+ *
+ * The quasi-Newton pairs are s = phi' - phi and y = g - g' (so that s'y > 0 where the objective is concave). H0 is gamma I, or
+ * gamma D(phi) with the objective's own diagonal scaling, gamma = s'y / y'H0y of the newest pair. A failed line search drops the
+ * pairs and tries steepest ascent once before giving up. Near the optimum, where differences of values are rounding noise, a point
+ * is accepted by its slope alone (the approximate Wolfe condition of Hager & Zhang 2005).
+ */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "infer/optim_int.h"
+#include "num/linalg.h"
+
+#define ARMIJO 1e-4 /* c1: the least part of the promised gain */
+#define WOLFE 0.9   /* c2: the largest part of the slope that may remain */
+#define MAX_TRIALS 40
+#define NOISE 1e-13 /* relative error of the objective assumed when values no longer tell */
+
+typedef struct {
+  Run *r;
+  size_t dim, cap, count, next; /* pairs kept: count <= cap; `next` is overwritten next */
+  double *s, *y, *rho;          /* [cap x dim], [cap x dim], [cap]: 1 / s'y */
+  double *alpha;                /* [cap], scratch of the recursion */
+  double *d, *scale;            /* the direction; D(phi) */
+  double *try_phi, *try_grad;   /* where the line search looks */
+  double *best_phi, *best_grad; /* its best point so far */
+} Lbfgs;
+
+/* ---- direction: the two-loop recursion ----------------------------------------------------------------------------- */
+
+static size_t pair(const Lbfgs *b, size_t k) { return (b->next + b->cap - 1 - k) % b->cap; } /* k = 0: the newest */
+
+static double weighted_square(const double *x, const double *w, size_t n) {
+  double s = 0;
+  for (size_t i = 0; i < n; i++) s += x[i] * x[i] * w[i];
+  return s;
+}
+
+static void set_scale(Lbfgs *b) {
+  const Objective *f = b->r->f;
+  bool ok = f->scale != NULL;
+  if (ok) f->scale(f->self, b->r->phi, b->scale);
+  for (size_t i = 0; i < b->dim && ok; i++) ok = b->scale[i] > 0 && isfinite(b->scale[i]);
+  for (size_t i = 0; i < b->dim && !ok; i++) b->scale[i] = 1;
+}
+
+/* d = H g */
+static void direction(Lbfgs *b) {
+  size_t n = b->dim;
+  memcpy(b->d, b->r->grad, n * sizeof *b->d);
+  for (size_t k = 0; k < b->count; k++) {
+    size_t p = pair(b, k);
+    b->alpha[p] = b->rho[p] * la_dot(b->s + p * n, b->d, n);
+    la_axpy(-b->alpha[p], b->y + p * n, b->d, n);
+  }
+  set_scale(b);
+  double gamma = 1;
+  if (b->count > 0) {
+    size_t p = pair(b, 0);
+    gamma = 1 / (b->rho[p] * weighted_square(b->y + p * n, b->scale, n));
+  }
+  for (size_t i = 0; i < n; i++) b->d[i] *= gamma * b->scale[i];
+  for (size_t k = b->count; k-- > 0;) {
+    size_t p = pair(b, k);
+    double beta = b->rho[p] * la_dot(b->y + p * n, b->d, n);
+    la_axpy(b->alpha[p] - beta, b->s + p * n, b->d, n);
+  }
+}
+
+/* The pair from phi, grad to the accepted point; left out when the curvature is not safely positive. */
+static void remember(Lbfgs *b, const double *phi, const double *grad) {
+  size_t n = b->dim;
+  double *s = b->s + b->next * n, *y = b->y + b->next * n;
+  for (size_t i = 0; i < n; i++) {
+    s[i] = phi[i] - b->r->phi[i];
+    y[i] = b->r->grad[i] - grad[i];
+  }
+  double sy = la_dot(s, y, n);
+  if (!(sy > 1e-12 * la_norm(s, n) * la_norm(y, n)) || b->cap == 0) return;
+  b->rho[b->next] = 1 / sy;
+  b->next = (b->next + 1) % b->cap;
+  b->count += b->count < b->cap;
+}
+
+/* ---- line search -------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  double a, value, slope; /* a step length and what is there */
+  bool finite;
+} Point;
+
+typedef struct {
+  Lbfgs *b;
+  Point start, best; /* best: the highest point found that satisfies Armijo; b->best_phi, best_grad belong to it */
+  int trials;
+} Line;
+
+static Point look(Line *l, double a) {
+  Lbfgs *b = l->b;
+  Point p = {.a = a};
+  l->trials++;
+  for (size_t i = 0; i < b->dim; i++) b->try_phi[i] = b->r->phi[i] + a * b->d[i];
+  p.finite = optim_eval(b->r, b->try_phi, &p.value, b->try_grad);
+  if (p.finite) p.slope = la_dot(b->try_grad, b->d, b->dim);
+  return p;
+}
+
+/* Armijo's condition; within the rounding noise a point that is not lower will do if its slope is small enough. */
+static bool gains(const Line *l, Point p) {
+  if (!p.finite) return false;
+  double noise = NOISE * fmax(fabs(l->start.value), 1);
+  if (p.value >= l->start.value + ARMIJO * p.a * l->start.slope) return true;
+  return p.value >= l->start.value - noise && fabs(p.slope) <= WOLFE * l->start.slope && p.a * l->start.slope < 10 * noise;
+}
+
+static bool flat(const Line *l, Point p) { return fabs(p.slope) <= WOLFE * l->start.slope; }
+
+static void keep(Line *l, Point p) {
+  Lbfgs *b = l->b;
+  l->best = p;
+  double *t = b->best_phi;
+  b->best_phi = b->try_phi, b->try_phi = t;
+  t = b->best_grad, b->best_grad = b->try_grad, b->try_grad = t;
+}
+
+/* The maximiser of the cubic through two points with slopes; nan when it has none. */
+static double cubic(Point p, Point q) {
+  double h = q.a - p.a, d1 = p.slope + q.slope - 3 * (q.value - p.value) / h, disc = d1 * d1 - p.slope * q.slope;
+  if (!(disc >= 0)) return (double)NAN;
+  double d2 = copysign(sqrt(disc), h);
+  return q.a - h * (q.slope - d1 - d2) / (q.slope - p.slope - 2 * d2);
+}
+
+static double clamp(double x, double lo, double hi, double otherwise) {
+  if (!(x >= fmin(lo, hi) && x <= fmax(lo, hi))) return isnan(x) ? otherwise : fabs(x - lo) < fabs(x - hi) ? lo : hi;
+  return x;
+}
+
+/* A step between lo, which gains, and hi, which is beyond the best: by the cubic, but not within a tenth of the ends. */
+static double between(Point lo, Point hi) {
+  double h = hi.a - lo.a;
+  if (!hi.finite) return lo.a + 0.2 * h;
+  return clamp(cubic(lo, hi), lo.a + 0.1 * h, hi.a - 0.1 * h, lo.a + 0.5 * h);
+}
+
+/* Nocedal & Wright, algorithm 3.6. Invariant: lo is the highest point that gains (or the start), and the slope at lo points to hi. */
+static void zoom(Line *l, Point lo, Point hi) {
+  while (l->trials < MAX_TRIALS && !optim_out_of_evaluations(l->b->r) && fabs(hi.a - lo.a) > 4 * DBL_EPSILON * fabs(hi.a)) {
+    Point p = look(l, between(lo, hi));
+    if (!gains(l, p) || (p.value <= lo.value && !flat(l, p))) {
+      hi = p;
+      continue;
+    }
+    keep(l, p);
+    if (flat(l, p)) return;
+    if (p.slope * (hi.a - lo.a) <= 0) hi = lo;
+    lo = p;
+  }
+}
+
+/* Nocedal & Wright, algorithm 3.5: longer steps until a maximum is bracketed. True when a gaining point is in best_phi. */
+static bool line_search(Line *l, double a) {
+  Point last = l->start;
+  while (l->trials < MAX_TRIALS && !optim_out_of_evaluations(l->b->r)) {
+    Point p = look(l, a);
+    if (!gains(l, p) || (l->trials > 1 && p.value <= last.value)) {
+      zoom(l, last, p);
+      break;
+    }
+    keep(l, p);
+    if (flat(l, p)) break;
+    if (p.slope <= 0) {
+      zoom(l, p, last);
+      break;
+    }
+    a = clamp(cubic(last, p), 1.5 * p.a, 10 * p.a, 4 * p.a);
+    last = p;
+  }
+  return l->best.a > 0;
+}
+
+/* ---- the loop ----------------------------------------------------------------------------------------------------- */
+
+static Lbfgs make(Run *r) {
+  size_t n = r->f->dim, m = r->o->history;
+  Arena *a = r->arena;
+  return (Lbfgs){.r = r,
+                 .dim = n,
+                 .cap = m,
+                 .s = NEW_ARRAY(a, double, (m + 1) * n),
+                 .y = NEW_ARRAY(a, double, (m + 1) * n),
+                 .rho = NEW_ARRAY(a, double, m + 1),
+                 .alpha = NEW_ARRAY(a, double, m + 1),
+                 .d = NEW_ARRAY(a, double, n),
+                 .scale = NEW_ARRAY(a, double, n),
+                 .try_phi = NEW_ARRAY(a, double, n),
+                 .try_grad = NEW_ARRAY(a, double, n),
+                 .best_phi = NEW_ARRAY(a, double, n),
+                 .best_grad = NEW_ARRAY(a, double, n)};
+}
+
+/* Without any curvature known, the first step is no longer than 1. */
+static double first_step(const Lbfgs *b) {
+  if (b->count > 0 || b->r->f->scale) return 1;
+  return fmin(1, 1 / la_norm(b->d, b->dim));
+}
+
+/* One iteration from (phi, grad, value); false when no step gains. *promise is the slope along the direction. */
+static bool iterate(Lbfgs *b, double *promise) {
+  Run *r = b->r;
+  direction(b);
+  *promise = la_dot(r->grad, b->d, b->dim);
+  if (!(*promise > 0) || !isfinite(*promise)) return false;
+  Line l = {.b = b, .start = {0, r->value, *promise, true}};
+  if (!line_search(&l, first_step(b))) return false;
+  remember(b, b->best_phi, b->best_grad);
+  double *t = r->phi;
+  r->phi = b->best_phi, b->best_phi = t;
+  t = r->grad, r->grad = b->best_grad, b->best_grad = t;
+  r->value = l.best.value;
+  r->step = l.best.a;
+  r->gradient_norm = la_norm(r->grad, b->dim);
+  return true;
+}
+
+/* The last values, to see what the window of iterations gained. */
+#define MAX_WINDOW 64
+static bool gained_little(const Run *r, double *values, long t) {
+  long w = r->o->tol_window < 1 ? 1 : r->o->tol_window > MAX_WINDOW ? MAX_WINDOW : r->o->tol_window;
+  double old = values[t % w];
+  values[t % w] = r->value;
+  return t >= w && r->value - old <= r->o->tol_relative * (double)w * fmax(fabs(r->value), 1);
+}
+
+OptimStatus optim_lbfgs(Run *r, StepFn *unused, int vectors) {
+  (void)unused, (void)vectors;
+  double values[MAX_WINDOW], promise = 0;
+  Lbfgs b = make(r);
+  if (!optim_eval(r, r->phi, &r->value, r->grad)) return OPTIM_NOT_FINITE;
+  r->gradient_norm = la_norm(r->grad, b.dim);
+  gained_little(r, values, 0);
+  for (bool restarted = false;;) {
+    if (r->gradient_norm <= r->o->tol_gradient) return OPTIM_CONVERGED;
+    if (r->iterations >= r->o->max_iterations || optim_out_of_evaluations(r)) return OPTIM_LIMIT;
+    if (!iterate(&b, &promise)) {
+      if (optim_out_of_evaluations(r)) return OPTIM_LIMIT;
+      /* nothing left to gain beyond the tolerance? */
+      if (promise >= 0 && promise <= 100 * r->o->tol_relative * fmax(fabs(r->value), 1)) return OPTIM_CONVERGED;
+      if (restarted) return OPTIM_STUCK;
+      b.count = 0;
+      restarted = true;
+      continue;
+    }
+    restarted = false;
+    r->iterations++;
+    if (r->f->iteration) r->f->iteration(r->f->self, r->iterations - 1);
+    if (!optim_observe(r)) return OPTIM_STOPPED;
+    if (gained_little(r, values, r->iterations)) return OPTIM_CONVERGED;
+  }
+}

@@ -1,0 +1,46 @@
+/* predictive.h: the objective of predictive variational inference,
+ *
+ *     L(phi) = sum_i S(int p(. | theta) q_phi(theta) d theta, y_i) - lambda r(phi),
+ *
+ * on given base noise: with the noise fixed it is a deterministic function of phi, with new noise each time a stochastic one.
+ * r is KL(q || prior), or KL(q || posterior) up to its constant. Ordinary VI is S = elbo with the prior and lambda = 1.
+ */
+#ifndef PVI_PREDICTIVE_H
+#define PVI_PREDICTIVE_H
+
+#include "family/family.h"
+#include "infer/objective.h"
+#include "model/model.h"
+#include "score/score.h"
+
+typedef enum { REG_PRIOR, REG_POSTERIOR } Regularizer;
+
+typedef struct {
+  ScoreId score;
+  FamilyId family;
+  Regularizer regularizer;
+  double lambda;
+} Target;
+
+typedef struct Predictive Predictive;
+
+/* M draws of noise with the given seed over the observations of the tape. */
+Predictive *predictive_make(Ctx *c, Arena *a, const Model *m, const Tape *tape, const Target *t, size_t M, uint64_t seed,
+                            Pool *pool);
+/* What the optimizers see; lives as long as p. */
+Objective predictive_objective(Predictive *p);
+void predictive_renew(Predictive *p, uint64_t seed, bool random); /* new noise: scrambled Sobol, or pseudo-random */
+void predictive_range(Predictive *p, double lo, double hi);       /* a mini-batch: that part of the observations, scaled up */
+
+typedef struct {
+  double value, score, regularizer; /* value = score - lambda regularizer */
+} PredictiveValue;
+/* At phi; grad may be NULL. False when not finite. */
+bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, double *grad);
+PredictiveValue predictive_last(const Predictive *p); /* of the last finite evaluation */
+
+/* Scores log E_q p(y_i | theta) of every row of the tape by at least M draws that no fit has seen. */
+void predictive_scores(Ctx *c, const Model *m, const Tape *tape, FamilyId family, const double *phi, size_t M, uint64_t seed,
+                       Pool *pool, double *log_scores);
+
+#endif

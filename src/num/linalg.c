@@ -1,0 +1,203 @@
+/* linalg.c: small dense linear algebra, written for clarity and a fixed order of summation. */
+#include "num/linalg.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Four partial sums in a fixed order: independent of alignment and of threads. */
+double la_dot(const double *x, const double *y, size_t n) {
+  double s[4] = {0};
+  size_t i = 0;
+  for (; i + 4 <= n; i += 4)
+    for (size_t k = 0; k < 4; k++) s[k] += x[i + k] * y[i + k];
+  for (; i < n; i++) s[0] += x[i] * y[i];
+  return (s[0] + s[2]) + (s[1] + s[3]);
+}
+
+double la_norm(const double *x, size_t n) {
+  double s = sqrt(la_dot(x, x, n)), max = 0, sum = 0;
+  if ((s > 1e-140 && s < 1e140) || isnan(s)) return s;
+  for (size_t i = 0; i < n; i++) max = fmax(max, fabs(x[i]));
+  if (max == 0 || isinf(max)) return max;
+  for (size_t i = 0; i < n; i++) sum += (x[i] / max) * (x[i] / max);
+  return max * sqrt(sum);
+}
+
+void la_axpy(double a, const double *x, double *y, size_t n) {
+  for (size_t i = 0; i < n; i++) y[i] += a * x[i];
+}
+
+void la_matvec(const double *A, const double *x, double *y, size_t rows, size_t cols) {
+  for (size_t i = 0; i < rows; i++) y[i] = la_dot(A + i * cols, x, cols);
+}
+
+void la_matvec_t(const double *A, const double *x, double *y, size_t rows, size_t cols) {
+  memset(y, 0, cols * sizeof *y);
+  for (size_t i = 0; i < rows; i++) la_axpy(x[i], A + i * cols, y, cols);
+}
+
+/* L_ij = (A_ij - sum_k<j L_ik L_jk) / L_jj, row by row. */
+bool la_cholesky(const double *A, double *L, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    double *Li = L + i * n;
+    for (size_t j = 0; j < i; j++) Li[j] = (A[i * n + j] - la_dot(Li, L + j * n, j)) / L[j * n + j];
+    double d = A[i * n + i] - la_dot(Li, Li, i);
+    if (!(d > 0)) return false;
+    Li[i] = sqrt(d);
+    for (size_t j = i + 1; j < n; j++) Li[j] = 0;
+  }
+  return true;
+}
+
+/* dA = L^-T Phi(L' dL) L^-1, symmetrised, where Phi takes the lower triangle and halves the diagonal (Murray 2016). The off-diagonal
+ * element of dA stands for both of A's, so it is twice the symmetric one. */
+void la_cholesky_adjoint(const double *L, const double *dL, double *dA, double *work, size_t n) {
+  double *P = work;
+  for (size_t i = 0; i < n; i++) /* P = Phi(L' dL), made symmetric */
+    for (size_t j = 0; j <= i; j++) {
+      double s = 0;
+      for (size_t k = i; k < n; k++) s += L[k * n + i] * dL[k * n + j];
+      P[i * n + j] = P[j * n + i] = 0.5 * s;
+    }
+  for (size_t i = 0; i < n; i++) la_solve_lower_t(L, P + i * n, P + i * n, n); /* rows: P L^-1 */
+  for (size_t j = 0; j < n; j++)                                              /* columns: L^-T (P L^-1) */
+    for (size_t i = n; i-- > 0;) {
+      double s = P[i * n + j];
+      for (size_t k = i + 1; k < n; k++) s -= L[k * n + i] * P[k * n + j];
+      P[i * n + j] = s / L[i * n + i];
+    }
+  for (size_t i = 0; i < n; i++)
+    for (size_t j = 0; j <= i; j++) dA[i * n + j] += i == j ? P[i * n + i] : P[i * n + j] + P[j * n + i];
+}
+
+void la_solve_lower(const double *L, const double *b, double *x, size_t n) {
+  for (size_t i = 0; i < n; i++) x[i] = (b[i] - la_dot(L + i * n, x, i)) / L[i * n + i];
+}
+
+void la_solve_lower_t(const double *L, const double *b, double *x, size_t n) {
+  if (x != b) memcpy(x, b, n * sizeof *x);
+  for (size_t i = n; i-- > 0;) {
+    x[i] /= L[i * n + i];
+    la_axpy(-x[i], L + i * n, x, i);
+  }
+}
+
+void la_cholesky_solve(const double *L, const double *b, double *x, size_t n) {
+  la_solve_lower(L, b, x, n);
+  la_solve_lower_t(L, x, x, n);
+}
+
+void la_inverse_lower(const double *L, double *X, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    double *Xi = X + i * n, d = 1 / L[i * n + i];
+    memset(Xi, 0, n * sizeof *Xi);
+    for (size_t k = 0; k < i; k++) la_axpy(-L[i * n + k] * d, X + k * n, Xi, k + 1);
+    Xi[i] = d;
+  }
+}
+
+/* X' X with X = L^-1 */
+void la_cholesky_inverse(const double *L, double *X, double *work, size_t n) {
+  la_inverse_lower(L, work, n);
+  memset(X, 0, n * n * sizeof *X);
+  for (size_t k = 0; k < n; k++)
+    for (size_t i = 0; i <= k; i++) la_axpy(work[k * n + i], work + k * n, X + i * n, k + 1);
+}
+
+double la_log_det_cholesky(const double *L, size_t n) {
+  double s = 0;
+  for (size_t i = 0; i < n; i++) s += log(L[i * n + i]);
+  return 2 * s;
+}
+
+/* Doolittle with partial pivoting. */
+bool la_lu(double *A, size_t *pivot, int *sign, size_t n) {
+  *sign = 1;
+  for (size_t k = 0; k < n; k++) {
+    size_t p = k;
+    for (size_t i = k + 1; i < n; i++)
+      if (fabs(A[i * n + k]) > fabs(A[p * n + k])) p = i;
+    pivot[k] = p;
+    if (!(fabs(A[p * n + k]) > 0)) return false;
+    if (p != k) {
+      *sign = -*sign;
+      for (size_t j = 0; j < n; j++) {
+        double t = A[k * n + j];
+        A[k * n + j] = A[p * n + j];
+        A[p * n + j] = t;
+      }
+    }
+    for (size_t i = k + 1; i < n; i++) {
+      double f = A[i * n + k] /= A[k * n + k];
+      la_axpy(-f, A + k * n + k + 1, A + i * n + k + 1, n - k - 1);
+    }
+  }
+  return true;
+}
+
+void la_lu_solve(const double *LU, const size_t *pivot, const double *b, double *x, size_t n) {
+  memcpy(x, b, n * sizeof *x);
+  for (size_t k = 0; k < n; k++) {
+    double t = x[pivot[k]];
+    x[pivot[k]] = x[k];
+    x[k] = t;
+  }
+  for (size_t i = 0; i < n; i++) x[i] -= la_dot(LU + i * n, x, i);
+  for (size_t i = n; i-- > 0;) x[i] = (x[i] - la_dot(LU + i * n + i + 1, x + i + 1, n - i - 1)) / LU[i * n + i];
+}
+
+/* ---- symmetric eigenvalues ---------------------------------------------------------------------------------------- */
+
+/* The rotation in the plane (p, q) that makes A_pq zero (Golub & Van Loan, section 8.5). */
+static void rotate(double *A, double *V, size_t p, size_t q, size_t n) {
+  double apq = A[p * n + q], theta = (A[q * n + q] - A[p * n + p]) / (2 * apq);
+  double t = (theta < 0 ? -1 : 1) / (fabs(theta) + sqrt(1 + theta * theta)), c = 1 / sqrt(1 + t * t), s = t * c;
+  for (size_t k = 0; k < n; k++) {
+    double x = A[k * n + p], y = A[k * n + q];
+    A[k * n + p] = c * x - s * y;
+    A[k * n + q] = s * x + c * y;
+  }
+  for (size_t k = 0; k < n; k++) {
+    double x = A[p * n + k], y = A[q * n + k];
+    A[p * n + k] = c * x - s * y;
+    A[q * n + k] = s * x + c * y;
+  }
+  A[p * n + q] = A[q * n + p] = 0;
+  for (size_t k = 0; k < n; k++) {
+    double x = V[k * n + p], y = V[k * n + q];
+    V[k * n + p] = c * x - s * y;
+    V[k * n + q] = s * x + c * y;
+  }
+}
+
+static void sort_eigen(double *w, double *V, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    size_t m = i;
+    for (size_t j = i + 1; j < n; j++)
+      if (w[j] < w[m]) m = j;
+    if (m == i) continue;
+    double t = w[i];
+    w[i] = w[m], w[m] = t;
+    for (size_t k = 0; k < n; k++) t = V[k * n + i], V[k * n + i] = V[k * n + m], V[k * n + m] = t;
+  }
+}
+
+bool la_eigen_symmetric(double *A, double *w, double *V, size_t n) {
+  bool done = false;
+  memset(V, 0, n * n * sizeof *V);
+  for (size_t i = 0; i < n; i++) V[i * n + i] = 1;
+  for (int sweep = 0; sweep < 60 && !done; sweep++) {
+    done = true;
+    for (size_t p = 0; p < n; p++)
+      for (size_t q = p + 1; q < n; q++) {
+        double a = fabs(A[p * n + q]);
+        if (!(a <= 1e-17 * sqrt(fabs(A[p * n + p])) * sqrt(fabs(A[q * n + q])) || a < 1e-300)) {
+          rotate(A, V, p, q, n);
+          done = false;
+        }
+      }
+  }
+  for (size_t i = 0; i < n; i++) w[i] = A[i * n + i];
+  sort_eigen(w, V, n);
+  return done;
+}

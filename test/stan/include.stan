@@ -1,0 +1,10 @@
+// ok
+functions {
+#include include/square.stan
+}
+data {
+#include "include/n.stan"
+}
+model {
+  print(sq(N));
+}

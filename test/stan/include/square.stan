@@ -1,0 +1,1 @@
+  real sq(real x) { return x * x; }

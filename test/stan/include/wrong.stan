@@ -1,0 +1,3 @@
+  real bad(real x) {
+    return y;
+  }

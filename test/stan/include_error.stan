@@ -1,0 +1,4 @@
+// error: 2:12 `y` is not declared
+functions {
+#include include/wrong.stan
+}

@@ -1,0 +1,2 @@
+// error: 2:1 cannot find "nowhere.stan"
+#include nowhere.stan

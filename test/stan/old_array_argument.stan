@@ -1,0 +1,2 @@
+// error: 2:24 write `array[,] real`
+functions { void f(real[,] x) { } }

@@ -1,0 +1,3 @@
+// error: 3:9 write `array[N, 2] real ... y`
+data { int N;
+  real y[N, 2]; }

@@ -1,0 +1,4 @@
+// error: 3:3 comments begin with `//`
+model {
+  # a remark
+}
