@@ -79,7 +79,7 @@ static const Model *compare(Ctx *c, const char *data, const char *model, size_t 
   Density *d = densities(c, m, u, count);
   for (size_t k = 0; k < count; k++) compare_point(c, at[k], &d[k]);
   const Json *constrained = json_get(points->items[0], "constrained");
-  if (constrained->kind == JSON_OBJECT) compare_constrained(c, m, constrained, json_get(points->items[0], "u")->values);
+  if (constrained) compare_constrained(c, m, constrained, json_get(points->items[0], "u")->values);
   return m;
 }
 

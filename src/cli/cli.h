@@ -40,5 +40,6 @@ const Data *cli_data(Ctx *c, const char *path, const OptionList *sets);    /* pa
 Status cmd_check(Ctx *c, int argc, char **argv);
 Status cmd_density(Ctx *c, int argc, char **argv);
 Status cmd_fit(Ctx *c, int argc, char **argv);
+Status cmd_compare(Ctx *c, int argc, char **argv);
 
 #endif

@@ -47,26 +47,38 @@ static Split *make_split(Ctx *c, const Args *a, const Model *m) {
 
 /* ---- scores of every part ----------------------------------------------------------------------------------------- */
 
+enum { SCORE_PREDICTIVE, SCORE_AT_MEAN, NSCORES };
+static const char *const score_names[NSCORES] = {"log", "log_at_mean"};
+
 typedef struct {
-  double *by_obs; /* n_obs; NaN where in no part */
+  double *by_obs; /* [n_obs x NSCORES]; NaN where in no part */
   int *part;      /* n_obs */
   SummaryPart parts[PART_COUNT];
 } Scores;
 
+/* The predictive log score, and the log density at the mean of q: the difference is what the width of q is worth. */
 static Scores score_parts(Ctx *c, const Model *m, const Split *s, const Fit *fit, uint64_t seed, Pool *pool) {
-  Scores r = {.by_obs = NEW_ARRAY(&c->arena, double, m->n_obs), .part = NEW_ARRAY(&c->arena, int, m->n_obs)};
-  for (size_t k = 0; k < m->n_obs; k++) r.by_obs[k] = NAN, r.part[k] = -1;
+  Arena *a = &c->arena;
+  Scores r = {.by_obs = NEW_ARRAY(a, double, m->n_obs * NSCORES), .part = NEW_ARRAY(a, int, m->n_obs)};
+  for (size_t k = 0; k < m->n_obs * NSCORES; k++) r.by_obs[k] = NAN;
+  for (size_t k = 0; k < m->n_obs; k++) r.part[k] = -1;
+  double *mean = NEW_ARRAY(a, double, m->dim + 1), *sd = NEW_ARRAY(a, double, m->dim + 1);
+  family_of(fit->family)->moments(fit->phi, m->dim, mean, sd);
   for (int p = 0; p < PART_COUNT; p++) {
     size_t n = s->count[p];
     if (!n) continue;
-    int32_t *obs = NEW_ARRAY(&c->arena, int32_t, n);
-    double *v = NEW_ARRAY(&c->arena, double, n);
+    int32_t *obs = NEW_ARRAY(a, int32_t, n);
     Tape *tape = model_tape(m, s->rows[p], n, obs);
-    predictive_scores(c, m, tape, fit->family, fit->phi, SCORING_DRAWS, rng_mix(seed + 77), pool, v);
-    for (size_t k = 0; k < n; k++) r.by_obs[obs[k]] = v[k], r.part[obs[k]] = p;
-    SummaryScore *score = NEW(&c->arena, SummaryScore);
-    *score = summary_score("log", v, n);
-    r.parts[p] = (SummaryPart){score, 1};
+    double *v[NSCORES] = {NEW_ARRAY(a, double, n), NEW_ARRAY(a, double, n)};
+    predictive_scores(c, m, tape, fit->family, fit->phi, SCORING_DRAWS, rng_mix(seed + 77), pool, v[SCORE_PREDICTIVE]);
+    predictive_point(c, m, tape, mean, v[SCORE_AT_MEAN]);
+    SummaryScore *scores = NEW_ARRAY(a, SummaryScore, NSCORES);
+    for (int j = 0; j < NSCORES; j++) {
+      scores[j] = summary_score(score_names[j], v[j], n);
+      for (size_t k = 0; k < n; k++) r.by_obs[(size_t)obs[k] * NSCORES + (size_t)j] = v[j][k];
+    }
+    for (size_t k = 0; k < n; k++) r.part[obs[k]] = p;
+    r.parts[p] = (SummaryPart){scores, NSCORES};
   }
   return r;
 }
@@ -145,8 +157,8 @@ static void write_scores(Ctx *c, RunDir *dir, const Model *m, const Scores *s) {
     sites[b] = (ScoreSite){m->blocks[b].name, m->blocks[b].loc.line};
     for (int32_t r = 0; r < m->blocks[b].rows; r++) site[m->blocks[b].obs[r]] = (uint32_t)b;
   }
-  scores_write(dir, &(ScoreTable){.n = m->n_obs, .sites = sites, .site = site, .part = s->part, .nscores = 1,
-                                  .names = (const char *[]){"log"}, .values = s->by_obs});
+  scores_write(dir, &(ScoreTable){.n = m->n_obs, .sites = sites, .site = site, .part = s->part, .nscores = NSCORES,
+                                  .names = score_names, .values = s->by_obs});
 }
 
 static void write_trace(Ctx *c, RunDir *dir, const Fit *fit) {

@@ -14,6 +14,7 @@ static const CommandRow commands[] = {
     {"check", cmd_check, "is a program right; its parameters, observations and loops; any stage as text"},
     {"density", cmd_density, "log density, gradient, prior, likelihood and pointwise terms at given points"},
     {"fit", cmd_fit, "the distribution of parameters whose predictions score best; a run folder"},
+    {"compare", cmd_compare, "several fits side by side: scores, gains over VI, means and standard deviations"},
 };
 enum { NCOMMANDS = sizeof commands / sizeof *commands };
 

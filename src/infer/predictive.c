@@ -198,3 +198,18 @@ void predictive_scores(Ctx *c, const Model *m, const Tape *tape, FamilyId family
   c->trap = outer;
   arena_free(&arena);
 }
+
+static void keep_first(void *self, size_t row, size_t rows, const double *ll, double *adj, int worker) {
+  double *out = self;
+  (void)adj;
+  (void)worker;
+  for (size_t r = 0; r < rows; r++) out[row + r] = ll[r * LANES];
+}
+
+void predictive_point(Ctx *c, const Model *m, const Tape *tape, const double *theta, double *log_densities) {
+  double *rows = NEW_ARRAY(&c->arena, double, m->dim * LANES);
+  for (size_t k = 0; k < m->dim * LANES; k++) rows[k] = theta[k / LANES];
+  Work *w = vm_work(&c->arena, tape, LANES, NULL);
+  vm_forward(w, rows);
+  vm_tiles(w, keep_first, log_densities, false);
+}

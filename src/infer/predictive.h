@@ -43,4 +43,7 @@ PredictiveValue predictive_last(const Predictive *p); /* of the last finite eval
 void predictive_scores(Ctx *c, const Model *m, const Tape *tape, FamilyId family, const double *phi, size_t M, uint64_t seed,
                        Pool *pool, double *log_scores);
 
+/* log p(y_i | theta) of every row of the tape at one point. */
+void predictive_point(Ctx *c, const Model *m, const Tape *tape, const double *theta, double *log_densities);
+
 #endif

@@ -9,7 +9,7 @@
 #define PHILOX_W0 UINT32_C(0x9E3779B9) /* the golden ratio */
 #define PHILOX_W1 UINT32_C(0xBB67AE85) /* sqrt(3) - 1 */
 
-void philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]) {
+void rng_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]) {
   uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3], k0 = key[0], k1 = key[1];
   for (int round = 0; round < 10; round++) {
     uint64_t p0 = PHILOX_M0 * c0, p1 = PHILOX_M1 * c2;
@@ -23,14 +23,6 @@ void philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4
   out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
 }
 
-/* The finaliser of splitmix64 (Steele, Lea, Flood 2014). */
-uint64_t rng_mix(uint64_t x) {
-  x += UINT64_C(0x9E3779B97F4A7C15);
-  x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-  x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
-  return x ^ (x >> 31);
-}
-
 Rng rng_make(uint64_t seed, uint64_t stream) {
   uint64_t k = rng_mix(rng_mix(seed) + stream);
   return (Rng){{(uint32_t)k, (uint32_t)(k >> 32)}};
@@ -39,7 +31,7 @@ Rng rng_make(uint64_t seed, uint64_t stream) {
 /* One block gives the words of two neighbouring draws. */
 static void block(Rng k, uint64_t pair, uint64_t dim, uint64_t w[2]) {
   uint32_t c[4] = {(uint32_t)pair, (uint32_t)(pair >> 32), (uint32_t)dim, (uint32_t)(dim >> 32)}, o[4];
-  philox4x32(c, k.key, o);
+  rng_philox(c, k.key, o);
   w[0] = o[0] | (uint64_t)o[1] << 32;
   w[1] = o[2] | (uint64_t)o[3] << 32;
 }

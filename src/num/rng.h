@@ -15,10 +15,17 @@ typedef struct Rng {
 } Rng;
 
 /* The bare generator: 128 bits of counter and 64 bits of key to 128 random bits. */
-void philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
+void rng_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 
 Rng rng_make(uint64_t seed, uint64_t stream);
-uint64_t rng_mix(uint64_t x); /* a bijection that scatters the bits of x; for making seeds out of small numbers */
+
+/* A bijection that scatters the bits of x: the finaliser of splitmix64 (Steele, Lea, Flood 2014). Makes seeds out of small numbers. */
+static inline uint64_t rng_mix(uint64_t x) {
+  x += UINT64_C(0x9E3779B97F4A7C15);
+  x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+  x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
+  return x ^ (x >> 31);
+}
 
 uint64_t rng_bits(Rng k, uint64_t draw, uint64_t dim);
 double rng_uniform(Rng k, uint64_t draw, uint64_t dim); /* in (0, 1): the centre of one of 2^52 cells */

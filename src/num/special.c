@@ -56,7 +56,7 @@ static double phi(double x) { return 0.39894228040143267794 * exp(-0.5 * x * x);
 double num_inv_Phi(double p) {
   double x = v_inv_Phi(v_splat(p))[0], q = p - 0.5, e;
   if (!isfinite(x) || p < 1e-290) return x;
-  if (fabs(q) < 0.425)
+  if (fabs(x) < 1.4) /* within the polynomial of normal_centre */
     e = (normal_centre(v_splat(x))[0] - q) / phi(x);
   else
     e = (x < 0 ? num_Phi(x) - p : (1 - p) - num_Phi(-x)) / phi(x);

@@ -407,7 +407,7 @@ static inline vd v_erf(vd x) {
 #define V_SQRT_HALF 0.70710678118654752440
 #define V_PHI_NEAR 0.6 /* nearer to zero Phi is 1/2 + erf(x/sqrt 2)/2 */
 
-/* P(0 < Z < x) for |x| < 1 */
+/* P(0 < Z < x) for |x| < sqrt 2 */
 VFN vd normal_centre(vd x) {
   vd y = x * V_SQRT_HALF;
   y = v_min(v_splat(1), v_max(v_splat(-1), y));

@@ -13,17 +13,18 @@ void check_error(Checker *k, Loc loc, const char *fmt, ...) {
   va_end(ap);
 }
 
-const char *show(Checker *k, const Type *t) { return type_text(&k->c->arena, t); }
+const char *type_show(Checker *k, const Type *t) { return type_text(&k->c->arena, t); }
 
 /* In generated quantities everything is a number already, so what depends on parameters passes for data there. So does, as in
  * Stan, what a function returns as int: size(theta). */
-bool is_data(const Checker *k, const Expr *e) {
+bool check_is_data(const Checker *k, const Expr *e) {
   if (e->data_only || k->block == BLOCK_GENERATED) return true;
   if (e->kind == EX_CALL) return type_is_int(e->type);
   for (int i = 0; i < e->nargs; i++)
-    if (!is_data(k, e->args[i])) return false;
+    if (!check_is_data(k, e->args[i])) return false;
   for (int i = 0; i < e->nindexes; i++)
-    if ((e->indexes[i].a && !is_data(k, e->indexes[i].a)) || (e->indexes[i].b && !is_data(k, e->indexes[i].b))) return false;
+    if ((e->indexes[i].a && !check_is_data(k, e->indexes[i].a)) || (e->indexes[i].b && !check_is_data(k, e->indexes[i].b)))
+      return false;
   return e->kind != EX_VAR && e->kind != EX_TARGET;
 }
 
@@ -35,9 +36,9 @@ void scope_leave(Checker *k, int mark) {
   while (k->nscope > mark) map_set(&k->names, k->scope[--k->nscope]->name, NULL);
 }
 
-Decl *find_variable(const Checker *k, const char *name) { return map_get(&k->names, name); }
+Decl *scope_variable(const Checker *k, const char *name) { return map_get(&k->names, name); }
 
-Overloads *find_functions(const Checker *k, const char *name) { return map_get(&k->functions, name); }
+Overloads *scope_functions(const Checker *k, const char *name) { return map_get(&k->functions, name); }
 
 static bool ends_in(const char *s, const char *end) {
   size_t n = strlen(s), m = strlen(end);
@@ -46,25 +47,30 @@ static bool ends_in(const char *s, const char *end) {
 
 static bool check_name(Checker *k, const char *name, Loc loc) {
   Suffix s = suffix_of(name, &(size_t){0});
-  if (ends_in(name, "__")) check_error(k, loc, "`%s`: a name cannot end in two underscores", name);
-  else if (s == SUFFIX_LUPDF || s == SUFFIX_LUPMF) check_error(k, loc, "`%s`: a name cannot end in _lupdf or _lupmf", name);
-  else return true;
+  if (ends_in(name, "__"))
+    check_error(k, loc, "`%s`: a name cannot end in two underscores", name);
+  else if (s == SUFFIX_LUPDF || s == SUFFIX_LUPMF)
+    check_error(k, loc, "`%s`: a name cannot end in _lupdf or _lupmf", name);
+  else
+    return true;
   return false;
 }
 
-void declare(Checker *k, Decl *d) {
-  const Decl *old = find_variable(k, d->name);
+void scope_declare(Checker *k, Decl *d) {
+  const Decl *old = scope_variable(k, d->name);
   d->block = k->block;
   d->slot = k->nslots++;
   check_name(k, d->name, d->loc);
-  if (old) check_error(k, d->loc, "`%s` is declared already, in line %u", d->name, old->loc.line);
-  else if (!d->is_arg && find_functions(k, d->name)) check_error(k, d->loc, "`%s` is the name of a function", d->name);
+  if (old)
+    check_error(k, d->loc, "`%s` is declared already, in line %u", d->name, old->loc.line);
+  else if (!d->is_arg && scope_functions(k, d->name))
+    check_error(k, d->loc, "`%s` is the name of a function", d->name);
   if (old) return;
   map_set(&k->names, d->name, d);
   PUSH(&k->c->arena, k->scope, k->nscope, k->cap_scope, d);
 }
 
-const char *nearest_variable(Checker *k, const char *name) {
+const char *scope_nearest_variable(Checker *k, const char *name) {
   if (strlen(name) < 3) return NULL; /* all short names are near each other */
   const char **names = NEW_ARRAY(&k->c->arena, const char *, k->nscope + 1);
   for (int i = 0; i < k->nscope; i++) names[i] = k->scope[i]->name;
@@ -72,7 +78,7 @@ const char *nearest_variable(Checker *k, const char *name) {
 }
 
 /* The nearest of the user's functions, the built-in ones, and the distributions with the same ending. */
-const char *nearest_function(Checker *k, const char *name) {
+const char *scope_nearest_function(Checker *k, const char *name) {
   if (strlen(name) < 3) return NULL;
   Arena *a = &k->c->arena;
   size_t stem, n = 0;
@@ -89,8 +95,8 @@ const char *nearest_function(Checker *k, const char *name) {
 
 Suffix suffix_of(const char *name, size_t *stem) {
   static const char *const ends[] = {
-      [SUFFIX_LPDF] = "_lpdf", [SUFFIX_LPMF] = "_lpmf",   [SUFFIX_LUPDF] = "_lupdf", [SUFFIX_LUPMF] = "_lupmf",
-      [SUFFIX_CDF] = "_cdf",   [SUFFIX_LCDF] = "_lcdf",   [SUFFIX_LCCDF] = "_lccdf", [SUFFIX_RNG] = "_rng",
+      [SUFFIX_LPDF] = "_lpdf", [SUFFIX_LPMF] = "_lpmf",         [SUFFIX_LUPDF] = "_lupdf", [SUFFIX_LUPMF] = "_lupmf",
+      [SUFFIX_CDF] = "_cdf",   [SUFFIX_LCDF] = "_lcdf",         [SUFFIX_LCCDF] = "_lccdf", [SUFFIX_RNG] = "_rng",
       [SUFFIX_LP] = "_lp",     [SUFFIX_JACOBIAN] = "_jacobian",
   };
   for (int s = SUFFIX_LPDF; s <= SUFFIX_JACOBIAN; s++)
@@ -112,16 +118,17 @@ static void check_suffix(Checker *k, const FunDef *f) {
     return;
   }
   if (!type_is(f->type->result, TY_REAL))
-    check_error(k, f->loc, "`%s` must return real, as the ending of its name says, but returns %s", f->name, show(k, f->type->result));
+    check_error(k, f->loc, "`%s` must return real, as the ending of its name says, but returns %s", f->name,
+                type_show(k, f->type->result));
   if (f->nargs == 0) {
     check_error(k, f->loc, "`%s` must have an outcome as its first argument", f->name);
     return;
   }
   const Type *outcome = f->args[0]->type;
   if (s == SUFFIX_LPDF && type_is_int(outcome))
-    check_error(k, f->args[0]->loc, "the outcome of a density (_lpdf) must be real, but is %s", show(k, outcome));
+    check_error(k, f->args[0]->loc, "the outcome of a density (_lpdf) must be real, but is %s", type_show(k, outcome));
   if (s == SUFFIX_LPMF && !type_is_int(outcome))
-    check_error(k, f->args[0]->loc, "the outcome of a mass function (_lpmf) must be int, but is %s", show(k, outcome));
+    check_error(k, f->args[0]->loc, "the outcome of a mass function (_lpmf) must be int, but is %s", type_show(k, outcome));
 }
 
 static bool same_arguments(const FunDef *a, const FunDef *b) {
@@ -140,7 +147,8 @@ static bool same_data(const FunDef *a, const FunDef *b) {
 /* The definition of a function that was declared before completes the declaration; any other repetition is an error. */
 static void complete_declaration(Checker *k, FunDef *old, const FunDef *f) {
   if (!type_equal(old->type->result, f->type->result) || !same_data(old, f)) {
-    check_error(k, f->loc, "`%s` takes the same arguments as in line %u, but is declared differently there", f->name, old->loc.line);
+    check_error(k, f->loc, "`%s` takes the same arguments as in line %u, but is declared differently there", f->name,
+                old->loc.line);
   } else if (old->body || !f->body) {
     check_error(k, f->loc, "`%s` with these arguments is %s already, in line %u", f->name, old->body ? "defined" : "declared",
                 old->loc.line);
@@ -153,7 +161,7 @@ static void complete_declaration(Checker *k, FunDef *old, const FunDef *f) {
 
 /* Adds f to the functions of its name; false when it was there already. */
 static bool add_function(Checker *k, FunDef *f) {
-  Overloads *o = find_functions(k, f->name);
+  Overloads *o = scope_functions(k, f->name);
   if (!o) {
     o = NEW(&k->c->arena, Overloads);
     map_set(&k->functions, f->name, o);
@@ -163,7 +171,8 @@ static bool add_function(Checker *k, FunDef *f) {
       complete_declaration(k, o->defs[i], f);
       return false;
     }
-  if (!may_overload(k, f)) check_error(k, f->loc, "`%s` is a built-in function that takes these arguments already", f->name);
+  if (!check_may_overload(k, f))
+    check_error(k, f->loc, "`%s` is a built-in function that takes these arguments already", f->name);
   PUSH(&k->c->arena, o->defs, o->n, o->cap, f);
   return true;
 }
@@ -202,12 +211,12 @@ static void check_body(Checker *k, FunDef *f) {
   k->nslots = 0;
   for (int i = 0; i < f->nargs; i++) {
     Decl *d = f->args[i];
-    declare(k, d);
+    scope_declare(k, d);
     d->data_only = d->arg_data || type_is_int(d->type);
   }
   check_stmt(k, f->body);
   if (f->type->result->kind != TY_VOID && !always_returns(f->body))
-    check_error(k, f->loc, "`%s` must return %s on every path, but can end without", f->name, show(k, f->type->result));
+    check_error(k, f->loc, "`%s` must return %s on every path, but can end without", f->name, type_show(k, f->type->result));
   f->nslots = k->nslots;
   k->fun = NULL;
   scope_leave(k, mark);
@@ -226,8 +235,10 @@ static void check_functions(Checker *k) {
   p->nfunctions = n;
   for (int i = 0; i < n; i++) {
     FunDef *f = p->functions[i];
-    if (f->body) check_body(k, f);
-    else check_error(k, f->loc, "`%s` is declared, but its body is missing", f->name);
+    if (f->body)
+      check_body(k, f);
+    else
+      check_error(k, f->loc, "`%s` is declared, but its body is missing", f->name);
   }
 }
 
@@ -239,10 +250,12 @@ static void check_block(Checker *k, BlockId b) {
   k->block = b;
   for (int i = 0; i < body->nbody; i++) {
     Stmt *s = body->body[i];
-    if (s->kind == ST_DECL) check_decls(k, s, b != BLOCK_MODEL);
+    if (s->kind == ST_DECL)
+      check_decls(k, s, b != BLOCK_MODEL);
     else if ((b == BLOCK_DATA || b == BLOCK_PARAMETERS) && s->kind != ST_SKIP)
-      check_error(k, s->loc, "the %s block can only declare variables", block_name(b));
-    else check_stmt(k, s);
+      check_error(k, s->loc, "the %s block can only declare variables", stan_block_name(b));
+    else
+      check_stmt(k, s);
   }
   if (b == BLOCK_MODEL) scope_leave(k, mark);
 }

@@ -23,7 +23,7 @@ static bool args_of(Checker *k, Expr **exprs, int n, Args *args) {
   bool *data = NEW_ARRAY(&k->c->arena, bool, n);
   for (int i = 0; i < n; i++) {
     types[i] = exprs[i]->type;
-    data[i] = is_data(k, exprs[i]);
+    data[i] = check_is_data(k, exprs[i]);
     fine &= !type_is_error(types[i]);
   }
   *args = (Args){.n = n, .types = types, .data = data, .exprs = exprs};
@@ -53,7 +53,7 @@ static int match_user(const FunDef *f, const Args *args) {
 }
 
 static void try_users(Checker *k, const char *name, const Args *args, Callee *best) {
-  Overloads *o = find_functions(k, name);
+  Overloads *o = scope_functions(k, name);
   for (int i = 0; o && i < o->n; i++) {
     int cost = match_user(o->defs[i], args);
     if (cost < 0 || (best->result && cost > best->cost)) continue;
@@ -82,15 +82,15 @@ static bool dist_named(Checker *k, const char *name, DistId *d, DistFun *fun) {
     DistFun fun;
     unsigned flag;
   } of[] = {
-      [SUFFIX_LPDF] = {DF_LPDF, PDF}, [SUFFIX_LUPDF] = {DF_LPDF, PDF}, [SUFFIX_LPMF] = {DF_LPDF, PMF},
-      [SUFFIX_LUPMF] = {DF_LPDF, PMF}, [SUFFIX_CDF] = {DF_CDF, CDF},   [SUFFIX_LCDF] = {DF_LCDF, LCDF},
+      [SUFFIX_LPDF] = {DF_LPDF, PDF},     [SUFFIX_LUPDF] = {DF_LPDF, PDF}, [SUFFIX_LPMF] = {DF_LPDF, PMF},
+      [SUFFIX_LUPMF] = {DF_LPDF, PMF},    [SUFFIX_CDF] = {DF_CDF, CDF},    [SUFFIX_LCDF] = {DF_LCDF, LCDF},
       [SUFFIX_LCCDF] = {DF_LCCDF, LCCDF}, [SUFFIX_RNG] = {DF_RNG, RNG},
   };
   size_t stem;
   Suffix s = suffix_of(name, &stem);
   if (s == SUFFIX_NONE || s >= SUFFIX_LP) return false;
   int found = builtin_named(&k->dists, arena_text(&k->c->arena, name, stem));
-  if (found < 0 || !(dist_flags((DistId)found) & of[s].flag)) return false;
+  if (found < 0 || !(sig_dist_flags((DistId)found) & of[s].flag)) return false;
   *d = (DistId)found;
   *fun = of[s].fun;
   return true;
@@ -110,16 +110,16 @@ static void try_dist(Checker *k, const char *name, const Args *args, Callee *bes
 }
 
 /* foo_lupdf calls what is defined as foo_lpdf. */
-const char *defined_name(Checker *k, const char *name) {
+const char *suffix_defined_name(Checker *k, const char *name) {
   size_t stem;
   Suffix s = suffix_of(name, &stem);
   if (s != SUFFIX_LUPDF && s != SUFFIX_LUPMF) return name;
   return arena_format(&k->c->arena, "%.*s%s", (int)stem, name, s == SUFFIX_LUPDF ? "_lpdf" : "_lpmf");
 }
 
-bool may_overload(Checker *k, const FunDef *f) {
+bool check_may_overload(Checker *k, const FunDef *f) {
   int id = builtin_named(&k->builtins, f->name);
-  if (id >= 0 && strstr(function_signatures((FunId)id), "...")) return false;
+  if (id >= 0 && strstr(sig_text((FunId)id), "...")) return false;
   Callee best = {0};
   Args args = {.n = f->nargs, .types = (const Type **)f->type->items};
   try_function(k, f->name, &args, &best);
@@ -156,19 +156,24 @@ static const char *dist_functions(Checker *k, DistId d) {
   } rows[] = {{PDF, "_lpdf"}, {PMF, "_lpmf"}, {CDF, "_cdf"}, {LCDF, "_lcdf"}, {LCCDF, "_lccdf"}, {RNG, "_rng"}};
   Text t = text_make(&k->c->arena);
   for (int i = 0; i < 6; i++)
-    if (dist_flags(d) & rows[i].flag) text_printf(&t, "%s%s%s", t.n ? ", " : "", stan_dist_names[d], rows[i].end);
+    if (sig_dist_flags(d) & rows[i].flag) text_printf(&t, "%s%s%s", t.n ? ", " : "", stan_dist_names[d], rows[i].end);
   return t.s;
 }
 
 static void unknown_function(Checker *k, const char *name, Loc loc) {
   int d = dist_meant(k, name);
-  const char *near = nearest_function(k, name);
-  if (find_variable(k, name)) check_error(k, loc, "`%s` is a variable, not a function", name);
-  else if (removed(name)) check_error(k, loc, "`%s` is no longer a function: %s", name, removed(name));
+  const char *near = scope_nearest_function(k, name);
+  if (scope_variable(k, name))
+    check_error(k, loc, "`%s` is a variable, not a function", name);
+  else if (removed(name))
+    check_error(k, loc, "`%s` is no longer a function: %s", name, removed(name));
   else if (d >= 0)
-    check_error(k, loc, "there is no function `%s`; the distribution %s has %s", name, stan_dist_names[d], dist_functions(k, (DistId)d));
-  else if (near) check_error(k, loc, "there is no function `%s`; did you mean `%s`?", name, near);
-  else check_error(k, loc, "there is no function `%s`", name);
+    check_error(k, loc, "there is no function `%s`; the distribution %s has %s", name, stan_dist_names[d],
+                dist_functions(k, (DistId)d));
+  else if (near)
+    check_error(k, loc, "there is no function `%s`; did you mean `%s`?", name, near);
+  else
+    check_error(k, loc, "there is no function `%s`", name);
 }
 
 /* Why the only function of its name cannot take these arguments. */
@@ -180,8 +185,8 @@ static void explain_user(Checker *k, const FunDef *f, const Args *args, Loc loc)
   for (int i = 0; i < args->n; i++) {
     const Decl *d = f->args[i];
     if (type_promotions(args->types[i], d->type) < 0)
-      check_error(k, args->exprs[i]->loc, "argument `%s` of `%s` must be %s, but is %s", d->name, f->name, show(k, d->type),
-                  show(k, args->types[i]));
+      check_error(k, args->exprs[i]->loc, "argument `%s` of `%s` must be %s, but is %s", d->name, f->name,
+                  type_show(k, d->type), type_show(k, args->types[i]));
     else if (d->arg_data && !args->data[i])
       check_error(k, args->exprs[i]->loc, "argument `%s` of `%s` must be data, but depends on parameters", d->name, f->name);
   }
@@ -203,7 +208,7 @@ static void describe_users(Text *t, const Overloads *o) {
 
 /* The name is known, but no candidate takes these arguments. */
 static void no_match(Checker *k, const char *name, const Args *args, Loc loc) {
-  Overloads *o = find_functions(k, name);
+  Overloads *o = scope_functions(k, name);
   int f = builtin_named(&k->builtins, name);
   DistId d;
   DistFun fun;
@@ -214,7 +219,7 @@ static void no_match(Checker *k, const char *name, const Args *args, Loc loc) {
   }
   Text t = text_make(&k->c->arena);
   describe_users(&t, o);
-  if (f >= 0) sig_describe(&t, name, function_signatures((FunId)f), false);
+  if (f >= 0) sig_describe(&t, name, sig_text((FunId)f), false);
   if (dist) sig_describe_dist(&t, name, d, fun);
   check_error(k, loc, "`%s` cannot take (%s); there is: %s", name, show_args(k, args), t.s);
 }
@@ -239,7 +244,7 @@ void check_where(Checker *k, const char *name, Loc loc) {
     where = "in transformed parameters, in the model block and in functions whose names end in _lp";
     break;
   case SUFFIX_JACOBIAN:
-    fine = may_change_jacobian(k);
+    fine = check_may_change_jacobian(k);
     where = "in transformed parameters and in functions whose names end in _jacobian";
     break;
   case SUFFIX_LUPDF:
@@ -255,8 +260,7 @@ void check_where(Checker *k, const char *name, Loc loc) {
 /* Densities have `|` behind their outcome, and nothing else has it. */
 static void check_bar(Checker *k, const Expr *e, Suffix s) {
   bool density = s >= SUFFIX_LPDF && s <= SUFFIX_LCCDF;
-  if (density && !e->bar && e->nargs > 1)
-    check_error(k, e->loc, "write `|` behind the first argument of `%s`", e->name);
+  if (density && !e->bar && e->nargs > 1) check_error(k, e->loc, "write `|` behind the first argument of `%s`", e->name);
   if (!density && e->bar)
     check_error(k, e->loc, "`|` belongs to functions whose names end in _lpdf, _lpmf, _cdf, _lcdf or _lccdf; write `,`");
 }
@@ -264,11 +268,11 @@ static void check_bar(Checker *k, const Expr *e, Suffix s) {
 /* ---- calls -------------------------------------------------------------------------------------------------------- */
 
 static bool is_known(Checker *k, const char *name) {
-  return find_functions(k, name) || builtin_named(&k->builtins, name) >= 0 || dist_named(k, name, &(DistId){0}, &(DistFun){0});
+  return scope_functions(k, name) || builtin_named(&k->builtins, name) >= 0 || dist_named(k, name, &(DistId){0}, &(DistFun){0});
 }
 
 static void resolve(Checker *k, Expr *e, const Args *args) {
-  const char *name = defined_name(k, e->name);
+  const char *name = suffix_defined_name(k, e->name);
   Callee best = {0};
   try_users(k, name, args, &best);
   bool tie = best.tie;
@@ -279,7 +283,8 @@ static void resolve(Checker *k, Expr *e, const Args *args) {
     return;
   }
   if (tie && best.call == CALL_USER)
-    check_error(k, e->loc, "`%s` with (%s) is ambiguous: several of its definitions fit equally well", e->name, show_args(k, args));
+    check_error(k, e->loc, "`%s` with (%s) is ambiguous: several of its definitions fit equally well", e->name,
+                show_args(k, args));
   e->call = best.call;
   e->user = best.user;
   e->builtin = best.builtin;
@@ -301,7 +306,7 @@ void check_call(Checker *k, Expr *e, bool as_statement) {
     e->data_only &= e->args[i]->data_only;
   }
   e->type = type_basic(TY_ERROR);
-  if (!is_known(k, defined_name(k, e->name))) {
+  if (!is_known(k, suffix_defined_name(k, e->name))) {
     unknown_function(k, e->name, e->loc);
     return;
   }
@@ -326,7 +331,7 @@ static void check_truncation(Checker *k, const Stmt *s, Expr *point, const char 
   check_expr(k, point);
   if (type_is_error(point->type) || s->call == CALL_NONE) return;
   if (!type_is_scalar(point->type)) {
-    check_error(k, point->loc, "a truncation point must be int or real, but is %s", show(k, point->type));
+    check_error(k, point->loc, "a truncation point must be int or real, but is %s", type_show(k, point->type));
     return;
   }
   Args args;
@@ -338,11 +343,12 @@ static void check_truncation(Checker *k, const Stmt *s, Expr *point, const char 
   args_of(k, exprs, s->nargs + 1, &args);
   try_users(k, name, &args, &best);
   try_dist(k, name, &args, &best);
-  if (!best.result) check_error(k, point->loc, "cannot truncate `%s` here: no %s takes (%s)", s->name, name, show_args(k, &args));
+  if (!best.result)
+    check_error(k, point->loc, "cannot truncate `%s` here: no %s takes (%s)", s->name, name, show_args(k, &args));
 }
 
 static bool is_distribution(Checker *k, const char *name, const char *pdf, const char *pmf) {
-  return builtin_named(&k->dists, name) >= 0 || find_functions(k, pdf) || find_functions(k, pmf);
+  return builtin_named(&k->dists, name) >= 0 || scope_functions(k, pdf) || scope_functions(k, pmf);
 }
 
 static void unknown_distribution(Checker *k, const Stmt *s) {
@@ -350,8 +356,10 @@ static void unknown_distribution(Checker *k, const Stmt *s) {
   const char *near = text_nearest(s->name, stan_dist_names, DIST_COUNT);
   if (suffix_of(s->name, &stem) != SUFFIX_NONE) {
     check_error(k, s->loc, "behind `~` stands the distribution without its ending: `%.*s`", (int)stem, s->name);
-  } else if (near) check_error(k, s->loc, "there is no distribution `%s`; did you mean `%s`?", s->name, near);
-  else check_error(k, s->loc, "there is no distribution `%s`, and no function %s_lpdf or %s_lpmf", s->name, s->name, s->name);
+  } else if (near)
+    check_error(k, s->loc, "there is no distribution `%s`; did you mean `%s`?", s->name, near);
+  else
+    check_error(k, s->loc, "there is no distribution `%s`, and no function %s_lpdf or %s_lpmf", s->name, s->name, s->name);
 }
 
 static void resolve_tilde(Checker *k, Stmt *s, const Args *args) {
@@ -368,10 +376,11 @@ static void resolve_tilde(Checker *k, Stmt *s, const Args *args) {
   try_dist(k, pmf, args, &mass);
   if (mass.result && (!best.result || mass.cost <= best.cost)) best = mass;
   if (!best.result) {
-    no_match(k, find_functions(k, pmf) || dist_named(k, pmf, &(DistId){0}, &(DistFun){0}) ? pmf : pdf, args, s->loc);
+    no_match(k, scope_functions(k, pmf) || dist_named(k, pmf, &(DistId){0}, &(DistFun){0}) ? pmf : pdf, args, s->loc);
     return;
   }
-  if (best.tie && best.call == CALL_USER) check_error(k, s->loc, "`%s` is ambiguous here: several of its definitions fit equally well", s->name);
+  if (best.tie && best.call == CALL_USER)
+    check_error(k, s->loc, "`%s` is ambiguous here: several of its definitions fit equally well", s->name);
   s->call = best.call;
   s->user = best.user;
   s->builtin = best.builtin;
@@ -384,7 +393,7 @@ void check_tilde(Checker *k, Stmt *s) {
   for (int i = 1; i < n; i++) exprs[i] = s->args[i - 1];
   for (int i = 0; i < n; i++) check_expr(k, exprs[i]);
   Args args;
-  if (!may_change_target(k))
+  if (!check_may_change_target(k))
     check_error(k, s->loc, "`~` can stand only in the model block and in functions whose names end in _lp");
   if (args_of(k, exprs, n, &args)) resolve_tilde(k, s, &args);
   check_truncation(k, s, s->lower, "_lccdf");

@@ -21,7 +21,7 @@ static void check_sizes(Checker *k, Decl *d, bool top) {
     const Expr *late = top ? late_variable(d->sizes[i]) : NULL;
     if (late)
       check_error(k, late->loc, "a size here must be known from the data, but `%s` is declared in the %s block", late->name,
-                  block_name(late->decl->block));
+                  stan_block_name(late->decl->block));
   }
 }
 
@@ -33,18 +33,21 @@ static void check_bound(Checker *k, const Decl *d, Expr *e, const char *name) {
   check_expr(k, e);
   const Type *scalar = type_basic(type_scalar_kind(d->type->kind));
   const Type *element = type_array(&k->c->arena, d->type, -d->type->array_dims);
-  if (type_promotions(e->type, scalar) >= 0 || type_promotions(e->type, element) >= 0 || type_promotions(e->type, d->type) >= 0) return;
-  check_error(k, e->loc, "`%s` must be %s%s%s, but is %s", name, show(k, scalar), type_equal(scalar, d->type) ? "" : " or ",
-              type_equal(scalar, d->type) ? "" : show(k, d->type), show(k, e->type));
+  if (type_promotions(e->type, scalar) >= 0 || type_promotions(e->type, element) >= 0 || type_promotions(e->type, d->type) >= 0)
+    return;
+  check_error(k, e->loc, "`%s` must be %s%s%s, but is %s", name, type_show(k, scalar),
+              type_equal(scalar, d->type) ? "" : " or ", type_equal(scalar, d->type) ? "" : type_show(k, d->type),
+              type_show(k, e->type));
 }
 
 static void check_constraint(Checker *k, Decl *d, bool top) {
   Constraint *con = &d->con;
   TypeKind scalar = type_scalar_kind(d->type->kind);
   if (con->kind != CON_NONE && !top)
-    check_error(k, d->loc, "a local variable cannot be constrained; write `%s`", show(k, d->type));
+    check_error(k, d->loc, "a local variable cannot be constrained; write `%s`", type_show(k, d->type));
   if (con->kind != CON_NONE && scalar == TY_COMPLEX) check_error(k, d->loc, "a complex variable cannot be constrained");
-  if (con->kind == CON_AFFINE && scalar == TY_INT) check_error(k, d->loc, "an int variable cannot have an offset or multiplier");
+  if (con->kind == CON_AFFINE && scalar == TY_INT)
+    check_error(k, d->loc, "an int variable cannot have an offset or multiplier");
   check_bound(k, d, con->lower, "lower");
   check_bound(k, d, con->upper, "upper");
   check_bound(k, d, con->offset, "offset");
@@ -77,7 +80,8 @@ static void check_init(Checker *k, Decl *d) {
     check_error(k, d->init->loc, "`%s` is %s and cannot be given a value here", d->name,
                 k->block == BLOCK_DATA ? "read from the data" : "a parameter");
   else if (type_promotions(d->init->type, d->type) < 0)
-    check_error(k, d->init->loc, "`%s` is %s and cannot be set to %s", d->name, show(k, d->type), show(k, d->init->type));
+    check_error(k, d->init->loc, "`%s` is %s and cannot be set to %s", d->name, type_show(k, d->type),
+                type_show(k, d->init->type));
 }
 
 void check_decls(Checker *k, Stmt *s, bool top) {
@@ -90,7 +94,7 @@ void check_decls(Checker *k, Stmt *s, bool top) {
                   k->block == BLOCK_PARAMETERS ? "parameters" : "transformed parameters");
     d->is_top = top;
     d->data_only = decl_is_data(k, d);
-    declare(k, d);
+    scope_declare(k, d);
     check_init(k, d);
   }
 }

@@ -7,8 +7,8 @@ static void set_error(Expr *e) { e->type = type_basic(TY_ERROR); }
 /* ---- leaves ------------------------------------------------------------------------------------------------------- */
 
 static void check_variable(Checker *k, Expr *e) {
-  Overloads *o = find_functions(k, defined_name(k, e->name));
-  e->decl = find_variable(k, e->name);
+  Overloads *o = scope_functions(k, suffix_defined_name(k, e->name));
+  e->decl = scope_variable(k, e->name);
   if (e->decl) {
     e->type = e->decl->type;
     e->data_only = e->decl->data_only;
@@ -18,18 +18,21 @@ static void check_variable(Checker *k, Expr *e) {
     e->data_only = true;
     check_where(k, e->name, e->loc);
   } else {
-    const char *near = nearest_variable(k, e->name);
-    if (near) check_error(k, e->loc, "`%s` is not declared; did you mean `%s`?", e->name, near);
-    else check_error(k, e->loc, "`%s` is not declared", e->name);
+    const char *near = scope_nearest_variable(k, e->name);
+    if (near)
+      check_error(k, e->loc, "`%s` is not declared; did you mean `%s`?", e->name, near);
+    else
+      check_error(k, e->loc, "`%s` is not declared", e->name);
     set_error(e);
   }
 }
 
 static void check_target_value(Checker *k, Expr *e) {
   e->type = type_basic(TY_REAL);
-  if (!may_change_target(k) && (k->fun || k->block != BLOCK_TRANSFORMED_PARAMETERS))
-    check_error(k, e->loc, "`target()` can be read only in transformed parameters, in the model block and in functions whose "
-                           "names end in _lp");
+  if (!check_may_change_target(k) && (k->fun || k->block != BLOCK_TRANSFORMED_PARAMETERS))
+    check_error(k, e->loc,
+                "`target()` can be read only in transformed parameters, in the model block and in functions whose "
+                "names end in _lp");
 }
 
 /* ---- operators ---------------------------------------------------------------------------------------------------- */
@@ -45,8 +48,10 @@ bool check_operands(Checker *k, Operator op, const Type **types, int n, Loc loc,
     *result = t;
     return true;
   }
-  if (n == 1) check_error(k, loc, "`%s` cannot be applied to %s", op_name(op), show(k, types[0]));
-  else check_error(k, loc, "`%s` cannot join %s and %s", op_name(op), show(k, types[0]), show(k, types[1]));
+  if (n == 1)
+    check_error(k, loc, "`%s` cannot be applied to %s", stan_op_name(op), type_show(k, types[0]));
+  else
+    check_error(k, loc, "`%s` cannot join %s and %s", stan_op_name(op), type_show(k, types[0]), type_show(k, types[1]));
   return false;
 }
 
@@ -59,11 +64,11 @@ static void check_operator(Checker *k, Expr *e) {
 static void check_ternary(Checker *k, Expr *e) {
   const Type *cond = e->args[0]->type, *yes = e->args[1]->type, *no = e->args[2]->type;
   if (!type_is_error(cond) && !type_is(cond, TY_INT))
-    check_error(k, e->args[0]->loc, "the condition of `? :` must be int, but is %s", show(k, cond));
+    check_error(k, e->args[0]->loc, "the condition of `? :` must be int, but is %s", type_show(k, cond));
   e->type = type_common(&k->c->arena, yes, no);
   bool values = e->type && e->type->kind != TY_VOID && e->type->kind != TY_FUNCTION;
   if (values) return;
-  check_error(k, e->loc, "the two values of `? :` must be of one type, but are %s and %s", show(k, yes), show(k, no));
+  check_error(k, e->loc, "the two values of `? :` must be of one type, but are %s and %s", type_show(k, yes), type_show(k, no));
   set_error(e);
 }
 
@@ -79,10 +84,11 @@ static bool check_index(Checker *k, Index *ix) {
     if (!e) continue;
     check_expr(k, e);
     bool list = ix->kind == IX_ONE && e->type->array_dims == 1;
-    if (type_is_error(e->type)) fine = false;
+    if (type_is_error(e->type))
+      fine = false;
     else if (e->type->kind != TY_INT || (e->type->array_dims && !list)) {
       check_error(k, e->loc, "an index must be int%s, but is %s", ix->kind == IX_ONE ? ", array[] int or a range" : "",
-                  show(k, e->type));
+                  type_show(k, e->type));
       fine = false;
     }
   }
@@ -121,17 +127,22 @@ static void check_indexed(Checker *k, Expr *e) {
   set_error(e);
   if (!fine) return;
   const Type *result = index_type(&k->c->arena, t, e->indexes, e->nindexes);
-  if (result) e->type = result;
-  else check_error(k, e->loc, "%d index%s: too many for %s", e->nindexes, e->nindexes == 1 ? "" : "es", show(k, t));
+  if (result)
+    e->type = result;
+  else
+    check_error(k, e->loc, "%d index%s: too many for %s", e->nindexes, e->nindexes == 1 ? "" : "es", type_show(k, t));
 }
 
 static void check_field(Checker *k, Expr *e) {
   const Type *t = e->args[0]->type;
   set_error(e);
   if (type_is_error(t)) return;
-  if (!type_is(t, TY_TUPLE)) check_error(k, e->loc, "`.%d` takes an item out of a tuple, but this is %s", e->field, show(k, t));
-  else if (e->field < 1 || e->field > t->nitems) check_error(k, e->loc, "this tuple has items .1 to .%d", t->nitems);
-  else e->type = t->items[e->field - 1];
+  if (!type_is(t, TY_TUPLE))
+    check_error(k, e->loc, "`.%d` takes an item out of a tuple, but this is %s", e->field, type_show(k, t));
+  else if (e->field < 1 || e->field > t->nitems)
+    check_error(k, e->loc, "this tuple has items .1 to .%d", t->nitems);
+  else
+    e->type = t->items[e->field - 1];
 }
 
 /* ---- literals ----------------------------------------------------------------------------------------------------- */
@@ -142,8 +153,8 @@ static const Type *common_type(Checker *k, const Expr *e) {
   for (int i = 1; i < e->nargs; i++) {
     const Type *next = type_common(&k->c->arena, t, e->args[i]->type);
     if (!next) {
-      check_error(k, e->args[i]->loc, "the elements must be of one type, but this is %s behind %s", show(k, e->args[i]->type),
-                  show(k, t));
+      check_error(k, e->args[i]->loc, "the elements must be of one type, but this is %s behind %s",
+                  type_show(k, e->args[i]->type), type_show(k, t));
       return NULL;
     }
     t = next;
@@ -159,8 +170,10 @@ static void check_array(Checker *k, Expr *e) {
   }
   const Type *t = common_type(k, e);
   if (!t) return;
-  if (t->kind == TY_VOID || t->kind == TY_FUNCTION) check_error(k, e->loc, "an array cannot hold %s", show(k, t));
-  else e->type = type_array(&k->c->arena, t, 1);
+  if (t->kind == TY_VOID || t->kind == TY_FUNCTION)
+    check_error(k, e->loc, "an array cannot hold %s", type_show(k, t));
+  else
+    e->type = type_array(&k->c->arena, t, 1);
 }
 
 static void check_row(Checker *k, Expr *e) {
@@ -169,11 +182,16 @@ static void check_row(Checker *k, Expr *e) {
   const Type *t = common_type(k, e);
   set_error(e);
   if (!t) return;
-  if (type_is_scalar(t)) e->type = type_basic(TY_ROW_VECTOR);
-  else if (type_is(t, TY_COMPLEX)) e->type = type_basic(TY_COMPLEX_ROW_VECTOR);
-  else if (type_is(t, TY_ROW_VECTOR)) e->type = type_basic(TY_MATRIX);
-  else if (type_is(t, TY_COMPLEX_ROW_VECTOR)) e->type = type_basic(TY_COMPLEX_MATRIX);
-  else check_error(k, e->loc, "between brackets there can be numbers or row vectors, but these are %s", show(k, t));
+  if (type_is_scalar(t))
+    e->type = type_basic(TY_ROW_VECTOR);
+  else if (type_is(t, TY_COMPLEX))
+    e->type = type_basic(TY_COMPLEX_ROW_VECTOR);
+  else if (type_is(t, TY_ROW_VECTOR))
+    e->type = type_basic(TY_MATRIX);
+  else if (type_is(t, TY_COMPLEX_ROW_VECTOR))
+    e->type = type_basic(TY_COMPLEX_MATRIX);
+  else
+    check_error(k, e->loc, "between brackets there can be numbers or row vectors, but these are %s", type_show(k, t));
 }
 
 static void check_tuple(Checker *k, Expr *e) {
@@ -227,5 +245,5 @@ void check_expr(Checker *k, Expr *e) {
 void check_int(Checker *k, Expr *e, const char *what) {
   check_expr(k, e);
   if (!type_is_error(e->type) && !type_is(e->type, TY_INT))
-    check_error(k, e->loc, "%s must be int, but is %s", what, show(k, e->type));
+    check_error(k, e->loc, "%s must be int, but is %s", what, type_show(k, e->type));
 }

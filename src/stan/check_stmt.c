@@ -13,11 +13,13 @@ static void check_root(Checker *k, const Expr *e) {
   const Decl *d = e->decl;
   if (!d) {
     if (!type_is_error(e->type)) check_error(k, e->loc, "`%s` is a function and cannot be assigned to", e->name);
-  } else if (d->is_loop) check_error(k, e->loc, "`%s` is a loop's variable and cannot be assigned to", e->name);
-  else if (d->is_arg) check_error(k, e->loc, "`%s` is an argument and cannot be assigned to; copy it into a variable first", e->name);
+  } else if (d->is_loop)
+    check_error(k, e->loc, "`%s` is a loop's variable and cannot be assigned to", e->name);
+  else if (d->is_arg)
+    check_error(k, e->loc, "`%s` is an argument and cannot be assigned to; copy it into a variable first", e->name);
   else if (d->block != k->block)
-    check_error(k, e->loc, "`%s` is declared in the %s block and cannot be changed in the %s block", e->name, block_name(d->block),
-                block_name(k->block));
+    check_error(k, e->loc, "`%s` is declared in the %s block and cannot be changed in the %s block", e->name,
+                stan_block_name(d->block), stan_block_name(k->block));
 }
 
 /* The place an assignment writes to. */
@@ -43,7 +45,8 @@ typedef struct {
 } Places;
 
 static void collect_places(Arena *a, const Expr *e, Places *out) {
-  if (e->kind != EX_TUPLE) PUSH(a, out->at, out->n, out->cap, e);
+  if (e->kind != EX_TUPLE)
+    PUSH(a, out->at, out->n, out->cap, e);
   else
     for (int i = 0; i < e->nargs; i++) collect_places(a, e->args[i], out);
 }
@@ -93,7 +96,8 @@ static void check_places(Checker *k, const Expr *lhs) {
     const Expr *root = root_of(p.at[i]);
     for (int j = 0; root->decl && j < p.n; j++) {
       if (j < i && overlap(p.at[i], p.at[j])) check_error(k, p.at[i]->loc, "`%s` is assigned to twice", root->name);
-      if (reads(p.at[j], root->decl)) check_error(k, p.at[j]->loc, "this reads `%s` on the left side while it is assigned to", root->name);
+      if (reads(p.at[j], root->decl))
+        check_error(k, p.at[j]->loc, "this reads `%s` on the left side while it is assigned to", root->name);
     }
   }
 }
@@ -107,35 +111,37 @@ static void check_assign(Checker *k, Stmt *s) {
   if (s->has_op) {
     const Type *both[] = {to, value};
     if ((s->op == OP_ELT_MUL || s->op == OP_ELT_DIV) && type_is_scalar(to)) {
-      check_error(k, s->lhs->loc, "`%s=` is for containers, but this is %s", op_name(s->op), show(k, to));
+      check_error(k, s->lhs->loc, "`%s=` is for containers, but this is %s", stan_op_name(s->op), type_show(k, to));
       return;
     }
     if (!check_operands(k, s->op, both, 2, s->loc, &value)) return;
   }
-  if (type_promotions(value, to) < 0) check_error(k, s->e->loc, "cannot assign %s to %s", show(k, value), show(k, to));
+  if (type_promotions(value, to) < 0)
+    check_error(k, s->e->loc, "cannot assign %s to %s", type_show(k, value), type_show(k, to));
 }
 
 /* ---- increments --------------------------------------------------------------------------------------------------- */
 
-bool may_change_target(const Checker *k) {
+bool check_may_change_target(const Checker *k) {
   Suffix s = k->fun ? suffix_of(k->fun->name, &(size_t){0}) : SUFFIX_NONE;
   return k->fun ? s == SUFFIX_LP : k->block == BLOCK_MODEL;
 }
 
-bool may_change_jacobian(const Checker *k) {
+bool check_may_change_jacobian(const Checker *k) {
   Suffix s = k->fun ? suffix_of(k->fun->name, &(size_t){0}) : SUFFIX_NONE;
   return k->fun ? s == SUFFIX_JACOBIAN : k->block == BLOCK_TRANSFORMED_PARAMETERS;
 }
 
 static void check_increment(Checker *k, Stmt *s) {
   check_expr(k, s->e);
-  if (s->kind == ST_TARGET && !may_change_target(k))
+  if (s->kind == ST_TARGET && !check_may_change_target(k))
     check_error(k, s->loc, "`target +=` can stand only in the model block and in functions whose names end in _lp");
-  if (s->kind == ST_JACOBIAN && !may_change_jacobian(k))
-    check_error(k, s->loc, "`jacobian +=` can stand only in transformed parameters and in functions whose names end in _jacobian");
+  if (s->kind == ST_JACOBIAN && !check_may_change_jacobian(k))
+    check_error(k, s->loc,
+                "`jacobian +=` can stand only in transformed parameters and in functions whose names end in _jacobian");
   if (type_is_error(s->e->type)) return;
   TypeKind scalar = type_scalar_kind(s->e->type->kind);
-  if (scalar != TY_INT && scalar != TY_REAL) check_error(k, s->e->loc, "cannot add %s to the target", show(k, s->e->type));
+  if (scalar != TY_INT && scalar != TY_REAL) check_error(k, s->e->loc, "cannot add %s to the target", type_show(k, s->e->type));
 }
 
 /* ---- control ------------------------------------------------------------------------------------------------------ */
@@ -143,7 +149,7 @@ static void check_increment(Checker *k, Stmt *s) {
 static void check_condition(Checker *k, Expr *e) {
   check_expr(k, e);
   if (!type_is_error(e->type) && !type_is_scalar(e->type))
-    check_error(k, e->loc, "a condition must be int or real, but is %s", show(k, e->type));
+    check_error(k, e->loc, "a condition must be int or real, but is %s", type_show(k, e->type));
 }
 
 static void check_scoped(Checker *k, Stmt *s) {
@@ -164,7 +170,7 @@ static void check_for(Checker *k, Stmt *s) {
   check_int(k, s->from, "a loop's bound");
   check_int(k, s->to, "a loop's bound");
   var->data_only = k->block != BLOCK_GENERATED || (s->from->data_only && s->to->data_only);
-  declare(k, var);
+  scope_declare(k, var);
   check_loop_body(k, s);
   scope_leave(k, mark);
 }
@@ -182,11 +188,11 @@ static void check_foreach(Checker *k, Stmt *s) {
   check_expr(k, s->e);
   var->type = loop_element(k, s->e->type);
   if (!var->type) {
-    check_error(k, s->e->loc, "a loop runs over a range or a container, but this is %s", show(k, s->e->type));
+    check_error(k, s->e->loc, "a loop runs over a range or a container, but this is %s", type_show(k, s->e->type));
     var->type = type_basic(TY_ERROR);
   }
   var->data_only = s->e->data_only;
-  declare(k, var);
+  scope_declare(k, var);
   check_loop_body(k, s);
   scope_leave(k, mark);
 }
@@ -199,10 +205,12 @@ static void check_return(Checker *k, Stmt *s) {
   }
   const Type *want = k->fun->type->result;
   bool is_void = want->kind == TY_VOID;
-  if (is_void && s->e) check_error(k, s->e->loc, "`%s` is void and cannot return a value", k->fun->name);
-  else if (!is_void && !s->e) check_error(k, s->loc, "`%s` must return %s", k->fun->name, show(k, want));
+  if (is_void && s->e)
+    check_error(k, s->e->loc, "`%s` is void and cannot return a value", k->fun->name);
+  else if (!is_void && !s->e)
+    check_error(k, s->loc, "`%s` must return %s", k->fun->name, type_show(k, want));
   else if (s->e && type_promotions(s->e->type, want) < 0)
-    check_error(k, s->e->loc, "`%s` returns %s, but this is %s", k->fun->name, show(k, want), show(k, s->e->type));
+    check_error(k, s->e->loc, "`%s` returns %s, but this is %s", k->fun->name, type_show(k, want), type_show(k, s->e->type));
 }
 
 static void check_jump(Checker *k, const Stmt *s) {

@@ -51,6 +51,7 @@ const char *token_name(TokenKind k) {
 static bool is_digit(char ch) { return ch >= '0' && ch <= '9'; }
 static bool is_letter(char ch) { return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z'); }
 static bool is_name(char ch) { return is_letter(ch) || is_digit(ch) || ch == '_'; }
+static bool is_foreign(char ch) { return (unsigned char)ch >= 0x80; } /* part of a letter beyond ASCII */
 static bool is_blank(char ch) { return ch == ' ' || ch == '\t' || ch == '\r' || ch == '\f' || ch == '\v'; }
 
 static char char_at(const Lexer *lx, size_t ahead) { return (size_t)(lx->end - lx->at) > ahead ? lx->at[ahead] : 0; }
@@ -86,11 +87,15 @@ static void skip_comment(Lexer *lx) {
   lx->at += 2;
   Loc open = loc_from(lx, lx->at - 2);
   while (lx->at < lx->end && !starts(lx, "*/")) {
-    if (*lx->at == '\n') newline(lx);
-    else lx->at++;
+    if (*lx->at == '\n')
+      newline(lx);
+    else
+      lx->at++;
   }
-  if (lx->at == lx->end) stan_error(lx->c, open, "this comment does not end: `*/` is missing");
-  else lx->at += 2;
+  if (lx->at == lx->end)
+    stan_error(lx->c, open, "this comment does not end: `*/` is missing");
+  else
+    lx->at += 2;
 }
 
 /* The text of the file an #include names: beside the including file, else in one of the include directories. */
@@ -144,8 +149,10 @@ static void lex_include(Lexer *lx) {
   char *file = arena_text(&lx->c->arena, name, (size_t)(lx->at - name));
   if (close && char_at(lx, 0) == close) lx->at++;
   Loc loc = loc_from(lx, start);
-  if (!*file) stan_error(lx->c, loc, "#include needs a file name");
-  else include_file(lx, file, loc);
+  if (!*file)
+    stan_error(lx->c, loc, "#include needs a file name");
+  else
+    include_file(lx, file, loc);
 }
 
 static void lex_hash(Lexer *lx) {
@@ -215,9 +222,11 @@ static void lex_number(Lexer *lx) {
 
 static void lex_word(Lexer *lx) {
   const char *start = lx->at;
-  while (is_name(char_at(lx, 0))) lx->at++;
+  bool foreign = false;
+  for (; is_name(char_at(lx, 0)) || is_foreign(char_at(lx, 0)); lx->at++) foreign |= is_foreign(*lx->at);
   const char *word = arena_text(&lx->c->arena, start, (size_t)(lx->at - start));
   Token *t = emit(lx, TOK_IDENT, start);
+  if (foreign) stan_error(lx->c, t->loc, "`%s`: letters beyond ASCII may stand only in comments and strings", word);
   t->text = word;
   for (size_t k = 0; k < sizeof words / sizeof *words; k++)
     if (strcmp(word, words[k].word) == 0) t->kind = words[k].kind;
@@ -227,8 +236,10 @@ static void lex_string(Lexer *lx) {
   const char *start = lx->at++;
   while (lx->at < lx->end && *lx->at != '"' && *lx->at != '\n') lx->at++;
   const char *text = arena_text(&lx->c->arena, start + 1, (size_t)(lx->at - start - 1));
-  if (char_at(lx, 0) == '"') lx->at++;
-  else stan_error(lx->c, loc_from(lx, start), "this string does not end on its line: `\"` is missing");
+  if (char_at(lx, 0) == '"')
+    lx->at++;
+  else
+    stan_error(lx->c, loc_from(lx, start), "this string does not end on its line: `\"` is missing");
   emit(lx, TOK_STRING, start)->text = text;
 }
 
@@ -247,7 +258,7 @@ static bool lex_punct(Lexer *lx) {
 
 static bool starts_token(const Lexer *lx) {
   char ch = *lx->at;
-  if (is_name(ch) || is_blank(ch) || ch == '\n' || ch == '"' || ch == '#') return ch != '_';
+  if (is_name(ch) || is_foreign(ch) || is_blank(ch) || ch == '\n' || ch == '"' || ch == '#') return ch != '_';
   for (size_t k = 0; k < sizeof puncts / sizeof *puncts; k++)
     if (ch == puncts[k].spelling[0]) return true;
   return false;
@@ -260,23 +271,34 @@ static void lex_bad(Lexer *lx) {
   while (lx->at < lx->end && !starts_token(lx));
   unsigned char ch = (unsigned char)*start;
   Loc loc = loc_from(lx, start);
-  if (ch >= 0x80) stan_error(lx->c, loc, "letters beyond ASCII may stand only in comments and strings");
-  else if (ch == '_') stan_error(lx->c, loc, "a name or number cannot begin with or end in `_` here");
-  else if (ch < ' ' || ch == 0x7f) stan_error(lx->c, loc, "stray byte 0x%02x", ch);
-  else stan_error(lx->c, loc, "stray character `%c`", ch);
+  if (ch == '_')
+    stan_error(lx->c, loc, "a name or number cannot begin with or end in `_` here");
+  else if (ch < ' ' || ch == 0x7f)
+    stan_error(lx->c, loc, "stray byte 0x%02x", ch);
+  else
+    stan_error(lx->c, loc, "stray character `%c`", ch);
 }
 
 static void lex_one(Lexer *lx) {
   char ch = *lx->at;
-  if (ch == '\n') newline(lx);
-  else if (is_blank(ch)) lx->at++;
-  else if (starts(lx, "//")) skip_line(lx);
-  else if (starts(lx, "/*")) skip_comment(lx);
-  else if (ch == '#') lex_hash(lx);
-  else if (ch == '"') lex_string(lx);
-  else if (is_letter(ch)) lex_word(lx);
-  else if (is_digit(ch) || (ch == '.' && is_digit(char_at(lx, 1)))) lex_number(lx);
-  else if (!lex_punct(lx)) lex_bad(lx);
+  if (ch == '\n')
+    newline(lx);
+  else if (is_blank(ch))
+    lx->at++;
+  else if (starts(lx, "//"))
+    skip_line(lx);
+  else if (starts(lx, "/*"))
+    skip_comment(lx);
+  else if (ch == '#')
+    lex_hash(lx);
+  else if (ch == '"')
+    lex_string(lx);
+  else if (is_letter(ch) || is_foreign(ch))
+    lex_word(lx);
+  else if (is_digit(ch) || (ch == '.' && is_digit(char_at(lx, 1))))
+    lex_number(lx);
+  else if (!lex_punct(lx))
+    lex_bad(lx);
 }
 
 static void lex_source(Lexer *lx) {

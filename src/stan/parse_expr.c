@@ -14,11 +14,17 @@ static const struct {
   Operator op;
   int level;
 } binary_ops[] = {
-    {TOK_OR, OP_OR, 1},      {TOK_AND, OP_AND, 2},        {TOK_EQ, OP_EQ, 3},           {TOK_NE, OP_NE, 3},
-    {TOK_LT, OP_LT, 4},      {TOK_LE, OP_LE, 4},          {TOK_GT, OP_GT, 4},           {TOK_GE, OP_GE, 4},
-    {TOK_ADD, OP_ADD, 5},    {TOK_SUB, OP_SUB, 5},        {TOK_MUL, OP_MUL, 6},         {TOK_DIV, OP_DIV, 6},
-    {TOK_MOD, OP_MOD, 6},    {TOK_ELT_MUL, OP_ELT_MUL, 6}, {TOK_ELT_DIV, OP_ELT_DIV, 6}, {TOK_IDIV, OP_IDIV, 7},
+    /* clang-format off */
+    {TOK_OR, OP_OR, 1},
+    {TOK_AND, OP_AND, 2},
+    {TOK_EQ, OP_EQ, 3},   {TOK_NE, OP_NE, 3},
+    {TOK_LT, OP_LT, 4},   {TOK_LE, OP_LE, 4},   {TOK_GT, OP_GT, 4},   {TOK_GE, OP_GE, 4},
+    {TOK_ADD, OP_ADD, 5}, {TOK_SUB, OP_SUB, 5},
+    {TOK_MUL, OP_MUL, 6}, {TOK_DIV, OP_DIV, 6}, {TOK_MOD, OP_MOD, 6},
+    {TOK_ELT_MUL, OP_ELT_MUL, 6}, {TOK_ELT_DIV, OP_ELT_DIV, 6},
+    {TOK_IDIV, OP_IDIV, 7},
     {TOK_LDIV, OP_LDIV, 8},
+    /* clang-format on */
 };
 
 enum { NBINARY = sizeof binary_ops / sizeof *binary_ops };
@@ -38,8 +44,7 @@ static Expr *new_expr(Parser *p, ExprKind kind, Loc loc) {
 static void raise_height(Parser *p, Expr *e, const Expr *child) {
   if (!child || child->height < e->height) return;
   e->height = child->height + 1;
-  if (e->height > MAX_HEIGHT)
-    parse_error(p, e->loc, "this expression is more than %d operations deep; split it", MAX_HEIGHT);
+  if (e->height > MAX_HEIGHT) parse_error(p, e->loc, "this expression is more than %d operations deep; split it", MAX_HEIGHT);
 }
 
 /* A node whose children are args[0 .. n). */
@@ -64,11 +69,11 @@ void parse_args(Parser *p, TokenKind close, Expr *owner) {
   Expr **args = NULL;
   int n = 0;
   for (int k = 0; k < owner->nargs; k++) PUSH(&p->c->arena, args, n, cap, owner->args[k]);
-  if (peek(p) != close && peek(p) != TOK_END) do {
+  if (tok_peek(p) != close && tok_peek(p) != TOK_END) do {
       Expr *e = parse_expr(p);
       PUSH(&p->c->arena, args, n, cap, e);
       raise_height(p, owner, e);
-    } while (accept(p, TOK_COMMA));
+    } while (tok_accept(p, TOK_COMMA));
   owner->args = args;
   owner->nargs = n;
 }
@@ -91,14 +96,14 @@ static Expr *parse_call(Parser *p, const Token *name) {
   e->name = name->text;
   p->at++;
   parse_args(p, TOK_RPAREN, e);
-  if (peek(p) == TOK_BAR) {
+  if (tok_peek(p) == TOK_BAR) {
     if (e->nargs != 1) parse_error(p, p->at->loc, "`|` must follow the first argument, and stand there only once");
     e->bar = true;
     p->at++;
     parse_args(p, TOK_RPAREN, e);
-    if (peek(p) == TOK_BAR) parse_error(p, p->at->loc, "`|` must follow the first argument, and stand there only once");
+    if (tok_peek(p) == TOK_BAR) parse_error(p, p->at->loc, "`|` must follow the first argument, and stand there only once");
   }
-  expect(p, TOK_RPAREN, "after the arguments");
+  tok_expect(p, TOK_RPAREN, "after the arguments");
   e->loc = loc_join(name->loc, loc_before(p));
   return e;
 }
@@ -106,7 +111,7 @@ static Expr *parse_call(Parser *p, const Token *name) {
 /* variable = name */
 static Expr *parse_name(Parser *p) {
   const Token *name = p->at++;
-  if (peek(p) == TOK_LPAREN) return parse_call(p, name);
+  if (tok_peek(p) == TOK_LPAREN) return parse_call(p, name);
   Expr *e = new_expr(p, EX_VAR, name->loc);
   e->name = name->text;
   return e;
@@ -115,8 +120,8 @@ static Expr *parse_name(Parser *p) {
 /* target = "target" "(" ")" */
 static Expr *parse_target(Parser *p) {
   Expr *e = new_expr(p, EX_TARGET, p->at++->loc);
-  expect(p, TOK_LPAREN, "after `target` to read it, or `+=` to add to it");
-  expect(p, TOK_RPAREN, "after `target(`");
+  tok_expect(p, TOK_LPAREN, "after `target` to read it, or `+=` to add to it");
+  tok_expect(p, TOK_RPAREN, "after `target(`");
   return e;
 }
 
@@ -124,11 +129,11 @@ static Expr *parse_target(Parser *p) {
 static Expr *parse_paren(Parser *p) {
   Loc open = p->at++->loc;
   Expr *e = node(p, EX_PAREN, open, 1, parse_expr(p), NULL, NULL);
-  if (accept(p, TOK_COMMA)) {
+  if (tok_accept(p, TOK_COMMA)) {
     e->kind = EX_TUPLE;
     parse_args(p, TOK_RPAREN, e);
   }
-  expect(p, TOK_RPAREN, e->kind == EX_TUPLE ? "after the tuple's items" : "after the expression");
+  tok_expect(p, TOK_RPAREN, e->kind == EX_TUPLE ? "after the tuple's items" : "after the expression");
   e->loc = loc_join(open, loc_before(p));
   return e;
 }
@@ -138,21 +143,24 @@ static Expr *parse_list(Parser *p, ExprKind kind, TokenKind close) {
   Loc open = p->at++->loc;
   Expr *e = new_expr(p, kind, open);
   parse_args(p, close, e);
-  expect(p, close, kind == EX_ARRAY ? "after the array's elements" : "after the row's elements");
+  tok_expect(p, close, kind == EX_ARRAY ? "after the array's elements" : "after the row's elements");
   e->loc = loc_join(open, loc_before(p));
   return e;
 }
 
 static Expr *no_expr(Parser *p) {
-  if (peek(p) == TOK_STRING) parse_error(p, p->at->loc, "a string can stand only in print, reject and fatal_error");
-  else if (peek(p) == TOK_JACOBIAN) parse_error(p, p->at->loc, "`jacobian` can only be added to: `jacobian += ...`");
-  else syntax_error(p, "an expression");
+  if (tok_peek(p) == TOK_STRING)
+    parse_error(p, p->at->loc, "a string can stand only in print, reject and fatal_error");
+  else if (tok_peek(p) == TOK_JACOBIAN)
+    parse_error(p, p->at->loc, "`jacobian` can only be added to: `jacobian += ...`");
+  else
+    syntax_error(p, "an expression");
   return new_expr(p, EX_INT, p->at->loc);
 }
 
 /* primary = number | variable | call | target | paren | tuple | array | row */
 static Expr *parse_primary(Parser *p) {
-  switch (peek(p)) {
+  switch (tok_peek(p)) {
   case TOK_INT:
   case TOK_REAL:
   case TOK_IMAG:
@@ -171,12 +179,14 @@ static Expr *parse_primary(Parser *p) {
 /* index = [":"] | expression [":" [expression]] | ":" expression */
 static Index parse_index(Parser *p) {
   Index ix = {.kind = IX_ALL, .loc = p->at->loc};
-  bool from = peek(p) != TOK_COLON && peek(p) != TOK_COMMA && peek(p) != TOK_RBRACK;
+  bool from = tok_peek(p) != TOK_COLON && tok_peek(p) != TOK_COMMA && tok_peek(p) != TOK_RBRACK;
   if (from) ix.a = parse_expr(p);
-  bool colon = accept(p, TOK_COLON);
-  if (colon && peek(p) != TOK_COMMA && peek(p) != TOK_RBRACK) ix.b = parse_expr(p);
-  if (from && !colon) ix.kind = IX_ONE;
-  else if (from) ix.kind = ix.b ? IX_RANGE : IX_FROM;
+  bool colon = tok_accept(p, TOK_COLON);
+  if (colon && tok_peek(p) != TOK_COMMA && tok_peek(p) != TOK_RBRACK) ix.b = parse_expr(p);
+  if (from && !colon)
+    ix.kind = IX_ONE;
+  else if (from)
+    ix.kind = ix.b ? IX_RANGE : IX_FROM;
   else if (ix.b) {
     ix.kind = IX_TO;
     ix.a = ix.b;
@@ -195,8 +205,8 @@ static Expr *parse_indexed(Parser *p, Expr *of) {
     PUSH(&p->c->arena, e->indexes, e->nindexes, cap, ix);
     raise_height(p, e, ix.a);
     raise_height(p, e, ix.b);
-  } while (accept(p, TOK_COMMA));
-  expect(p, TOK_RBRACK, "after the index");
+  } while (tok_accept(p, TOK_COMMA));
+  tok_expect(p, TOK_RBRACK, "after the index");
   e->loc = loc_join(of->loc, loc_before(p));
   return e;
 }
@@ -212,7 +222,7 @@ static Expr *parse_field(Parser *p, Expr *of) {
 static Expr *parse_postfix(Parser *p) {
   Expr *e = parse_primary(p);
   for (;;) {
-    switch (peek(p)) {
+    switch (tok_peek(p)) {
     case TOK_LBRACK: e = parse_indexed(p, e); break;
     case TOK_DOTNUM: e = parse_field(p, e); break;
     case TOK_QUOTE: e = operation(p, EX_UNARY, OP_TRANSPOSE, loc_join(e->loc, p->at++->loc), 1, e, NULL); break;
@@ -226,8 +236,8 @@ static Expr *parse_postfix(Parser *p) {
 /* power = postfix [("^" | ".^") unary] */
 static Expr *parse_power(Parser *p) {
   Expr *base = parse_postfix(p);
-  Operator op = peek(p) == TOK_POW ? OP_POW : OP_ELT_POW;
-  if (!accept(p, TOK_POW) && !accept(p, TOK_ELT_POW)) return base;
+  Operator op = tok_peek(p) == TOK_POW ? OP_POW : OP_ELT_POW;
+  if (!tok_accept(p, TOK_POW) && !tok_accept(p, TOK_ELT_POW)) return base;
   Expr *exponent = parse_unary(p);
   return operation(p, EX_BINARY, op, loc_join(base->loc, exponent->loc), 2, base, exponent);
 }
@@ -235,20 +245,22 @@ static Expr *parse_power(Parser *p) {
 /* unary = ("!" | "-" | "+") unary | power */
 static Expr *parse_unary(Parser *p) {
   Loc loc = p->at->loc;
-  Operator op = peek(p) == TOK_NOT ? OP_NOT : peek(p) == TOK_SUB ? OP_NEG : OP_PLUS;
+  Operator op = tok_peek(p) == TOK_NOT ? OP_NOT : tok_peek(p) == TOK_SUB ? OP_NEG : OP_PLUS;
   Expr *e;
-  if (!enter(p)) e = new_expr(p, EX_INT, loc);
-  else if (accept(p, TOK_NOT) || accept(p, TOK_SUB) || accept(p, TOK_ADD)) {
+  if (!parse_enter(p))
+    e = new_expr(p, EX_INT, loc);
+  else if (tok_accept(p, TOK_NOT) || tok_accept(p, TOK_SUB) || tok_accept(p, TOK_ADD)) {
     Expr *of = parse_unary(p);
     e = operation(p, EX_UNARY, op, loc_join(loc, of->loc), 1, of, NULL);
-  } else e = parse_power(p);
-  leave(p);
+  } else
+    e = parse_power(p);
+  parse_leave(p);
   return e;
 }
 
 /* The row of binary_ops that comes next and binds at least as tight as level, or -1. */
 static int binary_at(const Parser *p, int level) {
-  TokenKind k = peek(p);
+  TokenKind k = tok_peek(p);
   for (int i = 0; i < NBINARY; i++)
     if (binary_ops[i].token == k) return binary_ops[i].level >= level ? i : -1;
   return -1;
@@ -268,12 +280,12 @@ static Expr *parse_binary(Parser *p, int level) {
 /* expression = binary ["?" expression ":" expression] */
 Expr *parse_expr(Parser *p) {
   Expr *cond = parse_binary(p, LOOSEST);
-  if (!accept(p, TOK_QUESTION)) return cond;
-  enter(p);
+  if (!tok_accept(p, TOK_QUESTION)) return cond;
+  parse_enter(p);
   Expr *yes = parse_expr(p);
-  expect(p, TOK_COLON, "between the two values of `? :`");
+  tok_expect(p, TOK_COLON, "between the two values of `? :`");
   Expr *no = parse_expr(p);
-  leave(p);
+  parse_leave(p);
   return node(p, EX_TERNARY, loc_join(cond->loc, no->loc), 3, cond, yes, no);
 }
 
@@ -281,7 +293,7 @@ Expr *parse_bound(Parser *p) { return parse_binary(p, BOUND); }
 
 /* printable = string | expression */
 Expr *parse_printable(Parser *p) {
-  if (peek(p) != TOK_STRING) return parse_expr(p);
+  if (tok_peek(p) != TOK_STRING) return parse_expr(p);
   Expr *e = new_expr(p, EX_STRING, p->at->loc);
   e->name = p->at++->text;
   return e;

@@ -44,8 +44,8 @@ static int type_word(TokenKind k) {
   return -1;
 }
 
-bool at_type(const Parser *p) {
-  TokenKind k = peek(p);
+bool parse_at_type(const Parser *p) {
+  TokenKind k = tok_peek(p);
   return k == TOK_ARRAY || k == TOK_TUPLE || type_word(k) >= 0;
 }
 
@@ -63,13 +63,13 @@ static void parse_one_bound(Parser *p, Constraint *con) {
   static const char *const names[] = {"lower", "upper", "offset", "multiplier"};
   Expr **place[] = {&con->lower, &con->upper, &con->offset, &con->multiplier};
   for (int k = 0; k < 4; k++) {
-    if (!at_word(p, names[k])) continue;
+    if (!tok_at_word(p, names[k])) continue;
     Loc loc = p->at++->loc;
     ConstraintKind kind = k < 2 ? CON_BOUNDS : CON_AFFINE;
     if (*place[k]) parse_error(p, loc, "`%s` is given twice", names[k]);
     if (con->kind != CON_NONE && con->kind != kind) parse_error(p, loc, "bounds and offset or multiplier cannot be combined");
     con->kind = kind;
-    expect(p, TOK_ASSIGN, arena_format(&p->c->arena, "after `%s`", names[k]));
+    tok_expect(p, TOK_ASSIGN, arena_format(&p->c->arena, "after `%s`", names[k]));
     *place[k] = parse_bound(p);
     return;
   }
@@ -78,18 +78,18 @@ static void parse_one_bound(Parser *p, Constraint *con) {
 
 /* bounds = "<" bound ["," bound] ">" */
 static void parse_bounds(Parser *p, Decl *d) {
-  if (!accept(p, TOK_LT)) return;
+  if (!tok_accept(p, TOK_LT)) return;
   if (d->con.kind != CON_NONE) parse_error(p, loc_before(p), "this type has its constraint already and takes no bounds");
   do parse_one_bound(p, &d->con);
-  while (accept(p, TOK_COMMA));
-  expect(p, TOK_GT, "after the bounds");
+  while (tok_accept(p, TOK_COMMA));
+  tok_expect(p, TOK_GT, "after the bounds");
 }
 
 /* ---- types -------------------------------------------------------------------------------------------------------- */
 
 /* base = word [bounds] ["[" size {"," size} "]"] */
 static void parse_base(Parser *p, Decl *d, bool sized) {
-  int w = type_word(peek(p));
+  int w = type_word(tok_peek(p));
   if (w < 0) {
     syntax_error(p, "a type");
     d->type = type_basic(TY_ERROR);
@@ -101,19 +101,20 @@ static void parse_base(Parser *p, Decl *d, bool sized) {
   d->con.kind = type_words[w].con;
   if (!sized) {
     if (d->con.kind != CON_NONE)
-      stan_error(p->c, loc, "%s cannot be the type of an argument or a result; write `%s`", word, type_text(&p->c->arena, d->type));
+      stan_error(p->c, loc, "%s cannot be the type of an argument or a result; write `%s`", word,
+                 type_text(&p->c->arena, d->type));
     return;
   }
   parse_bounds(p, d);
   if (type_words[w].max_sizes == 0) return;
-  expect(p, TOK_LBRACK, arena_format(&p->c->arena, "and a size after %s", word));
+  tok_expect(p, TOK_LBRACK, arena_format(&p->c->arena, "and a size after %s", word));
   int n = 0;
   do {
     add_size(p, d, parse_expr(p));
     n++;
-  } while (n < type_words[w].max_sizes && accept(p, TOK_COMMA));
+  } while (n < type_words[w].max_sizes && tok_accept(p, TOK_COMMA));
   if (n < type_words[w].min_sizes) syntax_error(p, "`,` and the number of columns");
-  expect(p, TOK_RBRACK, arena_format(&p->c->arena, "after the size%s of %s", n > 1 ? "s" : "", word));
+  tok_expect(p, TOK_RBRACK, arena_format(&p->c->arena, "after the size%s of %s", n > 1 ? "s" : "", word));
   if (n < type_own_dims(type_words[w].kind)) add_size(p, d, d->sizes[d->nsizes - 1]);
 }
 
@@ -121,15 +122,15 @@ static void parse_base(Parser *p, Decl *d, bool sized) {
 static void parse_tuple_type(Parser *p, Decl *d, bool sized) {
   Arena *a = &p->c->arena;
   p->at++;
-  expect(p, TOK_LPAREN, "after `tuple`");
+  tok_expect(p, TOK_LPAREN, "after `tuple`");
   int cap = 0;
   do {
-    if (d->nitems == 1 && peek(p) == TOK_RPAREN) break;
+    if (d->nitems == 1 && tok_peek(p) == TOK_RPAREN) break;
     Decl *item = parse_type(p, sized);
     PUSH(a, d->items, d->nitems, cap, item);
-    if (d->nitems == 1 && peek(p) != TOK_COMMA) syntax_error(p, "`,` after the tuple's first type");
-  } while (accept(p, TOK_COMMA));
-  expect(p, TOK_RPAREN, "after the tuple's types");
+    if (d->nitems == 1 && tok_peek(p) != TOK_COMMA) syntax_error(p, "`,` after the tuple's first type");
+  } while (tok_accept(p, TOK_COMMA));
+  tok_expect(p, TOK_RPAREN, "after the tuple's types");
   const Type **items = NEW_ARRAY(a, const Type *, d->nitems);
   for (int k = 0; k < d->nitems; k++) items[k] = d->items[k]->type;
   d->type = type_tuple(a, items, d->nitems);
@@ -138,15 +139,15 @@ static void parse_tuple_type(Parser *p, Decl *d, bool sized) {
 /* dims = "[" size {"," size} "]" when sized, "[" {","} "]" when not; returns how many */
 static int parse_dims(Parser *p, Decl *d, bool sized) {
   int dims = 0;
-  expect(p, TOK_LBRACK, "after `array`");
+  tok_expect(p, TOK_LBRACK, "after `array`");
   do {
     if (sized) add_size(p, d, parse_expr(p));
     dims++;
-  } while (accept(p, TOK_COMMA));
-  if (!sized && peek(p) != TOK_RBRACK && peek(p) != TOK_END)
+  } while (tok_accept(p, TOK_COMMA));
+  if (!sized && tok_peek(p) != TOK_RBRACK && tok_peek(p) != TOK_END)
     parse_error(p, p->at->loc, "arguments and results are declared without sizes: write `array[%.*s]`", dims < 8 ? dims - 1 : 0,
                 ",,,,,,,");
-  expect(p, TOK_RBRACK, "after the array's sizes");
+  tok_expect(p, TOK_RBRACK, "after the array's sizes");
   return dims;
 }
 
@@ -155,11 +156,11 @@ static int parse_old_dims(Parser *p, const Decl *d) {
   Loc loc = p->at->loc;
   int dims = 1;
   p->at++;
-  while (accept(p, TOK_COMMA)) dims++;
-  expect(p, TOK_RBRACK, "after the array's dimensions");
+  while (tok_accept(p, TOK_COMMA)) dims++;
+  tok_expect(p, TOK_RBRACK, "after the array's dimensions");
   if (!p->panic)
-    stan_error(p->c, loc, "array dimensions now stand before the type: write `array[%.*s] %s`", dims < 8 ? dims - 1 : 0, ",,,,,,,",
-               type_text(&p->c->arena, d->type));
+    stan_error(p->c, loc, "array dimensions now stand before the type: write `array[%.*s] %s`", dims < 8 ? dims - 1 : 0,
+               ",,,,,,,", type_text(&p->c->arena, d->type));
   return dims;
 }
 
@@ -168,14 +169,16 @@ Decl *parse_type(Parser *p, bool sized) {
   Decl *d = NEW(&p->c->arena, Decl);
   d->loc = p->at->loc;
   d->type = type_basic(TY_ERROR);
-  if (enter(p)) {
-    int dims = accept(p, TOK_ARRAY) ? parse_dims(p, d, sized) : 0;
-    if (peek(p) == TOK_TUPLE) parse_tuple_type(p, d, sized);
-    else parse_base(p, d, sized);
-    if (!sized && peek(p) == TOK_LBRACK) dims += parse_old_dims(p, d);
+  if (parse_enter(p)) {
+    int dims = tok_accept(p, TOK_ARRAY) ? parse_dims(p, d, sized) : 0;
+    if (tok_peek(p) == TOK_TUPLE)
+      parse_tuple_type(p, d, sized);
+    else
+      parse_base(p, d, sized);
+    if (!sized && tok_peek(p) == TOK_LBRACK) dims += parse_old_dims(p, d);
     d->type = type_array(&p->c->arena, d->type, dims);
   }
-  leave(p);
+  parse_leave(p);
   return d;
 }
 
@@ -204,31 +207,31 @@ static void parse_old_array(Parser *p, Decl *d) {
 static Decl *parse_declarator(Parser *p, const Decl *type) {
   Decl *d = NEW(&p->c->arena, Decl);
   *d = *type;
-  d->name = expect_name(p, &d->loc, "a variable");
-  if (peek(p) == TOK_LBRACK) parse_old_array(p, d);
-  if (accept(p, TOK_ASSIGN)) d->init = parse_expr(p);
+  d->name = tok_expect_name(p, &d->loc, "a variable");
+  if (tok_peek(p) == TOK_LBRACK) parse_old_array(p, d);
+  if (tok_accept(p, TOK_ASSIGN)) d->init = parse_expr(p);
   return d;
 }
 
 /* declaration = type declarator {"," declarator} ";" */
 Stmt *parse_decl(Parser *p) {
-  Stmt *s = new_stmt(p, ST_DECL, p->at->loc);
+  Stmt *s = parse_new_stmt(p, ST_DECL, p->at->loc);
   const Decl *type = parse_type(p, true);
   int cap = 0;
   do {
     Decl *d = parse_declarator(p, type);
     PUSH(&p->c->arena, s->decls, s->ndecls, cap, d);
-  } while (accept(p, TOK_COMMA));
-  expect(p, TOK_SEMICOLON, "after the declaration");
+  } while (tok_accept(p, TOK_COMMA));
+  tok_expect(p, TOK_SEMICOLON, "after the declaration");
   return s;
 }
 
 /* argument = ["data"] type name */
 Decl *parse_arg(Parser *p) {
-  bool data = accept(p, TOK_DATA);
+  bool data = tok_accept(p, TOK_DATA);
   Decl *d = parse_type(p, false);
   d->arg_data = data;
   d->is_arg = true;
-  d->name = expect_name(p, &d->loc, "an argument");
+  d->name = tok_expect_name(p, &d->loc, "an argument");
   return d;
 }

@@ -1,7 +1,7 @@
 /* parser.c: tokens -> tree; here the program, its blocks and functions, and what all productions share.
  *
  * Each production is one function with the production above it. A syntax error is reported once and starts a *panic*: until
- * `recover`, every production sees the end of the program as the next token, and so returns quietly. The loop over the
+ * parse_recover, every production sees the end of the program as the next token, and so returns quietly. The loop over the
  * statements of the innermost block recovers: it skips to behind the next `;` or before the next `}` and goes on. */
 #include "stan/stan_int.h"
 
@@ -13,8 +13,10 @@ void stan_verror(Ctx *c, Loc loc, const char *fmt, va_list ap) {
   if (c->nerrors > MAX_ERRORS) return;
   Text t = text_make(&c->arena);
   text_vprintf(&t, fmt, ap);
-  if (c->nerrors < MAX_ERRORS) ctx_error(c, loc, "%s", t.s);
-  else ctx_error(c, NOWHERE, "more than %d errors; the others are not shown", MAX_ERRORS);
+  if (c->nerrors < MAX_ERRORS)
+    ctx_error(c, loc, "%s", t.s);
+  else
+    ctx_error(c, NOWHERE, "more than %d errors; the others are not shown", MAX_ERRORS);
 }
 
 void stan_error(Ctx *c, Loc loc, const char *fmt, ...) {
@@ -55,44 +57,46 @@ void syntax_error(Parser *p, const char *expected) {
 
 /* ---- reading tokens ----------------------------------------------------------------------------------------------- */
 
-TokenKind peek(const Parser *p) { return p->panic ? TOK_END : p->at->kind; }
+TokenKind tok_peek(const Parser *p) { return p->panic ? TOK_END : p->at->kind; }
 
-TokenKind peek2(const Parser *p) { return peek(p) == TOK_END ? TOK_END : p->at[1].kind; }
+TokenKind tok_peek2(const Parser *p) { return tok_peek(p) == TOK_END ? TOK_END : p->at[1].kind; }
 
-bool at_word(const Parser *p, const char *word) { return peek(p) == TOK_IDENT && strcmp(p->at->text, word) == 0; }
+bool tok_at_word(const Parser *p, const char *word) { return tok_peek(p) == TOK_IDENT && strcmp(p->at->text, word) == 0; }
 
-bool accept(Parser *p, TokenKind k) {
-  if (peek(p) != k || k == TOK_END) return false;
+bool tok_accept(Parser *p, TokenKind k) {
+  if (tok_peek(p) != k || k == TOK_END) return false;
   p->at++;
   return true;
 }
 
 Loc loc_before(const Parser *p) { return p->at[-1].loc; }
 
-Loc expect(Parser *p, TokenKind k, const char *where) {
+Loc tok_expect(Parser *p, TokenKind k, const char *where) {
   Loc loc = p->at->loc;
-  if (!accept(p, k)) syntax_error(p, arena_format(&p->c->arena, "%s %s", token_name(k), where));
+  if (!tok_accept(p, k)) syntax_error(p, arena_format(&p->c->arena, "%s %s", token_name(k), where));
   return loc;
 }
 
 static bool is_keyword(TokenKind k) { return k >= TOK_FUNCTIONS && k <= TOK_PROFILE; }
 
-const char *expect_name(Parser *p, Loc *loc, const char *what) {
+const char *tok_expect_name(Parser *p, Loc *loc, const char *what) {
   *loc = p->at->loc;
   const char *name = p->at->text;
-  if (accept(p, TOK_IDENT)) return name;
-  if (is_keyword(peek(p)) || peek(p) == TOK_WORD) parse_error(p, *loc, "`%s` is a reserved word and cannot name %s", name, what);
-  else syntax_error(p, arena_format(&p->c->arena, "a name for %s", what));
+  if (tok_accept(p, TOK_IDENT)) return name;
+  if (is_keyword(tok_peek(p)) || tok_peek(p) == TOK_WORD)
+    parse_error(p, *loc, "`%s` is a reserved word and cannot name %s", name, what);
+  else
+    syntax_error(p, arena_format(&p->c->arena, "a name for %s", what));
   return "?";
 }
 
-bool enter(Parser *p) {
+bool parse_enter(Parser *p) {
   if (p->nesting >= MAX_NESTING) parse_error(p, p->at->loc, "nested more than %d deep; simplify the program", MAX_NESTING);
   p->nesting++;
   return !p->panic;
 }
 
-void leave(Parser *p) { p->nesting--; }
+void parse_leave(Parser *p) { p->nesting--; }
 
 Loc loc_join(Loc from, Loc to) {
   if (from.source == to.source && from.line == to.line && to.column + to.length > from.column)
@@ -122,7 +126,7 @@ static bool at_block(const Token *t) {
 }
 
 /* Skips to behind the next `;`, or behind the brace that closes one opened on the way, or before `}` or a new block. */
-void recover(Parser *p) {
+void parse_recover(Parser *p) {
   if (!p->panic) return;
   p->panic = false;
   for (int open = 0; p->at->kind != TOK_END && !at_block(p->at); p->at++) {
@@ -141,7 +145,7 @@ void recover(Parser *p) {
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------- */
 
-Stmt *new_stmt(Parser *p, StmtKind kind, Loc loc) {
+Stmt *parse_new_stmt(Parser *p, StmtKind kind, Loc loc) {
   Stmt *s = NEW(&p->c->arena, Stmt);
   s->kind = kind;
   s->loc = loc;
@@ -150,21 +154,22 @@ Stmt *new_stmt(Parser *p, StmtKind kind, Loc loc) {
 
 /* Takes `}` of `what`. A new block, or the end, where it should stand means that it was forgotten. */
 static void close_brace(Parser *p, Loc open, const char *what) {
-  if (accept(p, TOK_RBRACE)) return;
-  if (peek(p) == TOK_END || at_block(p->at)) {
+  if (tok_accept(p, TOK_RBRACE)) return;
+  if (tok_peek(p) == TOK_END || at_block(p->at)) {
     if (!p->panic && !p->lost) stan_error(p->c, open, "this `{` of %s is never closed", what);
-  } else syntax_error(p, "`}`");
+  } else
+    syntax_error(p, "`}`");
 }
 
 /* braces = "{" {declaration | statement} "}" */
 Stmt *parse_braces(Parser *p, const char *what) {
-  Loc open = expect(p, TOK_LBRACE, arena_format(&p->c->arena, "to open %s", what));
-  Stmt *s = new_stmt(p, ST_BLOCK, open);
+  Loc open = tok_expect(p, TOK_LBRACE, arena_format(&p->c->arena, "to open %s", what));
+  Stmt *s = parse_new_stmt(p, ST_BLOCK, open);
   int cap = 0;
-  while (peek(p) != TOK_END && peek(p) != TOK_RBRACE && !at_block(p->at)) {
+  while (tok_peek(p) != TOK_END && tok_peek(p) != TOK_RBRACE && !at_block(p->at)) {
     Stmt *one = parse_stmt(p);
     PUSH(&p->c->arena, s->body, s->nbody, cap, one);
-    recover(p);
+    parse_recover(p);
   }
   close_brace(p, open, what);
   return s;
@@ -176,17 +181,17 @@ static FunDef *parse_function(Parser *p) {
   FunDef *f = NEW(a, FunDef);
   Type *type = NEW(a, Type);
   type->kind = TY_FUNCTION;
-  type->result = accept(p, TOK_VOID) ? type_basic(TY_VOID) : parse_type(p, false)->type;
-  f->name = expect_name(p, &f->loc, "a function");
+  type->result = tok_accept(p, TOK_VOID) ? type_basic(TY_VOID) : parse_type(p, false)->type;
+  f->name = tok_expect_name(p, &f->loc, "a function");
   f->type = type;
-  expect(p, TOK_LPAREN, "before the function's arguments");
+  tok_expect(p, TOK_LPAREN, "before the function's arguments");
   int cap = 0;
-  while (peek(p) != TOK_RPAREN && peek(p) != TOK_END) {
+  while (tok_peek(p) != TOK_RPAREN && tok_peek(p) != TOK_END) {
     Decl *arg = parse_arg(p);
     PUSH(a, f->args, f->nargs, cap, arg);
-    if (!accept(p, TOK_COMMA)) break;
+    if (!tok_accept(p, TOK_COMMA)) break;
   }
-  expect(p, TOK_RPAREN, "after the function's arguments");
+  tok_expect(p, TOK_RPAREN, "after the function's arguments");
   type->nitems = f->nargs;
   type->items = NEW_ARRAY(a, const Type *, f->nargs);
   type->data_only = NEW_ARRAY(a, bool, f->nargs);
@@ -194,18 +199,18 @@ static FunDef *parse_function(Parser *p) {
     type->items[k] = f->args[k]->type;
     type->data_only[k] = f->args[k]->arg_data;
   }
-  if (!accept(p, TOK_SEMICOLON)) f->body = parse_braces(p, "the function's body");
+  if (!tok_accept(p, TOK_SEMICOLON)) f->body = parse_braces(p, "the function's body");
   return f;
 }
 
 /* functions = "functions" "{" {function} "}" */
 static void parse_functions(Parser *p, Program *prog) {
-  Loc open = expect(p, TOK_LBRACE, "to open the functions block");
+  Loc open = tok_expect(p, TOK_LBRACE, "to open the functions block");
   int cap = prog->nfunctions;
-  while (peek(p) != TOK_END && peek(p) != TOK_RBRACE && !at_block(p->at)) {
+  while (tok_peek(p) != TOK_END && tok_peek(p) != TOK_RBRACE && !at_block(p->at)) {
     FunDef *f = parse_function(p);
     if (!p->panic) PUSH(&p->c->arena, prog->functions, prog->nfunctions, cap, f);
-    recover(p);
+    parse_recover(p);
   }
   close_brace(p, open, "the functions block");
 }
@@ -214,14 +219,14 @@ static const char *const block_names[BLOCK_COUNT] = {
     "functions", "data", "transformed data", "parameters", "transformed parameters", "model", "generated quantities",
 };
 
-const char *block_name(BlockId b) { return block_names[b]; }
+const char *stan_block_name(BlockId b) { return block_names[b]; }
 
 /* The one or two words before a block's brace. */
 static void take_block_words(Parser *p, BlockId b) {
   p->at++;
   if (b == BLOCK_TRANSFORMED_PARAMETERS) p->at++;
-  if (b == BLOCK_TRANSFORMED_DATA) expect(p, TOK_DATA, "or `parameters` after `transformed`");
-  if (b == BLOCK_GENERATED) expect(p, TOK_QUANTITIES, "after `generated`");
+  if (b == BLOCK_TRANSFORMED_DATA) tok_expect(p, TOK_DATA, "or `parameters` after `transformed`");
+  if (b == BLOCK_GENERATED) tok_expect(p, TOK_QUANTITIES, "after `generated`");
 }
 
 /* block = words braces */
@@ -230,8 +235,10 @@ static void parse_block(Parser *p, Program *prog, BlockId b, BlockId *last) {
   Loc loc = p->at->loc;
   if (prog->blocks[b] || (b == BLOCK_FUNCTIONS && *last != BLOCK_COUNT)) {
     bool again = prog->blocks[b] || prog->nfunctions;
-    if (again) stan_error(p->c, loc, "a second %s block; there can be one", name);
-    else stan_error(p->c, loc, "the functions block must be the first one");
+    if (again)
+      stan_error(p->c, loc, "a second %s block; there can be one", name);
+    else
+      stan_error(p->c, loc, "the functions block must be the first one");
   } else if (*last != BLOCK_COUNT && b < *last) {
     stan_error(p->c, loc, "the %s block must stand before the %s block", name, block_names[*last]);
   }
@@ -254,8 +261,9 @@ static void parse_program(Parser *p, Program *prog) {
       syntax_error(p, "a block (functions, data, transformed data, parameters, transformed parameters, model, "
                       "generated quantities)");
       if (p->at->kind == TOK_RBRACE) p->at++;
-    } else parse_block(p, prog, b, &last);
-    recover(p);
+    } else
+      parse_block(p, prog, b, &last);
+    parse_recover(p);
   }
 }
 

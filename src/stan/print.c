@@ -24,8 +24,9 @@ void stan_print_tokens(Ctx *c, Text *out, const char *name, const char *text, si
 /* ---- types -------------------------------------------------------------------------------------------------------- */
 
 static const char *const kind_names[] = {
-    "<error>",    "void",           "int",                "real",           "complex", "vector",   "row_vector",
-    "matrix",     "complex_vector", "complex_row_vector", "complex_matrix", "tuple",   "function", "string",
+    "<error>",        "void",       "int",      "real",           "complex",
+    "vector",         "row_vector", "matrix",   "complex_vector", "complex_row_vector",
+    "complex_matrix", "tuple",      "function", "string",
 };
 
 static void print_items(Text *out, const Type *t) {
@@ -56,14 +57,16 @@ void stan_print_type(Text *out, const Type *t) {
 
 /* ---- expressions as source ---------------------------------------------------------------------------------------- */
 
+/* clang-format off */
 static const char *const op_names[] = {
     [OP_ADD] = "+",     [OP_SUB] = "-",     [OP_MUL] = "*",      [OP_DIV] = "/",       [OP_IDIV] = "%/%", [OP_MOD] = "%",
     [OP_LDIV] = "\\",   [OP_POW] = "^",     [OP_ELT_MUL] = ".*", [OP_ELT_DIV] = "./",  [OP_ELT_POW] = ".^", [OP_OR] = "||",
     [OP_AND] = "&&",    [OP_EQ] = "==",     [OP_NE] = "!=",      [OP_LT] = "<",        [OP_LE] = "<=",    [OP_GT] = ">",
     [OP_GE] = ">=",     [OP_NOT] = "!",     [OP_NEG] = "-",      [OP_PLUS] = "+",      [OP_TRANSPOSE] = "'",
 };
+/* clang-format on */
 
-const char *op_name(Operator op) { return op_names[op]; }
+const char *stan_op_name(Operator op) { return op_names[op]; }
 
 /* The shortest decimal that reads back as x, always with a point or an exponent. */
 static void print_real(Text *out, double x) {
@@ -125,7 +128,10 @@ void stan_print_expr(Text *out, const Expr *e) {
   switch (e->kind) {
   case EX_INT: text_printf(out, "%ld", e->ivalue); break;
   case EX_REAL: print_real(out, e->rvalue); break;
-  case EX_IMAG: print_real(out, e->rvalue); text_puts(out, "i"); break;
+  case EX_IMAG:
+    print_real(out, e->rvalue);
+    text_puts(out, "i");
+    break;
   case EX_STRING: text_printf(out, "\"%s\"", e->name); break;
   case EX_VAR: text_puts(out, e->name); break;
   case EX_UNARY: print_unary(out, e); break;
@@ -147,7 +153,7 @@ void stan_print_expr(Text *out, const Expr *e) {
     break;
   case EX_ARRAY: print_between(out, "{", e, "}"); break;
   case EX_ROW: print_between(out, "[", e, "]"); break;
-  case EX_TUPLE:
+  case EX_TUPLE: print_between(out, "(", e, e->nargs == 1 ? ",)" : ")"); break;
   case EX_PAREN: print_between(out, "(", e, ")"); break;
   case EX_TARGET: text_puts(out, "target()"); break;
   }
@@ -289,11 +295,11 @@ static void tree_decl(Printer *pr, const Decl *d) {
 
 static const char *stmt_name(StmtKind k) {
   static const char *const names[] = {
-      [ST_BLOCK] = "block",       [ST_DECL] = "declare",   [ST_ASSIGN] = "assign", [ST_TARGET] = "target",
-      [ST_JACOBIAN] = "jacobian", [ST_TILDE] = "tilde",    [ST_IF] = "if",         [ST_FOR] = "for",
-      [ST_FOREACH] = "foreach",   [ST_WHILE] = "while",    [ST_BREAK] = "break",   [ST_CONTINUE] = "continue",
-      [ST_RETURN] = "return",     [ST_CALL] = "do",        [ST_PRINT] = "print",   [ST_REJECT] = "reject",
-      [ST_FATAL] = "fatal_error", [ST_SKIP] = "skip",      [ST_PROFILE] = "profile",
+      [ST_BLOCK] = "block",       [ST_DECL] = "declare", [ST_ASSIGN] = "assign",   [ST_TARGET] = "target",
+      [ST_JACOBIAN] = "jacobian", [ST_TILDE] = "tilde",  [ST_IF] = "if",           [ST_FOR] = "for",
+      [ST_FOREACH] = "foreach",   [ST_WHILE] = "while",  [ST_BREAK] = "break",     [ST_CONTINUE] = "continue",
+      [ST_RETURN] = "return",     [ST_CALL] = "do",      [ST_PRINT] = "print",     [ST_REJECT] = "reject",
+      [ST_FATAL] = "fatal_error", [ST_SKIP] = "skip",    [ST_PROFILE] = "profile",
   };
   return names[k];
 }
@@ -339,7 +345,7 @@ void stan_print_tree(Text *out, const Program *p, bool typed) {
   for (int k = 0; k < p->nfunctions; k++) tree_function(&pr, p->functions[k]);
   for (int b = 0; b < BLOCK_COUNT; b++) {
     if (!p->blocks[b]) continue;
-    text_printf(out, "(%s", block_name((BlockId)b));
+    text_printf(out, "(%s", stan_block_name((BlockId)b));
     pr.indent = 1;
     for (int k = 0; k < p->blocks[b]->nbody; k++) tree_stmt(&pr, p->blocks[b]->body[k]);
     text_puts(out, ")\n");

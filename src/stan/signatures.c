@@ -17,11 +17,11 @@ enum { ANY_DIMS = -1 };
 struct Pattern {
   PatternKind kind;
   bool data;
-  int dims;          /* array dimensions before the word, or ANY_DIMS */
-  TypeKind type;     /* PAT_TYPE */
-  Variable var;      /* PAT_VARIABLE */
-  const Sig *fun;    /* PAT_FUNCTION; PAT_TUPLE: its items are the arguments */
-  Pattern *other;    /* behind a "/" */
+  int dims;       /* array dimensions before the word, or ANY_DIMS */
+  TypeKind type;  /* PAT_TYPE */
+  Variable var;   /* PAT_VARIABLE */
+  const Sig *fun; /* PAT_FUNCTION; PAT_TUPLE: its items are the arguments */
+  Pattern *other; /* behind a "/" */
 };
 
 struct Sig {
@@ -70,8 +70,8 @@ const char *const stan_dist_names[DIST_COUNT] = {
 #undef DIST
 };
 
-const char *function_signatures(FunId f) { return function_texts[f]; }
-unsigned dist_flags(DistId d) { return flags_of[d]; }
+const char *sig_text(FunId f) { return function_texts[f]; }
+unsigned sig_dist_flags(DistId d) { return flags_of[d]; }
 
 /* ---- reading ------------------------------------------------------------------------------------------------------ */
 
@@ -111,8 +111,8 @@ static const char *abbreviation(Reader *r) {
 }
 
 static void read_word(Reader *r, Pattern *p) {
-  static const char *const types[] = {"int",    "real",           "complex",            "vector",        "row_vector",
-                                      "matrix", "complex_vector", "complex_row_vector", "complex_matrix"};
+  static const char *const types[] = {
+      "int", "real", "complex", "vector", "row_vector", "matrix", "complex_vector", "complex_row_vector", "complex_matrix"};
   static const char *const vars[] = {"map", "imap", "cmap", "box", "cbox", "vec", "cvec", "T"};
   for (int i = 0; i < 9; i++)
     if (take_word(r, types[i])) {
@@ -178,7 +178,8 @@ static Sig *read_args(Reader *r, Sig *s, char close) {
   const char end[2] = {close, 0};
   while (!take(r, end)) {
     if (!*r->at || *r->at == ';') break;
-    if (take(r, "...")) s->rest = true;
+    if (take(r, "..."))
+      s->rest = true;
     else if (!take(r, ",") && !take(r, "|")) {
       Pattern *p = read_arg(r);
       PUSH(r->a, s->args, s->nargs, s->cap, p);
@@ -242,10 +243,10 @@ const Sig *sig_density(Checker *k, DistId d) {
 typedef struct {
   Checker *k;
   const Args *args;
-  int nfixed;            /* how many of them come before the "..." */
+  int nfixed; /* how many of them come before the "..." */
   const Type *var[VAR_COUNT];
-  int any_dims;          /* what "..." between brackets stands for, plus one; 0: nothing yet */
-  int rest_cost;         /* promotions of those behind */
+  int any_dims;  /* what "..." between brackets stands for, plus one; 0: nothing yet */
+  int rest_cost; /* promotions of those behind */
 } Binding;
 
 static int match_types(Binding *b, const Pattern *p, const Type *t);
@@ -264,9 +265,12 @@ static const Type *as_variable(Arena *a, Variable v, const Type *t) {
   case VAR_CBOX:
   case VAR_CVEC:
   case VAR_CMAP:
-    if (real_box) to = k - TY_VECTOR + TY_COMPLEX_VECTOR;
-    else if (v == VAR_CMAP && is_kind(k, TY_INT, TY_REAL, TY_COMPLEX)) to = TY_COMPLEX;
-    else if (!complex_box) to = TY_ERROR;
+    if (real_box)
+      to = k - TY_VECTOR + TY_COMPLEX_VECTOR;
+    else if (v == VAR_CMAP && is_kind(k, TY_INT, TY_REAL, TY_COMPLEX))
+      to = TY_COMPLEX;
+    else if (!complex_box)
+      to = TY_ERROR;
     if (v == VAR_CVEC && to == TY_COMPLEX_MATRIX) to = TY_ERROR;
     if (v != VAR_CMAP && t->array_dims) to = TY_ERROR;
     break;
@@ -289,9 +293,12 @@ static int match_variable(Binding *b, Variable v, const Type *t) {
   if (!as) return -1;
   int cost = v == VAR_MAP ? 0 : type_promotions(t, as); /* Stan lists such functions for int as well */
   if (is_repeated(v) && *bound && is_single(as)) return cost;
-  if (!*bound || (is_repeated(v) && is_single(*bound))) *bound = as;
-  else if (v == VAR_T) *bound = type_common(a, *bound, as);
-  else if (!type_equal(*bound, as)) return -1;
+  if (!*bound || (is_repeated(v) && is_single(*bound)))
+    *bound = as;
+  else if (v == VAR_T)
+    *bound = type_common(a, *bound, as);
+  else if (!type_equal(*bound, as))
+    return -1;
   return *bound ? cost + type_promotions(as, *bound) : -1;
 }
 
@@ -326,7 +333,7 @@ static bool is_pure(const char *name) {
 
 /* The one of the user's functions with that name that has the right type; when there are several, the best for the "...". */
 static int match_name(Binding *b, const Sig *want, Expr *e) {
-  Overloads *o = e && e->kind == EX_VAR && !e->decl ? find_functions(b->k, defined_name(b->k, e->name)) : NULL;
+  Overloads *o = e && e->kind == EX_VAR && !e->decl ? scope_functions(b->k, suffix_defined_name(b->k, e->name)) : NULL;
   Binding best = {0};
   bool unique = false;
   for (int i = 0; o && is_pure(e->name) && i < o->n; i++) {
@@ -370,7 +377,8 @@ static int match_arg(Binding *b, const Pattern *p, const Args *args, int i) {
   bool data = !args->data || args->data[i];
   for (; p; p = p->other) {
     if (p->data && !data) continue;
-    int cost = p->kind == PAT_FUNCTION ? match_name(b, p->fun, args->exprs ? args->exprs[i] : NULL) : match_types(b, p, args->types[i]);
+    int cost = p->kind == PAT_FUNCTION ? match_name(b, p->fun, args->exprs ? args->exprs[i] : NULL)
+                                       : match_types(b, p, args->types[i]);
     if (cost >= 0 && (best < 0 || cost < best)) best = cost;
   }
   return best;
@@ -479,8 +487,10 @@ static void describe_words(Text *out, const char *s, const char *end) {
   while (s < end) {
     size_t n = word_length(s);
     const char *plain = plain_word(s, n);
-    if (plain) text_puts(out, plain);
-    else text_add(out, s, n ? n : 1);
+    if (plain)
+      text_puts(out, plain);
+    else
+      text_add(out, s, n ? n : 1);
     s += n ? n : 1;
   }
 }
@@ -511,7 +521,10 @@ void sig_describe(Text *out, const char *name, const char *signatures, bool dist
 /* The same for a distribution's function; a generator without a signature of its own takes the parameters. */
 void sig_describe_dist(Text *out, const char *name, DistId d, DistFun fun) {
   const char *text = dist_texts[d], *rng = strstr(text, "; rng ");
-  if (fun != DF_RNG) sig_describe(out, name, text, true);
-  else if (rng) sig_describe(out, name, rng + strlen("; rng "), false);
-  else sig_describe(out, name, text + strcspn(text, "|") + 1, true);
+  if (fun != DF_RNG)
+    sig_describe(out, name, text, true);
+  else if (rng)
+    sig_describe(out, name, rng + strlen("; rng "), false);
+  else
+    sig_describe(out, name, text + strcspn(text, "|") + 1, true);
 }

@@ -58,22 +58,22 @@ typedef struct {
   Ctx *c;
   const Token *first;
   const Token *at; /* the token to be read next */
-  bool panic;      /* after a syntax error: every production sees the end until `recover` */
+  bool panic;      /* after a syntax error: every production sees the end until parse_recover */
   bool lost;       /* recovery ran out of the block: braces may not match from here on */
   int nesting;
 } Parser;
 
-TokenKind peek(const Parser *p);                   /* the next token's kind; the end while panicking */
-TokenKind peek2(const Parser *p);                  /* the one behind it */
-bool at_word(const Parser *p, const char *word);   /* is it this identifier? */
-bool accept(Parser *p, TokenKind k);               /* take it if it is a k */
-Loc expect(Parser *p, TokenKind k, const char *where);
-const char *expect_name(Parser *p, Loc *loc, const char *what);
+TokenKind tok_peek(const Parser *p);                 /* the next token's kind; the end while panicking */
+TokenKind tok_peek2(const Parser *p);                /* the one behind it */
+bool tok_at_word(const Parser *p, const char *word); /* is it this identifier? */
+bool tok_accept(Parser *p, TokenKind k);             /* take it if it is a k */
+Loc tok_expect(Parser *p, TokenKind k, const char *where);
+const char *tok_expect_name(Parser *p, Loc *loc, const char *what);
 void parse_error(Parser *p, Loc loc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void syntax_error(Parser *p, const char *expected); /* "expected ... but found ..." at the next token; starts the panic */
-bool enter(Parser *p);                              /* one level deeper, or an error; pair with leave */
-void leave(Parser *p);
-Loc loc_join(Loc from, Loc to); /* from the first to the end of the second, when on one line */
+bool parse_enter(Parser *p);                        /* one level deeper, or an error; pair with parse_leave */
+void parse_leave(Parser *p);
+Loc loc_join(Loc from, Loc to);  /* from the first to the end of the second, when on one line */
 Loc loc_before(const Parser *p); /* the token just read */
 
 Expr *parse_expr(Parser *p);
@@ -81,14 +81,14 @@ Expr *parse_bound(Parser *p); /* an expression without comparisons, as in <lower
 Expr *parse_printable(Parser *p);
 void parse_args(Parser *p, TokenKind close, Expr *owner); /* up to, not including, close */
 
-bool at_type(const Parser *p);
+bool parse_at_type(const Parser *p);
 Decl *parse_type(Parser *p, bool sized); /* a Decl without a name: type, sizes, constraint, items */
 Stmt *parse_decl(Parser *p);
 Decl *parse_arg(Parser *p);
 Stmt *parse_stmt(Parser *p); /* or a declaration */
 Stmt *parse_braces(Parser *p, const char *what);
-Stmt *new_stmt(Parser *p, StmtKind kind, Loc loc);
-void recover(Parser *p);
+Stmt *parse_new_stmt(Parser *p, StmtKind kind, Loc loc);
+void parse_recover(Parser *p);
 
 /* ---- types -------------------------------------------------------------------------------------------------------- */
 
@@ -97,23 +97,23 @@ const Type *type_array(Arena *a, const Type *of, int dims);
 const Type *type_element(Arena *a, const Type *t); /* what one single index leaves of an array */
 const Type *type_tuple(Arena *a, const Type **items, int n);
 bool type_equal(const Type *a, const Type *b);
-int type_promotions(const Type *from, const Type *to); /* 0 equal, 1 promoted, -1 cannot be */
+int type_promotions(const Type *from, const Type *to);           /* 0 equal, 1 promoted, -1 cannot be */
 const Type *type_common(Arena *a, const Type *x, const Type *y); /* both promote to it, or NULL */
-bool type_is(const Type *t, TypeKind k);               /* this kind and no array */
-bool type_is_int(const Type *t);                       /* int, and arrays and tuples of nothing else */
-bool type_is_scalar(const Type *t);                    /* int or real */
+bool type_is(const Type *t, TypeKind k);                         /* this kind and no array */
+bool type_is_int(const Type *t);                                 /* int, and arrays and tuples of nothing else */
+bool type_is_scalar(const Type *t);                              /* int or real */
 bool type_is_error(const Type *t);
-bool type_has_int(const Type *t);                      /* int anywhere in it */
-int type_own_dims(TypeKind k);                         /* vector 1, matrix 2 */
-TypeKind type_row_kind(TypeKind matrix, bool column);  /* of a (complex) matrix: its row or column */
-TypeKind type_scalar_kind(TypeKind k);                 /* real, complex, int */
-TypeKind type_real_kind(TypeKind k);                   /* of a complex kind: its real one */
+bool type_has_int(const Type *t);                     /* int anywhere in it */
+int type_own_dims(TypeKind k);                        /* vector 1, matrix 2 */
+TypeKind type_row_kind(TypeKind matrix, bool column); /* of a (complex) matrix: its row or column */
+TypeKind type_scalar_kind(TypeKind k);                /* real, complex, int */
+TypeKind type_real_kind(TypeKind k);                  /* of a complex kind: its real one */
 const char *type_text(Arena *a, const Type *t);
 
 /* ---- names for messages ------------------------------------------------------------------------------------------- */
 
-const char *op_name(Operator op);
-const char *block_name(BlockId b);
+const char *stan_op_name(Operator op);
+const char *stan_block_name(BlockId b);
 
 /* ---- signatures: the little language of functions.def ------------------------------------------------------------- */
 
@@ -125,8 +125,8 @@ enum DistFlag { PDF = 1, PMF = 2, CDF = 4, LCDF = 8, LCCDF = 16, CDFS = CDF | LC
 typedef struct {
   int n;
   const Type **types;
-  const bool *data;  /* NULL: all are */
-  Expr **exprs;      /* where the checker finds the names of functions; NULL: none */
+  const bool *data; /* NULL: all are */
+  Expr **exprs;     /* where the checker finds the names of functions; NULL: none */
 } Args;
 
 typedef struct Checker Checker;
@@ -137,10 +137,10 @@ const Sig *sig_function(Checker *k, FunId f);
 const Sig *sig_operator(Checker *k, Operator op);
 const Sig *sig_density(Checker *k, DistId d);
 const Type *sig_match_rng(Checker *k, DistId d, const Args *args, int *cost);
-unsigned dist_flags(DistId d);
+unsigned sig_dist_flags(DistId d);
 void sig_describe(Text *out, const char *name, const char *signatures, bool dist); /* at most a few, for messages */
 void sig_describe_dist(Text *out, const char *name, DistId d, DistFun fun);
-const char *function_signatures(FunId f);
+const char *sig_text(FunId f);
 
 /* ---- the checker -------------------------------------------------------------------------------------------------- */
 
@@ -167,23 +167,32 @@ struct Checker {
 
 /* What a function's name promises by its ending. */
 typedef enum {
-  SUFFIX_NONE, SUFFIX_LPDF, SUFFIX_LPMF, SUFFIX_LUPDF, SUFFIX_LUPMF, SUFFIX_CDF, SUFFIX_LCDF, SUFFIX_LCCDF, SUFFIX_RNG, SUFFIX_LP,
+  SUFFIX_NONE,
+  SUFFIX_LPDF,
+  SUFFIX_LPMF,
+  SUFFIX_LUPDF,
+  SUFFIX_LUPMF,
+  SUFFIX_CDF,
+  SUFFIX_LCDF,
+  SUFFIX_LCCDF,
+  SUFFIX_RNG,
+  SUFFIX_LP,
   SUFFIX_JACOBIAN,
 } Suffix;
 
 Suffix suffix_of(const char *name, size_t *stem); /* *stem: the length before it */
 
 void check_error(Checker *k, Loc loc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-const char *show(Checker *k, const Type *t); /* `type` for messages */
-bool is_data(const Checker *k, const Expr *e); /* may stand where data is asked for */
+const char *type_show(Checker *k, const Type *t);    /* `type` for messages */
+bool check_is_data(const Checker *k, const Expr *e); /* may stand where data is asked for */
 
 int scope_enter(const Checker *k);
 void scope_leave(Checker *k, int mark);
-void declare(Checker *k, Decl *d);
-Decl *find_variable(const Checker *k, const char *name);
-Overloads *find_functions(const Checker *k, const char *name);
-const char *nearest_variable(Checker *k, const char *name);
-const char *nearest_function(Checker *k, const char *name);
+void scope_declare(Checker *k, Decl *d);
+Decl *scope_variable(const Checker *k, const char *name);
+Overloads *scope_functions(const Checker *k, const char *name);
+const char *scope_nearest_variable(Checker *k, const char *name);
+const char *scope_nearest_function(Checker *k, const char *name);
 
 void check_decls(Checker *k, Stmt *s, bool top);
 void check_stmt(Checker *k, Stmt *s);
@@ -193,9 +202,9 @@ void check_call(Checker *k, Expr *e, bool as_statement);
 void check_where(Checker *k, const char *name, Loc loc); /* may a function with that ending be called here? */
 void check_tilde(Checker *k, Stmt *s);
 bool check_operands(Checker *k, Operator op, const Type **types, int n, Loc loc, const Type **result);
-const char *defined_name(Checker *k, const char *name); /* foo_lpdf for foo_lupdf */
-bool may_change_target(const Checker *k);
-bool may_change_jacobian(const Checker *k);
-bool may_overload(Checker *k, const FunDef *f); /* no built-in function has these arguments */
+const char *suffix_defined_name(Checker *k, const char *name); /* foo_lpdf for foo_lupdf */
+bool check_may_change_target(const Checker *k);
+bool check_may_change_jacobian(const Checker *k);
+bool check_may_overload(Checker *k, const FunDef *f); /* no built-in function has these arguments */
 
 #endif

@@ -6,13 +6,20 @@
 
 const Type *type_basic(TypeKind k) {
   static const Type basics[] = {
-      {.kind = TY_ERROR},          {.kind = TY_VOID},
-      {.kind = TY_INT},            {.kind = TY_REAL},
-      {.kind = TY_COMPLEX},        {.kind = TY_VECTOR},
-      {.kind = TY_ROW_VECTOR},     {.kind = TY_MATRIX},
-      {.kind = TY_COMPLEX_VECTOR}, {.kind = TY_COMPLEX_ROW_VECTOR},
-      {.kind = TY_COMPLEX_MATRIX}, {.kind = TY_TUPLE},
-      {.kind = TY_FUNCTION},       {.kind = TY_STRING},
+      {.kind = TY_ERROR},
+      {.kind = TY_VOID},
+      {.kind = TY_INT},
+      {.kind = TY_REAL},
+      {.kind = TY_COMPLEX},
+      {.kind = TY_VECTOR},
+      {.kind = TY_ROW_VECTOR},
+      {.kind = TY_MATRIX},
+      {.kind = TY_COMPLEX_VECTOR},
+      {.kind = TY_COMPLEX_ROW_VECTOR},
+      {.kind = TY_COMPLEX_MATRIX},
+      {.kind = TY_TUPLE},
+      {.kind = TY_FUNCTION},
+      {.kind = TY_STRING},
   };
   return &basics[k];
 }
@@ -131,7 +138,8 @@ static int kind_promotions(TypeKind from, TypeKind to) {
 int type_promotions(const Type *from, const Type *to) {
   if (type_is_error(from) || type_is_error(to) || type_equal(from, to)) return 0;
   if (from->array_dims != to->array_dims) return -1;
-  if (from->kind != TY_TUPLE || to->kind != TY_TUPLE) return from->kind == to->kind ? -1 : kind_promotions(from->kind, to->kind);
+  if (from->kind != TY_TUPLE || to->kind != TY_TUPLE)
+    return from->kind == to->kind ? -1 : kind_promotions(from->kind, to->kind);
   if (from->nitems != to->nitems) return -1;
   int sum = 0;
   for (int k = 0; k < from->nitems; k++) {

@@ -1,4 +1,4 @@
-// error: 3:10 letters beyond ASCII
+// error: 3:8 letters beyond ASCII
 model {
   real größe = 1;
 }

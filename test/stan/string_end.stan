@@ -1,5 +1,5 @@
-// error: 3:9 this string does not end on its line
-// error: 4:17 expected `)`
+// error: 4:9 this string does not end on its line
+// error: 4:18 expected `)`
 model {
   print("no end);
 }
