@@ -7,7 +7,7 @@
 
 #include "num/vmath.h"
 
-#define N 1024 /* fits the first-level cache */
+#define N 1024     /* fits the first-level cache */
 #define REPEAT 100 /* passes per timing; the best of BEST is kept */
 #define BEST 40
 
@@ -29,16 +29,16 @@ static vd v_pow17(vd a) { return v_pow(a, v_splat(1.7)); }
 #define TIME(loop)                                                                                                             \
   ({                                                                                                                           \
     double best_ = 1e9;                                                                                                        \
-    for (int r_ = 0; r_ < BEST; r_++) {                                                                                           \
+    for (int r_ = 0; r_ < BEST; r_++) {                                                                                        \
       double t_ = now();                                                                                                       \
-      for (int k_ = 0; k_ < REPEAT; k_++) {                                                                                \
+      for (int k_ = 0; k_ < REPEAT; k_++) {                                                                                    \
         loop;                                                                                                                  \
         __asm__ volatile("" ::: "memory");                                                                                     \
       }                                                                                                                        \
       t_ = now() - t_;                                                                                                         \
       best_ = t_ < best_ ? t_ : best_;                                                                                         \
     }                                                                                                                          \
-    best_ / REPEAT / N * 1e9;                                                                                          \
+    best_ / REPEAT / N * 1e9;                                                                                                  \
   })
 
 #define ROW(name, v, f, lo, hi)                                                                                                \

@@ -38,13 +38,12 @@ typedef struct {
   const int32_t *obs;
 } Collect;
 
-static void collect_tile(void *self, size_t row, size_t rows, const double *ll, double *adj, int worker) {
+static void collect_tile(void *self, const TileView *t) {
   Collect *k = self;
-  (void)worker;
-  for (size_t r = 0; r < rows; r++)
+  for (size_t r = 0; r < t->rows; r++)
     for (size_t j = 0; j < k->lanes; j++) {
-      if (j < k->points) k->at[j].pointwise[k->obs[row + r]] = ll[r * k->lanes + j];
-      adj[r * k->lanes + j] = 1;
+      if (j < k->points) k->at[j].pointwise[k->obs[t->row + r]] = t->heads[0][r * k->lanes + j];
+      t->adj[0][r * k->lanes + j] = 1;
     }
 }
 

@@ -1,4 +1,5 @@
-/* test_num.c: special functions, random numbers, Sobol points, linear algebra and statistics. The vector functions are in test_vmath.c.
+/* test_num.c: special functions, random numbers, Sobol points, linear algebra and statistics. The vector functions are in
+ * test_vmath.c.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -91,8 +92,10 @@ static void incomplete_gamma_laws(void **unused) {
     assert_true(fabs(got - d) < 1e-5 * fabs(d) + 1e-9 / a);
     double k = 1e-6 * x, dx = (num_gamma_p(a, x + k) - num_gamma_p(a, x - k)) / (2 * k);
     assert_true(fabs(num_gamma_p_dx(a, x) - dx) < 1e-5 * fabs(dx) + 1e-8 / x);
-    if (num_gamma_p_dx(a, x) > 1e-200) assert_true(fabs(num_gamma_dx_da(a, x) * num_gamma_p_dx(a, x) + got) <= 1e-12 * fabs(got));
-    if (p > 1e-8 && q > 1e-8) assert_true(fabs(num_gamma_quantile(a, p) / x - 1) < 1e-7 / fmin(1, a) + 1e-12 / num_gamma_p_dx(a, x) / x);
+    if (num_gamma_p_dx(a, x) > 1e-200)
+      assert_true(fabs(num_gamma_dx_da(a, x) * num_gamma_p_dx(a, x) + got) <= 1e-12 * fabs(got));
+    if (p > 1e-8 && q > 1e-8)
+      assert_true(fabs(num_gamma_quantile(a, p) / x - 1) < 1e-7 / fmin(1, a) + 1e-12 / num_gamma_p_dx(a, x) / x);
   }
 }
 
@@ -409,8 +412,8 @@ static void sobol_pairs(void **unused) {
       }
 }
 
-/* The scramble is uniform: over the seeds, a fixed point's coordinate is uniform, and two points' digits after the first where they
- * differ are independent. Different seeds and dimensions have nothing to do with each other. */
+/* The scramble is uniform: over the seeds, a fixed point's coordinate is uniform, and two points' digits after the first where
+ * they differ are independent. Different seeds and dimensions have nothing to do with each other. */
 static void sobol_scramble(void **unused) {
   (void)unused;
   enum { S = 4000, M = 16 };
@@ -583,7 +586,10 @@ static void statistics(void **unused) {
     for (int kind = 0; kind < 4; kind++) {
       double sum = 0;
       for (size_t i = 0; i < n; i++) {
-        w[i] = kind == 0 ? (double)(rngs_bits(&r) % 5) : kind == 1 ? (double)i : kind == 2 ? (double)(n - i) : (double)(rngs_bits(&r) % 100000);
+        w[i] = kind == 0   ? (double)(rngs_bits(&r) % 5)
+               : kind == 1 ? (double)i
+               : kind == 2 ? (double)(n - i)
+                           : (double)(rngs_bits(&r) % 100000);
         sum += w[i];
       }
       if (n > 1 && kind == 3) sum -= w[1], w[1] = (double)NAN;
@@ -596,12 +602,24 @@ static void statistics(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(special_functions), cmocka_unit_test(incomplete_gamma_laws), cmocka_unit_test(incomplete_beta_laws),
-      cmocka_unit_test(normal_quantile),   cmocka_unit_test(edges),                 cmocka_unit_test(philox_answers),
-      cmocka_unit_test(keyed_numbers),     cmocka_unit_test(samplers_ks),           cmocka_unit_test(categorical_draws),
-      cmocka_unit_test(sobol_nets),        cmocka_unit_test(sobol_pairs),           cmocka_unit_test(sobol_scramble),
-      cmocka_unit_test(sobol_integrates),  cmocka_unit_test(cholesky),              cmocka_unit_test(cholesky_adjoint),
-      cmocka_unit_test(eigen),             cmocka_unit_test(norms),                 cmocka_unit_test(statistics),
+      cmocka_unit_test(special_functions),
+      cmocka_unit_test(incomplete_gamma_laws),
+      cmocka_unit_test(incomplete_beta_laws),
+      cmocka_unit_test(normal_quantile),
+      cmocka_unit_test(edges),
+      cmocka_unit_test(philox_answers),
+      cmocka_unit_test(keyed_numbers),
+      cmocka_unit_test(samplers_ks),
+      cmocka_unit_test(categorical_draws),
+      cmocka_unit_test(sobol_nets),
+      cmocka_unit_test(sobol_pairs),
+      cmocka_unit_test(sobol_scramble),
+      cmocka_unit_test(sobol_integrates),
+      cmocka_unit_test(cholesky),
+      cmocka_unit_test(cholesky_adjoint),
+      cmocka_unit_test(eigen),
+      cmocka_unit_test(norms),
+      cmocka_unit_test(statistics),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,7 +103,8 @@ static void lbfgs_rosenbrock(void **unused) {
     OptimOptions o = optim_defaults(OPTIM_LBFGS);
     o.tol_relative = 1e-14;
     OptimResult r = optim_run(&ctx.arena, &f, x0, &o);
-    printf("  rosenbrock %2zu: %3ld iterations, %3ld evaluations, value %.2g, %s\n", n, r.iterations, r.evaluations, r.value, r.reason);
+    printf("  rosenbrock %2zu: %3ld iterations, %3ld evaluations, value %.2g, %s\n", n, r.iterations, r.evaluations, r.value,
+           r.reason);
     assert_true(r.converged);
     assert_true(distance(&r, n, truth_one) < 1e-5 || r.value > -5); /* n > 3 has a second, local maximum */
     assert_true(r.value <= 0);
@@ -117,12 +118,13 @@ static void lbfgs_quadratic(void **unused) {
   double x0[100] = {0};
   for (int scaled = 0; scaled < 2; scaled++) {
     Quadratic q = {.n = 100, .condition = 1e6};
-    Objective f = {.dim = q.n, .self = &q, .eval = quadratic, .scale = scaled ? quadratic_scale : NULL, .iteration = count_iterations};
+    Objective f = {
+        .dim = q.n, .self = &q, .eval = quadratic, .scale = scaled ? quadratic_scale : NULL, .iteration = count_iterations};
     OptimOptions o = optim_defaults(OPTIM_LBFGS);
     o.max_iterations = 10000;
     OptimResult r = optim_run(&ctx.arena, &f, x0, &o);
-    printf("  quadratic, condition 1e6%s: %ld iterations, %ld evaluations, value %.2g, gradient %.2g\n", scaled ? ", scaled" : "",
-           r.iterations, r.evaluations, r.value, r.gradient_norm);
+    printf("  quadratic, condition 1e6%s: %ld iterations, %ld evaluations, value %.2g, gradient %.2g\n",
+           scaled ? ", scaled" : "", r.iterations, r.evaluations, r.value, r.gradient_norm);
     assert_true(r.converged);
     assert_true(r.value > -1e-5);
     assert_int_equal(q.iterations, r.iterations);
@@ -155,7 +157,8 @@ static void lbfgs_barrier(void **unused) {
     Objective f = {.dim = n, .self = &n, .eval = barrier};
     OptimOptions o = optim_defaults(OPTIM_LBFGS);
     OptimResult r = optim_run(&ctx.arena, &f, x0, &o);
-    printf("  barrier from %g: %ld iterations, %ld evaluations, %ld not finite\n", starts[k], r.iterations, r.evaluations, r.skipped);
+    printf("  barrier from %g: %ld iterations, %ld evaluations, %ld not finite\n", starts[k], r.iterations, r.evaluations,
+           r.skipped);
     assert_true(r.converged);
     assert_true(distance(&r, n, truth_one) < 1e-3);
   }
@@ -234,10 +237,10 @@ static void noisy_quadratic(void **unused) {
     OptimSchedule schedule;
     double rate, tolerance;
   } rows[] = {
-      {OPTIM_ADAM, SCHEDULE_STEP, 0.01, 0.25},         {OPTIM_ADAM, SCHEDULE_WARMUP_COSINE, 0.02, 0.1},
-      {OPTIM_RMSPROP, SCHEDULE_STEP, 1e-3, 0.25},      {OPTIM_RMSPROP, SCHEDULE_WARMUP_COSINE, 2e-3, 0.1},
-      {OPTIM_SGD, SCHEDULE_STEP, 0.02, 0.25},          {OPTIM_SGD, SCHEDULE_WARMUP_COSINE, 0.05, 0.2},
-      {OPTIM_NESTEROV, SCHEDULE_STEP, 2e-3, 0.25},     {OPTIM_NESTEROV, SCHEDULE_WARMUP_COSINE, 5e-3, 0.2},
+      {OPTIM_ADAM, SCHEDULE_STEP, 0.01, 0.25},     {OPTIM_ADAM, SCHEDULE_WARMUP_COSINE, 0.02, 0.1},
+      {OPTIM_RMSPROP, SCHEDULE_STEP, 1e-3, 0.25},  {OPTIM_RMSPROP, SCHEDULE_WARMUP_COSINE, 2e-3, 0.1},
+      {OPTIM_SGD, SCHEDULE_STEP, 0.02, 0.25},      {OPTIM_SGD, SCHEDULE_WARMUP_COSINE, 0.05, 0.2},
+      {OPTIM_NESTEROV, SCHEDULE_STEP, 2e-3, 0.25}, {OPTIM_NESTEROV, SCHEDULE_WARMUP_COSINE, 5e-3, 0.2},
   };
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
     Quadratic q = {.n = 10, .condition = 10, .noise = 1, .rng = rngs_make(1, k)};

@@ -1,6 +1,7 @@
 /* testing.h: what tests share.
  *
  *   TEST(name) { ... }   a test with a Ctx `c` of its own under a trap: a message that ends the work fails the test
+ *   Suite                tests that are rows of a table
  *   attempt              runs something that may stop, and says how it ended
  *   NEED_SHARED(path)    skips, visibly, where the folder of shared files (../shared, or PVI_SHARED) lacks it
  *   assert_close         two numbers agree, relatively or absolutely
@@ -42,25 +43,37 @@ UNUSED static Status attempt(Ctx *c, Action *action, void *arg) {
   return status;
 }
 
-typedef void TestBody(Ctx *c);
-static void call_body(Ctx *c, void *body) { (*(TestBody **)body)(c); }
-
-UNUSED static void run_body(TestBody *body) {
+/* Runs body(c, row) in a Ctx of its own; being stopped is a failure. */
+UNUSED static void run_body(Action *body, void *row) {
   Ctx c;
   ctx_init(&c);
-  Status s = attempt(&c, call_body, &body);
+  Status s = attempt(&c, body, row);
   if (s != PVI_OK) ctx_print(&c, stdout);
   ctx_free(&c);
   if (s != PVI_OK) fail_msg("stopped with status %d", (int)s);
 }
 
 #define TEST(name)                                                                                                             \
-  static void name##_body(Ctx *c);                                                                                             \
-  static void name(void **state) {                                                                                             \
-    (void)state;                                                                                                               \
-    run_body(name##_body);                                                                                                     \
-  }                                                                                                                            \
-  static void name##_body(UNUSED Ctx *c)
+  static void name##_body(Ctx *c, void *row);                                                                                  \
+  static void name(void **state) { run_body(name##_body, *state); }                                                            \
+  static void name##_body(UNUSED Ctx *c, UNUSED void *row)
+
+/* Tests that are rows: one cmocka test each, named by the row. */
+typedef struct {
+  struct CMUnitTest items[512];
+  size_t n;
+} Suite;
+
+UNUSED static void suite_add(Suite *s, const char *name, CMUnitTestFunction f, const void *row) {
+  assert_true(s->n < sizeof s->items / sizeof *s->items);
+  s->items[s->n++] = (struct CMUnitTest){.name = name, .test_func = f, .initial_state = (void *)row};
+}
+
+UNUSED static int suite_run(const char *name, const Suite *s) {
+  return _cmocka_run_group_tests(name, s->items, s->n, NULL, NULL);
+}
+
+#define SUITE_ADD(s, function) suite_add((s), #function, (function), NULL)
 
 /* The last message holds the fragment. */
 UNUSED static void expect_message(const Ctx *c, const char *fragment) {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 Text text_make(Arena *a) { return (Text){.arena = a}; }
 
@@ -89,11 +90,15 @@ char *text_read_file(Arena *a, const char *path, size_t *length, const char **wh
     *why = strerror(errno);
     return NULL;
   }
+  struct stat st;
   size_t cap = 1 << 16, n = 0;
-  if (fseek(f, 0, SEEK_END) == 0) {
-    long size = ftell(f);
-    if (size > 0) cap = (size_t)size;
-    rewind(f);
+  if (fstat(fileno(f), &st) == 0) {
+    if (S_ISDIR(st.st_mode)) {
+      *why = strerror(EISDIR);
+      fclose(f);
+      return NULL;
+    }
+    if (S_ISREG(st.st_mode) && st.st_size > 0) cap = (size_t)st.st_size;
   }
   jmp_buf *outer = a->ctx->trap; /* the file is to be closed even when memory runs out */
   jmp_buf here;

@@ -17,13 +17,12 @@ typedef struct {
 } Pointwise;
 
 /* d likelihood / d ll = 1: every point for itself. */
-static void keep_rows(void *self, size_t row, size_t rows, const double *ll, double *adj, int worker) {
+static void keep_rows(void *self, const TileView *t) {
   Pointwise *p = self;
-  (void)worker;
-  for (size_t r = 0; r < rows; r++)
+  for (size_t r = 0; r < t->rows; r++)
     for (size_t j = 0; j < p->lanes; j++) {
-      if (j < p->npoints) p->pointwise[j * p->n_obs + (size_t)p->obs[row + r]] = ll[r * p->lanes + j];
-      adj[r * p->lanes + j] = 1;
+      if (j < p->npoints) p->pointwise[j * p->n_obs + (size_t)p->obs[t->row + r]] = t->heads[0][r * p->lanes + j];
+      t->adj[0][r * p->lanes + j] = 1;
     }
 }
 

@@ -90,11 +90,10 @@ typedef struct {
   double *sum; /* per draw: log likelihood of the training observations */
 } Totals;
 
-static void add_rows(void *self, size_t row, size_t rows, const double *ll, double *adj, int worker) {
+static void add_rows(void *self, const TileView *v) {
   Totals *t = self;
-  (void)row, (void)adj, (void)worker;
-  for (size_t r = 0; r < rows; r++)
-    for (size_t j = 0; j < t->lanes; j++) t->sum[j] += ll[r * t->lanes + j];
+  for (size_t r = 0; r < v->rows; r++)
+    for (size_t j = 0; j < t->lanes; j++) t->sum[j] += v->heads[0][r * t->lanes + j];
 }
 
 static double *log_joint(Ctx *c, const Model *m, const Split *s, const double *theta, size_t lanes) {

@@ -8,7 +8,8 @@
 typedef struct Objective { /* maximise value over phi */
   size_t dim;
   void *self;
-  /* Value and gradient at phi; false when not finite (then value and grad are not used). Counts nothing: the optimizer counts. */
+  /* Value and gradient at phi; false when not finite (then value and grad are not used). Counts nothing: the optimizer counts.
+   */
   bool (*eval)(void *self, const double *phi, double *value, double *grad);
   /* Optional: a diagonal D(phi) > 0 approximating the inverse of minus the Hessian, for L-BFGS's H0; may be NULL. */
   void (*scale)(void *self, const double *phi, double *d);

@@ -28,7 +28,8 @@ static const char *const reasons[] = {
     [OPTIM_FINISHED] = "did all its iterations",
     [OPTIM_LIMIT] = "reached the limit on iterations or evaluations before it converged",
     [OPTIM_STOPPED] = "was stopped",
-    [OPTIM_STUCK] = "found no step that gains, though the gradient is not zero: the objective is rough or its gradient inexact here",
+    [OPTIM_STUCK] =
+        "found no step that gains, though the gradient is not zero: the objective is rough or its gradient inexact here",
     [OPTIM_NOT_FINITE] = "the objective or its gradient is not finite where it has to start",
 };
 

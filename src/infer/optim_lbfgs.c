@@ -1,9 +1,9 @@
 /* optim_lbfgs.c: limited-memory BFGS with a strong Wolfe line search, maximising (Nocedal & Wright 2006, chapters 3.5 and 7.2).
  *
  * The quasi-Newton pairs are s = phi' - phi and y = g - g' (so that s'y > 0 where the objective is concave). H0 is gamma I, or
- * gamma D(phi) with the objective's own diagonal scaling, gamma = s'y / y'H0y of the newest pair. A failed line search drops the
- * pairs and tries steepest ascent once before giving up. Near the optimum, where differences of values are rounding noise, a point
- * is accepted by its slope alone (the approximate Wolfe condition of Hager & Zhang 2005).
+ * gamma D(phi) with the objective's own diagonal scaling, gamma = s'y / y'H0y of the newest pair. A failed line search drops
+ * the pairs and tries steepest ascent once before giving up. Near the optimum, where differences of values are rounding noise,
+ * a point is accepted by its slope alone (the approximate Wolfe condition of Hager & Zhang 2005).
  */
 #include <float.h>
 #include <math.h>
@@ -144,7 +144,8 @@ static double between(Point lo, Point hi) {
   return clamp(cubic(lo, hi), lo.a + 0.1 * h, hi.a - 0.1 * h, lo.a + 0.5 * h);
 }
 
-/* Nocedal & Wright, algorithm 3.6. Invariant: lo is the highest point that gains (or the start), and the slope at lo points to hi. */
+/* Nocedal & Wright, algorithm 3.6. Invariant: lo is the highest point that gains (or the start), and the slope at lo points to
+ * hi. */
 static void zoom(Line *l, Point lo, Point hi) {
   while (l->trials < MAX_TRIALS && !optim_out_of_evaluations(l->b->r) && fabs(hi.a - lo.a) > 4 * DBL_EPSILON * fabs(hi.a)) {
     Point p = look(l, between(lo, hi));

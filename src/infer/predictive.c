@@ -12,7 +12,7 @@ struct Predictive {
   const Tape *tape;
   Target target;
   const Family *family;
-  ScoreRow *score;
+  ScoreFunction *score;
   Work *work;
   Noise noise;
   double *u, *theta, *adj; /* [rows x ld] */
@@ -67,15 +67,18 @@ void predictive_range(Predictive *p, double lo, double hi) {
 /* ---- one evaluation ----------------------------------------------------------------------------------------------- */
 
 /* Every observation of the tile: its score, and what flows back from it. */
-static void score_tile(void *self, size_t row, size_t rows, const double *ll, double *adj, int worker) {
+static void score_tile(void *self, const TileView *t) {
   Predictive *p = self;
-  (void)worker;
+  size_t row = t->row, rows = t->rows;
+  const double *ll = t->heads[0];
+  double *adj = t->adj[0];
   size_t ld = p->noise.ld, M = p->noise.M;
-  Lanes lanes = {.M = M, .k = p->noise.k};
+  ScoreCase one = {.q = {.M = M, .ld = ld}, .k = p->noise.k};
   double each = p->posterior * p->scale / (double)M;
   for (size_t r = 0; r < rows; r++) {
     double *a = adj ? adj + r * ld : NULL;
-    p->row_score[row + r] = p->score(&lanes, ll + r * ld, a);
+    one.ll = ll + r * ld;
+    p->row_score[row + r] = p->score(&one, &(ScoreAdjoint){.ll = a});
     if (p->posterior != 0) p->row_mean[row + r] = p->noise.k->sum(ll + r * ld, M) / (double)M;
     if (!a || (p->scale == 1 && each == 0)) continue;
     for (size_t j = 0; j < M; j++) a[j] = a[j] * p->scale + each;
@@ -157,12 +160,10 @@ typedef struct {
   double *scores; /* running log of the sum of densities */
 } Running;
 
-static void add_densities(void *self, size_t row, size_t rows, const double *ll, double *adj, int worker) {
+static void add_densities(void *self, const TileView *v) {
   Running *s = self;
-  (void)adj;
-  (void)worker;
-  for (size_t r = 0; r < rows; r++) {
-    double lse = s->k->softmax(NULL, ll + r * s->ld, s->M), *t = &s->scores[row + r];
+  for (size_t r = 0; r < v->rows; r++) {
+    double lse = s->k->softmax(NULL, v->heads[0] + r * s->ld, s->M), *t = &s->scores[v->row + r];
     double top = lse > *t ? lse : *t, low = lse > *t ? *t : lse;
     *t = top == -INFINITY ? top : top + log1p(exp(low - top));
   }
@@ -199,11 +200,9 @@ void predictive_scores(Ctx *c, const Model *m, const Tape *tape, FamilyId family
   arena_free(&arena);
 }
 
-static void keep_first(void *self, size_t row, size_t rows, const double *ll, double *adj, int worker) {
+static void keep_first(void *self, const TileView *t) {
   double *out = self;
-  (void)adj;
-  (void)worker;
-  for (size_t r = 0; r < rows; r++) out[row + r] = ll[r * LANES];
+  for (size_t r = 0; r < t->rows; r++) out[t->row + r] = t->heads[0][r * LANES];
 }
 
 void predictive_point(Ctx *c, const Model *m, const Tape *tape, const double *theta, double *log_densities) {

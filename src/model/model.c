@@ -272,7 +272,7 @@ Tape *model_tape(const Model *m, const size_t *rows, size_t nrows, int32_t *obs)
       if (obs) obs[n + (size_t)k] = o->obs[placed[k].row];
     }
     n += (size_t)count;
-    blocks[b] = (VmBlock){o->root, select, count};
+    blocks[b] = (VmBlock){{o->root, NO_NODE, NO_NODE, NO_NODE}, o->rows, select, count};
   }
   return vm_plan(m->ctx, m->graph, m->dim, (Node[]){m->prior, m->jacobian}, MODEL_ROOTS, blocks, m->nblocks);
 }

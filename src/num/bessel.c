@@ -44,8 +44,10 @@ double num_log_bessel_i1(double x) {
 
 double num_bessel_ratio(double x) {
   double a = fabs(x), r;
-  if (a < 20) r = 0.5 * a * (1 + i_series(1, 0.25 * a * a)) / (1 + i_series(0, 0.25 * a * a));
-  else r = isinf(a) ? 1 : (1 + i_hankel(1, a)) / (1 + i_hankel(0, a));
+  if (a < 20)
+    r = 0.5 * a * (1 + i_series(1, 0.25 * a * a)) / (1 + i_series(0, 0.25 * a * a));
+  else
+    r = isinf(a) ? 1 : (1 + i_hankel(1, a)) / (1 + i_hankel(0, a));
   return x < 0 ? -r : r;
 }
 
@@ -74,7 +76,8 @@ double num_bessel_i(int n, double x) {
   return x < 0 && (m & 1) ? -r : r;
 }
 
-/* K_0 = -(log(x/2) + gamma) I_0 + sum_k y^k/(k!)^2 (1 + 1/2 + ... + 1/k), and K_1 from the Wronskian I_0 K_1 + I_1 K_0 = 1/x. */
+/* K_0 = -(log(x/2) + gamma) I_0 + sum_k y^k/(k!)^2 (1 + 1/2 + ... + 1/k), and K_1 from the Wronskian I_0 K_1 + I_1 K_0 = 1/x.
+ */
 static void k_series(double x, double *k0, double *k1) {
   double y = 0.25 * x * x, t = 1, H = 0, s = 0, i0 = 1 + i_series(0, y), i1 = 0.5 * x * (1 + i_series(1, y));
   for (int k = 1; k < 50; k++) {
@@ -110,8 +113,10 @@ static void k_steed(double x, double *k0, double *k1) {
 double num_bessel_k(int n, double x) {
   if (!(x > 0)) return x == 0 ? (double)INFINITY : (double)NAN;
   double k0, k1;
-  if (x < 2) k_series(x, &k0, &k1);
-  else k_steed(x, &k0, &k1);
+  if (x < 2)
+    k_series(x, &k0, &k1);
+  else
+    k_steed(x, &k0, &k1);
   int m = n < 0 ? -n : n;
   for (int i = 0; i < m; i++) { /* K_(i+2) = K_i + 2 (i+1)/x K_(i+1) */
     double next = k0 + 2.0 * (i + 1) / x * k1;

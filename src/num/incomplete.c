@@ -1,9 +1,9 @@
 /* incomplete.c: the incomplete gamma and beta functions with their derivatives in all arguments.
  *
- * Either function is a factor F, known in closed form, times a slowly varying s: a series or a continued fraction. s is computed
- * in dual numbers (value and derivatives in a and b), so that every derivative comes out of the same few lines as the value; and
- * because F stays apart, the logs and the implicit derivatives do not underflow. Which of the two complementary functions is
- * computed directly is decided by the argument, so that neither s suffers from cancellation.
+ * Either function is a factor F, known in closed form, times a slowly varying s: a series or a continued fraction. s is
+ * computed in dual numbers (value and derivatives in a and b), so that every derivative comes out of the same few lines as the
+ * value; and because F stays apart, the logs and the implicit derivatives do not underflow. Which of the two complementary
+ * functions is computed directly is decided by the argument, so that neither s suffers from cancellation.
  *
  * F itself, for large parameters, is Loader's form (2000): exp(-a D((x-a)/a) - ...) instead of the difference of large logs.
  */
@@ -70,7 +70,9 @@ static double deviance(double u) {
 }
 
 /* a log(a/x) + x - a >= 0 (Loader's bd0), d = x - a. */
-static double deviance_of(double a, double x, double d) { return fabs(d) <= 0.6 * a ? a * deviance(d / a) : a * log(a / x) + d; }
+static double deviance_of(double a, double x, double d) {
+  return fabs(d) <= 0.6 * a ? a * deviance(d / a) : a * log(a / x) + d;
+}
 
 /* psi(a) - log(a), which is -1/(2a) - B(1/a^2)/a^2 for large a. */
 static double digamma_minus_log(double a) {
@@ -131,9 +133,12 @@ static double gamma_q_small(double a, double x) {
   return -expm1(lg) - a * exp(lg) * S;
 }
 
-static Pieces gamma_pieces(double a, double x) { return x < a + 1 && !(a < 1 && x >= 1) ? gamma_series(a, x) : gamma_fraction(a, x); }
+static Pieces gamma_pieces(double a, double x) {
+  return x < a + 1 && !(a < 1 && x >= 1) ? gamma_series(a, x) : gamma_fraction(a, x);
+}
 
-/* Temme's uniform expansion (1979), for a beyond the reach of the series: P = Phi(-eta sqrt(a)) - R, where eta^2/2 = D((x-a)/a). */
+/* Temme's uniform expansion (1979), for a beyond the reach of the series: P = Phi(-eta sqrt(a)) - R, where eta^2/2 =
+ * D((x-a)/a). */
 #define A_HUGE 1e9
 static double gamma_eta(double a, double x) {
   double u = (x - a) / a, e = sqrt(2 * deviance_of(a, x, x - a) / a);
@@ -223,8 +228,10 @@ double num_gamma_quantile(double a, double p) {
     bool low = p < 0.5;
     double F = low ? num_log_gamma_p(a, x) - log(p) : log1p(-p) - num_log_gamma_q(a, x);
     if (F == 0) return x;
-    if (F > 0) hi = fmin(hi, x);
-    else lo = fmax(lo, x);
+    if (F > 0)
+      hi = fmin(hi, x);
+    else
+      lo = fmax(lo, x);
     double mass = low ? num_gamma_p(a, x) : num_gamma_q(a, x);
     double next = x * exp(-F * mass / (num_gamma_p_dx(a, x) * x));
     if (!(next > lo && next < hi)) next = isinf(hi) ? 2 * x : lo == 0 ? 0.5 * x : 0.5 * (lo + hi);
@@ -243,11 +250,12 @@ static double beta_log_factor(double a, double b, double x, double y) {
     return a * lx + b * ly - num_lbeta(a, b) - log(a);
   }
   double n = a + b, e = (b * x - a * y); /* n x - a = b x - a y = -(n y - b) */
-  return num_stirling(n) - num_stirling(a) - num_stirling(b) - deviance_of(a, n * x, e) - deviance_of(b, n * y, -e) + 0.5 * log(b / (a * n)) -
-         LOG_SQRT_2PI;
+  return num_stirling(n) - num_stirling(a) - num_stirling(b) - deviance_of(a, n * x, e) - deviance_of(b, n * y, -e) +
+         0.5 * log(b / (a * n)) - LOG_SQRT_2PI;
 }
 
-/* The continued fraction of I_x(a, b) a B(a, b) / (x^a y^b) (Abramowitz & Stegun 26.5.8), Lentz' method, two steps at a time. */
+/* The continued fraction of I_x(a, b) a B(a, b) / (x^a y^b) (Abramowitz & Stegun 26.5.8), Lentz' method, two steps at a time.
+ */
 static Dual beta_fraction(Dual a, Dual b, double x) {
   Dual one = constant(1), n = add(a, b), c = one;
   Dual d = add(one, times(quo(n, add(a, one)), -x));
@@ -371,7 +379,8 @@ double num_student_t_cdf(double t, double nu) {
 }
 
 double num_student_t_log_cdf(double t, double nu) {
-  if (t_trivial(t, nu) || nu > 1e15) return isnan(t) || !(nu > 0) ? (double)NAN : isinf(t) || t == 0 ? log(num_student_t_cdf(t, nu)) : num_log_Phi(t);
+  if (t_trivial(t, nu) || nu > 1e15)
+    return isnan(t) || !(nu > 0) ? (double)NAN : isinf(t) || t == 0 ? log(num_student_t_cdf(t, nu)) : num_log_Phi(t);
   double x, y;
   Pieces p = t_pieces(t, nu, &x, &y);
   return t < 0 ? log_lower(p) - 0.6931471805599453 : log1p(-0.5 * lower_value(p));

@@ -49,8 +49,8 @@ bool la_cholesky(const double *A, double *L, size_t n) {
   return true;
 }
 
-/* dA = L^-T Phi(L' dL) L^-1, symmetrised, where Phi takes the lower triangle and halves the diagonal (Murray 2016). The off-diagonal
- * element of dA stands for both of A's, so it is twice the symmetric one. */
+/* dA = L^-T Phi(L' dL) L^-1, symmetrised, where Phi takes the lower triangle and halves the diagonal (Murray 2016). The
+ * off-diagonal element of dA stands for both of A's, so it is twice the symmetric one. */
 void la_cholesky_adjoint(const double *L, const double *dL, double *dA, double *work, size_t n) {
   double *P = work;
   for (size_t i = 0; i < n; i++) /* P = Phi(L' dL), made symmetric */
@@ -60,7 +60,7 @@ void la_cholesky_adjoint(const double *L, const double *dL, double *dA, double *
       P[i * n + j] = P[j * n + i] = 0.5 * s;
     }
   for (size_t i = 0; i < n; i++) la_solve_lower_t(L, P + i * n, P + i * n, n); /* rows: P L^-1 */
-  for (size_t j = 0; j < n; j++)                                              /* columns: L^-T (P L^-1) */
+  for (size_t j = 0; j < n; j++)                                               /* columns: L^-T (P L^-1) */
     for (size_t i = n; i-- > 0;) {
       double s = P[i * n + j];
       for (size_t k = i + 1; k < n; k++) s -= L[k * n + i] * P[k * n + j];

@@ -116,7 +116,8 @@ static int64_t binomial_large(RngStream *r, int64_t n, double p) {
     double u = rngs_uniform(r) - 0.5, v = rngs_uniform(r), us = 0.5 - fabs(u), k = floor((2 * a / us + b) * u + c);
     if (k < 0 || k > N) continue;
     if (us >= 0.07 && v <= vr) return (int64_t)k;
-    if (log(v * alpha / (a / (us * us) + b)) <= h - num_lgamma(k + 1) - num_lgamma(N - k + 1) + (k - m) * odds) return (int64_t)k;
+    if (log(v * alpha / (a / (us * us) + b)) <= h - num_lgamma(k + 1) - num_lgamma(N - k + 1) + (k - m) * odds)
+      return (int64_t)k;
   }
 }
 

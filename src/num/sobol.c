@@ -1,12 +1,12 @@
 /* sobol.c: Sobol's sequence with Owen's scrambling.
  *
- * Dimension 0 is van der Corput's sequence; dimension d > 0 belongs to the d-th primitive polynomial over GF(2) (Sobol' 1967, Bratley &
- * Fox 1988). Its initial numbers are odd numbers drawn by a hash of (d, choice), where `choice` minimises the 2-D t-values with all
- * dimensions before it (the aim of Joe & Kuo 2008): sobol_table.h has polynomial and choice for the first dimensions. Beyond the
- * table polynomials are found on the fly and choice is 0, so there is no largest dimension.
+ * Dimension 0 is van der Corput's sequence; dimension d > 0 belongs to the d-th primitive polynomial over GF(2) (Sobol' 1967,
+ * Bratley & Fox 1988). Its initial numbers are odd numbers drawn by a hash of (d, choice), where `choice` minimises the 2-D
+ * t-values with all dimensions before it (the aim of Joe & Kuo 2008): sobol_table.h has polynomial and choice for the first
+ * dimensions. Beyond the table polynomials are found on the fly and choice is 0, so there is no largest dimension.
  *
- * Scrambling (Owen 1995): every digit is flipped or not according to all the digits before it. The first m digits, 2^m >= M, walk
- * down a binary tree whose nodes are hashed bits; below, every point is alone in its interval, so its remaining digits are
+ * Scrambling (Owen 1995): every digit is flipped or not according to all the digits before it. The first m digits, 2^m >= M,
+ * walk down a binary tree whose nodes are hashed bits; below, every point is alone in its interval, so its remaining digits are
  * random bits of its own. That is the exact nested uniform scramble, to 52 digits.
  */
 #include "num/sobol.h"
@@ -98,8 +98,10 @@ static uint32_t poly_at(Walk *w, size_t d) {
 }
 
 static void directions_at(Walk *w, size_t d, uint32_t v[32]) {
-  if (d == 0) identity(v);
-  else directions(d, poly_at(w, d), d <= TABLE_DIMS ? sobol_choice[d - 1] : 0, v);
+  if (d == 0)
+    identity(v);
+  else
+    directions(d, poly_at(w, d), d <= TABLE_DIMS ? sobol_choice[d - 1] : 0, v);
 }
 
 void sobol_directions(size_t d, uint32_t v[32]) { directions_at(&(Walk){0}, d, v); }

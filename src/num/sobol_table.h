@@ -1,10 +1,11 @@
 /* sobol_table.h: the first dimensions of sobol.c. Dimension d > 0 has polynomial sobol_poly[d - 1] (bits are coefficients, the
  * primitive polynomials over GF(2) in increasing order) and initial numbers drawn by hash from (d, sobol_choice[d - 1]).
  *
- * The choices were found by a greedy search of this project: for d = 1, 2, ... the one among the first 4000 (d <= 64), 1000 (d <= 256)
- * or 256 that minimises the sum of 4^t over all earlier dimensions and m = 7, 9, 11, 13, where t is the quality parameter of the
- * (t, m, 2)-net of the two dimensions' first 2^m points.
+ * The choices were found by a greedy search of this project: for d = 1, 2, ... the one among the first 4000 (d <= 64), 1000 (d
+ * <= 256) or 256 that minimises the sum of 4^t over all earlier dimensions and m = 7, 9, 11, 13, where t is the quality
+ * parameter of the (t, m, 2)-net of the two dimensions' first 2^m points.
  */
+/* clang-format off */
 static const uint16_t sobol_poly[] = {
     3, 7, 11, 13, 19, 25, 37, 41, 47, 55, 59, 61, 67, 91, 97, 103, 109, 115, 131, 137, 143, 145, 157, 167, 171, 185, 191, 193,
     203, 211, 213, 229, 239, 241, 247, 253, 285, 299, 301, 333, 351, 355, 357, 361, 369, 391, 397, 425, 451, 463, 487, 501,

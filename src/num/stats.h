@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-double stat_sum(const double *x, size_t n);  /* pairwise: error grows with log n */
-double stat_mean(const double *x, size_t n); /* nan when n = 0 */
+double stat_sum(const double *x, size_t n);      /* pairwise: error grows with log n */
+double stat_mean(const double *x, size_t n);     /* nan when n = 0 */
 double stat_variance(const double *x, size_t n); /* divided by n - 1; nan when n < 2 */
 double stat_sd(const double *x, size_t n);
 double stat_covariance(const double *x, const double *y, size_t n);
@@ -14,7 +14,8 @@ double stat_min(const double *x, size_t n);
 double stat_max(const double *x, size_t n);
 void stat_sort(double *x, size_t n); /* ascending, nan last */
 
-/* The quantile at p of sorted x, Hyndman & Fan's type 7 (R's and NumPy's default): linear between order statistics at (n-1) p. */
+/* The quantile at p of sorted x, Hyndman & Fan's type 7 (R's and NumPy's default): linear between order statistics at (n-1) p.
+ */
 double stat_quantile_sorted(const double *x, size_t n, double p);
 double stat_quantile(const double *x, size_t n, double p, double *work /* n */);
 double stat_median(const double *x, size_t n, double *work /* n */);

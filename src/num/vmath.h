@@ -1,12 +1,13 @@
 /* vmath.h: elementary and special functions of a vector, inlined into the kernels.
  *
- * Accuracy: the aim is <= 1 ulp for the elementary functions and <= 2 ulp for the special ones over the whole double range, with IEEE
- * special values (test_vmath measures it). No branches but the predictable ones that take rare arguments aside (marked so).
+ * Accuracy: the aim is <= 1 ulp for the elementary functions and <= 2 ulp for the special ones over the whole double range,
+ * with IEEE special values (test_vmath measures it). No branches but the predictable ones that take rare arguments aside
+ * (marked so).
  *
  * How to read: `v_exp` and `v_log` are the hot pair and the others are made from their cores (`exp_steps`, `log_core`), given
- * an extra low-order part where the argument is not a double (log1p: 1 + x; erfc: x^2). Polynomials whose origin is not named are
- * minimax fits made for this file (Remez in 50 digits; the error is stated relative to the function). Builds with FMA let the
- * compiler contract a*b + c; where that would hurt, the product passes through V_OPAQUE.
+ * an extra low-order part where the argument is not a double (log1p: 1 + x; erfc: x^2). Polynomials whose origin is not named
+ * are minimax fits made for this file (Remez in 50 digits; the error is stated relative to the function). Builds with FMA let
+ * the compiler contract a*b + c; where that would hurt, the product passes through V_OPAQUE.
  */
 #ifndef PVI_NUM_VMATH_H
 #define PVI_NUM_VMATH_H
@@ -105,7 +106,7 @@ VFN vd exp_scale(vd p, vd t, vd n) {
   return (vd)_mm512_scalef_pd((__m512d)p, (__m512d)n);
 #else
   (void)n;
-  vu e = (vu)((vi)t - (vi)v_splat(V_MAGIC)) + 2046; /* two exponents, whose sum this is */
+  vu e = (vu)t - (vu)v_splat(V_MAGIC) + 2046; /* two exponents, whose sum this is */
   vu h = e >> 1;
   return p * (vd)(h << 52) * (vd)((e - h) << 52);
 #endif
@@ -133,7 +134,7 @@ static inline vd v_expm1(vd x) {
   vd t, err, z, y = v_min(v_splat(710.0), v_max(v_splat(-40.0), x)), n = exp_steps(y, &t);
   vd hi = v_fma(n, v_splat(-EXP_LN2_HI), y), lo = n * EXP_LN2_LO;
   vd r = v_two_sum(hi, -lo, &z);
-  vd s = (vd)(((vu)((vi)t - (vi)v_splat(V_MAGIC)) + 1022) << 52); /* 2^(n-1) */
+  vd s = (vd)(((vu)t - (vu)v_splat(V_MAGIC) + 1022) << 52); /* 2^(n-1) */
   vd rs = r * s;
   V_OPAQUE(rs);
   vd m = v_two_sum(s - 0.5, rs, &err);
@@ -145,11 +146,13 @@ static inline vd v_expm1(vd x) {
 
 /* ---- log ---------------------------------------------------------------------------------------------------------- */
 
-/* log(1+f) = 2 atanh(s) = f - (f^2/2 - s (f^2/2 + R)), s = f/(2+f), R = s^2 L(s^2); |s| <= 0.2, error 2^-61 (form: fdlibm e_log.c). */
+/* log(1+f) = 2 atanh(s) = f - (f^2/2 - s (f^2/2 + R)), s = f/(2+f), R = s^2 L(s^2); |s| <= 0.2, error 2^-61 (form: fdlibm
+ * e_log.c). */
 static const double log_L[] = {0.666666666666666,   0.40000000000056346, 0.2857142855591009,  0.22222224287058479,
                                0.18181666445243072, 0.1539109323205469,  0.13173915085441318, 0.13840897161097507};
 
-/* log(1+f) + k log 2 + c + (g - f); f in [-1/4, 1/2], c small. g = f gives the log; g = f + a adds a without rounding the log first. */
+/* log(1+f) + k log 2 + c + (g - f); f in [-1/4, 1/2], c small. g = f gives the log; g = f + a adds a without rounding the log
+ * first. */
 VFN vd log_core_plus(vd f, vd g, vd k, vd c) {
   vd s = f / (2.0 + f), z = s * s, h = 0.5 * f * f;
   vd R = z * V_POLY(z, log_L);
@@ -166,14 +169,15 @@ VFN vd log_reduce(vd x, vd *k) {
   return (vd)m;
 #else
   vm tiny = v_lt(x, v_splat(0x1p-1022));
-  vi b = (vi)v_select(tiny, x * 0x1p54, x) + (0x3ff0000000000000 - 0x3fe8000000000000);
-  vd e = (vd)((vi)((vu)b >> 52) | (vi)v_splat(0x1p52)) - v_select(tiny, v_splat(0x1p52 + 1077), v_splat(0x1p52 + 1023));
+  vu b = (vu)v_select(tiny, x * 0x1p54, x) + (0x3ff0000000000000 - 0x3fe8000000000000);
+  vd e = (vd)((b >> 52) | (vu)v_splat(0x1p52)) - v_select(tiny, v_splat(0x1p52 + 1077), v_splat(0x1p52 + 1023));
   *k = e;
   return (vd)((b & 0x000fffffffffffff) + 0x3fe8000000000000);
 #endif
 }
 
-/* The value r of log(x) for positive finite x, else what IEEE says: log(0) = -inf, log(<0) = nan, log(inf) = inf, log(nan) = nan. */
+/* The value r of log(x) for positive finite x, else what IEEE says: log(0) = -inf, log(<0) = nan, log(inf) = inf, log(nan) =
+ * nan. */
 VFN vd log_special(vd x, vd r) {
 #ifdef PVI_AVX512
   /* classes: qnan snan 0 1 -inf +inf -x +x; actions: 0 keep, 1 copy x, 2 qnan(x), 3 indefinite nan, 4 -inf, 5 +inf */
@@ -207,8 +211,8 @@ static __attribute__((noinline, cold, unused)) vd log_rare(vd x, vd l) { return 
 VFN bool log_plain(vd x) { return v_all(v_and(v_le(v_splat(0x1p-1022), x), v_lt(x, V_INF))); }
 
 VFN vd log_reduce_plain(vd x, vd *k) {
-  vi b = (vi)x + (0x3ff0000000000000 - 0x3fe8000000000000);
-  *k = (vd)((vi)((vu)b >> 52) | (vi)v_splat(0x1p52)) - (0x1p52 + 1023);
+  vu b = (vu)x + (0x3ff0000000000000 - 0x3fe8000000000000);
+  *k = (vd)((b >> 52) | (vu)v_splat(0x1p52)) - (0x1p52 + 1023);
   return (vd)((b & 0x000fffffffffffff) + 0x3fe8000000000000);
 }
 
@@ -240,11 +244,17 @@ VFN vd log1p_unit(vd e) {
 
 /* ---- the logistic family ------------------------------------------------------------------------------------------ */
 
-/* 1/(1 + exp(-x)); the small tail is e/(1+e), so it stays accurate down to the subnormals. */
-VFN vd v_inv_logit(vd x) {
-  vd e = v_exp(-v_abs(x));
-  return v_select(v_lt(x, v_splat(0)), e, v_splat(1)) / (1.0 + e);
+/* 1/(1 + exp(-x)) from e = exp(-|x|); the small tail is e/(1+e), so it stays accurate down to the subnormals. */
+VFN vd logistic_of(vd x, vd e) {
+  vd n = v_select(v_lt(x, v_splat(0)), e, v_splat(1)), d = 1.0 + e;
+#ifdef PVI_FMA
+  return v_div_sum(n, d, e - (d - 1.0));
+#else
+  return n / d;
+#endif
 }
+
+VFN vd v_inv_logit(vd x) { return logistic_of(x, v_exp(-v_abs(x))); }
 
 /* log(1 + exp(x)) = max(x, 0) + log1p(exp(-|x|)) */
 VFN vd v_log1p_exp(vd x) { return v_max(v_splat(0), x) + log1p_unit(v_exp(-v_abs(x))); }
@@ -252,7 +262,7 @@ VFN vd v_log1p_exp(vd x) { return v_max(v_splat(0), x) + log1p_unit(v_exp(-v_abs
 /* log(1 + exp(x)) and its derivative inv_logit(x), for the price of one exp. */
 VFN vd v_log1p_exp_d(vd x, vd *d) {
   vd e = v_exp(-v_abs(x));
-  *d = v_select(v_lt(x, v_splat(0)), e, v_splat(1)) / (1.0 + e);
+  *d = logistic_of(x, e);
   return v_max(v_splat(0), x) + log1p_unit(e);
 }
 
@@ -301,12 +311,13 @@ static inline vd v_cosh(vd x) {
 /* ---- sin, cos ----------------------------------------------------------------------------------------------------- */
 
 /* fdlibm k_sin.c, k_cos.c: on [-pi/4, pi/4] */
-static const double sin_S[] = {-1.66666666666666324348e-01, 8.33333333332248946124e-03, -1.98412698298579493134e-04,
+static const double sin_S[] = {-1.66666666666666324348e-01, 8.33333333332248946124e-03,  -1.98412698298579493134e-04,
                                2.75573137070700676789e-06,  -2.50507602534068634195e-08, 1.58969099521155010221e-10};
 static const double cos_C[] = {4.16666666666666019037e-02,  -1.38888888888741095749e-03, 2.48015872894767294178e-05,
                                -2.75573143513906633035e-07, 2.08757232129817482790e-09,  -1.13596475577881948265e-11};
 
-/* x = n pi/2 + r + *rl for |x| < 2^19: pi/2 in three pieces of 33 bits, whose products with n are exact, and a tail (fdlibm). */
+/* x = n pi/2 + r + *rl for |x| < 2^19: pi/2 in three pieces of 33 bits, whose products with n are exact, and a tail (fdlibm).
+ */
 VFN vd trig_reduce(vd x, vd *rl, vi *quadrant) {
   vd t = v_fma(x, v_splat(0.6366197723675814), v_splat(V_MAGIC)), n = t - V_MAGIC, e1, e2;
   *quadrant = (vi)t & 3;
@@ -355,11 +366,11 @@ static inline vd v_cos(vd x) { return sin_shifted(x, 1); }
 /* (1 + 2x) exp(x^2) erfc(x) = 1 + E(q), q = (x - K)/(x + K), K = 3.75, x >= 0; error 2^-58 (form: Shepherd & Laframboise 1981).
  * q is computed as 2x/(x + K) - 1, which is accurate where E is steep. */
 static const double erfcx_E[] = {
-    0.2375126308378276,     -0.14024059858554697,   0.003585415485464774,    0.08227673849014676,    -0.10880393014176584,
-    0.0923043211603363,     -0.05869339858931061,   0.02836227741945864,     -0.009746579561252827,  0.0017556258494998177,
-    0.00029371368432917197, -0.0002901540665399064, 5.1649030025489785e-05,  2.238420213199647e-05,  -1.1443979984146484e-05,
-    -9.734957992865233e-07, 1.7513703972065835e-06, -5.729050937254717e-08,  -2.5838519010458485e-07, 2.331464179216767e-08,
-    3.848511529753588e-08,  -3.764814382111734e-09, -5.100706858079345e-09,  3.147509190112634e-10,  4.1280715327643874e-10};
+    0.2375126308378276,     -0.14024059858554697,   0.003585415485464774,   0.08227673849014676,     -0.10880393014176584,
+    0.0923043211603363,     -0.05869339858931061,   0.02836227741945864,    -0.009746579561252827,   0.0017556258494998177,
+    0.00029371368432917197, -0.0002901540665399064, 5.1649030025489785e-05, 2.238420213199647e-05,   -1.1443979984146484e-05,
+    -9.734957992865233e-07, 1.7513703972065835e-06, -5.729050937254717e-08, -2.5838519010458485e-07, 2.331464179216767e-08,
+    3.848511529753588e-08,  -3.764814382111734e-09, -5.100706858079345e-09, 3.147509190112634e-10,   4.1280715327643874e-10};
 
 /* scale exp(x^2) erfc(x) for 0 <= x < 1e150. */
 VFN vd erfcx_times(vd x, vd scale) {
@@ -383,9 +394,9 @@ VFN vd exp_minus_square(vd x, double c) {
 }
 
 /* erf(x)/x = 1 + e(x^2) for |x| <= 1, error 2^-62. */
-static const double erf_e[] = {0.1283791670955126,     -0.3761263890318375,     0.11283791670954857,    -0.026866170645072893,
-                               0.005223977624780849,   -0.0008548326978741218,  0.00012055331036867641, -1.4925593506254136e-05,
-                               1.646097280914595e-06,  -1.6350025163666317e-07, 1.4657879601536979e-08, -1.1365665583128013e-09,
+static const double erf_e[] = {0.1283791670955126,    -0.3761263890318375,     0.11283791670954857,    -0.026866170645072893,
+                               0.005223977624780849,  -0.0008548326978741218,  0.00012055331036867641, -1.4925593506254136e-05,
+                               1.646097280914595e-06, -1.6350025163666317e-07, 1.4657879601536979e-08, -1.1365665583128013e-09,
                                5.945261941183837e-11};
 
 static inline vd v_erfc(vd x) {
@@ -449,18 +460,39 @@ static inline vd v_log_Phi_d(vd x) {
 }
 
 /* Wichura 1988, AS 241 (PPND16): centre |p - 1/2| <= 0.425, and two tails in r = sqrt(-log(min(p, 1-p))). */
-static const double as241_a[] = {3.3871328727963666080e0,  1.3314166789178437745e+2, 1.9715909503065514427e+3, 1.3731693765509461125e+4,
-                                 4.5921953931549871457e+4, 6.7265770927008700853e+4, 3.3430575583588128105e+4, 2.5090809287301226727e+3};
-static const double as241_b[] = {1.0,                      4.2313330701600911252e+1, 6.8718700749205790830e+2, 5.3941960214247511077e+3,
-                                 2.1213794301586595867e+4, 3.9307895800092710610e+4, 2.8729085735721942674e+4, 5.2264952788528545610e+3};
-static const double as241_c[] = {1.42343711074968357734e0,  4.63033784615654529590e0,  5.76949722146069140550e0,  3.64784832476320460504e0,
-                                 1.27045825245236838258e0,  2.41780725177450611770e-1, 2.27238449892691845833e-2, 7.74545014278341407640e-4};
-static const double as241_d[] = {1.0,                       2.05319162663775882187e0,  1.67638483018380384940e0,  6.89767334985100004550e-1,
-                                 1.48103976427480074590e-1, 1.51986665636164571966e-2, 5.47593808499534494600e-4, 1.05075007164441684324e-9};
-static const double as241_e[] = {6.65790464350110377720e0,  5.46378491116411436990e0,  1.78482653991729133580e0,  2.96560571828504891230e-1,
-                                 2.65321895265761230930e-2, 1.24266094738807843860e-3, 2.71155556874348757815e-5, 2.01033439929228813265e-7};
-static const double as241_f[] = {1.0,                       5.99832206555887937690e-1, 1.36929880922735805310e-1, 1.48753612908506148525e-2,
-                                 7.86869131145613259100e-4, 1.84631831751005468180e-5, 1.42151175831644588870e-7, 2.04426310338993978564e-15};
+static const double as241_a[] = {3.3871328727963666080e0,  1.3314166789178437745e+2, 1.9715909503065514427e+3,
+                                 1.3731693765509461125e+4, 4.5921953931549871457e+4, 6.7265770927008700853e+4,
+                                 3.3430575583588128105e+4, 2.5090809287301226727e+3};
+static const double as241_b[] = {1.0,
+                                 4.2313330701600911252e+1,
+                                 6.8718700749205790830e+2,
+                                 5.3941960214247511077e+3,
+                                 2.1213794301586595867e+4,
+                                 3.9307895800092710610e+4,
+                                 2.8729085735721942674e+4,
+                                 5.2264952788528545610e+3};
+static const double as241_c[] = {1.42343711074968357734e0,  4.63033784615654529590e0, 5.76949722146069140550e0,
+                                 3.64784832476320460504e0,  1.27045825245236838258e0, 2.41780725177450611770e-1,
+                                 2.27238449892691845833e-2, 7.74545014278341407640e-4};
+static const double as241_d[] = {1.0,
+                                 2.05319162663775882187e0,
+                                 1.67638483018380384940e0,
+                                 6.89767334985100004550e-1,
+                                 1.48103976427480074590e-1,
+                                 1.51986665636164571966e-2,
+                                 5.47593808499534494600e-4,
+                                 1.05075007164441684324e-9};
+static const double as241_e[] = {6.65790464350110377720e0,  5.46378491116411436990e0,  1.78482653991729133580e0,
+                                 2.96560571828504891230e-1, 2.65321895265761230930e-2, 1.24266094738807843860e-3,
+                                 2.71155556874348757815e-5, 2.01033439929228813265e-7};
+static const double as241_f[] = {1.0,
+                                 5.99832206555887937690e-1,
+                                 1.36929880922735805310e-1,
+                                 1.48753612908506148525e-2,
+                                 7.86869131145613259100e-4,
+                                 1.84631831751005468180e-5,
+                                 1.42151175831644588870e-7,
+                                 2.04426310338993978564e-15};
 
 /* The normal quantile at p = q + 1/2 where small = min(p, 1-p): both given, so that neither end loses digits. */
 static inline vd v_inv_Phi_split(vd q, vd small) {
@@ -486,16 +518,16 @@ static inline vd v_inv_Phi(vd p) { return v_inv_Phi_split(p - 0.5, v_min(1.0 - p
 
 /* lgamma(z) = (z-1)(z-2) H(z - 1.85), 1.2 <= z <= 2.5, error 2^-60. */
 static const double lgamma_H[] = {
-    0.4386181413306453,     -0.11111600481590589,   0.03929151501604128,    -0.015927547360777724,  0.006943969881309385,
-    -0.0031643055929994166, 0.001484712172429803,   -0.0007110685315790869, 0.0003457215990003121,  -0.00017003522819816142,
-    8.438947005276973e-05,  -4.219060180657949e-05, 2.1221758155864744e-05, -1.0733452534463399e-05, 5.4513073033035535e-06,
-    -2.762027813532685e-06, 1.4102579943882492e-06, -7.676224292336282e-07, 3.9898729598906866e-07, -1.322738764099205e-07,
+    0.4386181413306453,     -0.11111600481590589,    0.03929151501604128,    -0.015927547360777724,   0.006943969881309385,
+    -0.0031643055929994166, 0.001484712172429803,    -0.0007110685315790869, 0.0003457215990003121,   -0.00017003522819816142,
+    8.438947005276973e-05,  -4.219060180657949e-05,  2.1221758155864744e-05, -1.0733452534463399e-05, 5.4513073033035535e-06,
+    -2.762027813532685e-06, 1.4102579943882492e-06,  -7.676224292336282e-07, 3.9898729598906866e-07,  -1.322738764099205e-07,
     6.417356938338374e-08,  -1.0273060018731427e-07, 5.507304914458076e-08};
 
 /* lgamma(x) = (x - 1/2)(log x - 1) + (log(2 pi) - 1)/2 + W(1/x^2)/x, x >= 4.5, error 2^-62 */
-static const double lgamma_W[] = {0.0833333333333333,    -0.00277777777774067,   0.0007936507799341726,
+static const double lgamma_W[] = {0.0833333333333333,     -0.00277777777774067,  0.0007936507799341726,
                                   -0.0005952357766831282, 0.0008415362305705152, -0.0019056294994640604,
-                                  0.005996885752092955,  -0.020349859689460244,  0.04557546031389638};
+                                  0.005996885752092955,   -0.020349859689460244, 0.04557546031389638};
 #define LGAMMA_W0 0.41893853320467274178
 
 /* lgamma of x > 0. Below 4.5 the recurrence leads to z = x + shift in [1.2, 2.5], and the product goes into the one log:
@@ -506,7 +538,8 @@ VFN vd lgamma_positive(vd x) {
   vm a1 = v_lt(v_splat(2.5), x), a2 = v_lt(v_splat(3.5), x), one = v_and(b1, v_le(v_splat(0.75), x));
   vd prod = v_select(a2, (x - 1.0) * (x - 2.0), v_select(a1, x - 1.0, v_splat(1)));
   prod = v_select(b2, v_fma(x, x, x), v_select(b1, x, prod));
-  vd shift = v_select(a2, v_splat(-2), v_select(a1, v_splat(-1), v_select(b2, v_splat(2), v_select(b1, v_splat(1), v_splat(0)))));
+  vd shift =
+      v_select(a2, v_splat(-2), v_select(a1, v_splat(-1), v_select(b2, v_splat(2), v_select(b1, v_splat(1), v_splat(0)))));
   vd H = V_POLY(x + (shift - 1.85), lgamma_H);
   vd z1 = (x + (shift - 1.0)) * H, z2 = x + (shift - 2.0); /* lgamma(z) = z1 z2; both shifts are exact */
   vd k, f = log_reduce(v_select(big, x, prod), &k) - 1.0;
@@ -530,17 +563,18 @@ static inline vd v_lgamma(vd x) {
 
 /* digamma(x)/(x - x0) = D(x - 3/2) for 1 <= x <= 2, x0 the positive zero; error 2^-58. */
 static const double digamma_D[] = {
-    0.9510558760318328,      -0.4236274212814606,    0.24054248424078722,     -0.14840492305388028,   0.09498872445284977,
-    -0.061922133275542406,   0.04076083394339051,    -0.026975796657635307,   0.017907248235603145,   -0.011908220153004733,
-    0.007927023326825232,    -0.005279936637416975,  0.003518088712589137,    -0.0023454998282592156, 0.0015635033431069159,
-    -0.0010364320401476407,  0.0006902823989954693,  -0.00048603460529828013, 0.00032588001099547126, -0.00014465636830106868,
-    9.329631731420076e-05,   -0.0001783334314902464, 0.00012117243818408086};
+    0.9510558760318328,     -0.4236274212814606,    0.24054248424078722,     -0.14840492305388028,   0.09498872445284977,
+    -0.061922133275542406,  0.04076083394339051,    -0.026975796657635307,   0.017907248235603145,   -0.011908220153004733,
+    0.007927023326825232,   -0.005279936637416975,  0.003518088712589137,    -0.0023454998282592156, 0.0015635033431069159,
+    -0.0010364320401476407, 0.0006902823989954693,  -0.00048603460529828013, 0.00032588001099547126, -0.00014465636830106868,
+    9.329631731420076e-05,  -0.0001783334314902464, 0.00012117243818408086};
 #define DIGAMMA_X0 1.4616321449683622
 #define DIGAMMA_X0_LO 9.549995429965697e-17
 
 /* digamma(x) = log x - 1/(2x) - B(1/x^2)/x^2, x >= 4, error 2^-61 */
-static const double digamma_B[] = {0.08333333333333234,  -0.008333333332524933, 0.003968253740014513, -0.004166634519699558, 0.007573122606006319,
-                                   -0.02095631904306992, 0.07864280433495685,   -0.3325884122163699,  1.1918340709240889,    -2.3491080080769415};
+static const double digamma_B[] = {0.08333333333333234,  -0.008333333332524933, 0.003968253740014513, -0.004166634519699558,
+                                   0.007573122606006319, -0.02095631904306992,  0.07864280433495685,  -0.3325884122163699,
+                                   1.1918340709240889,   -2.3491080080769415};
 
 /* digamma of x > 0. Below 4 the recurrence leads to [1, 2]; the sum of reciprocals is one quotient num/den. */
 VFN vd digamma_positive(vd x) {
@@ -572,8 +606,15 @@ static inline vd v_digamma(vd x) {
 /* ---- powers ------------------------------------------------------------------------------------------------------- */
 
 /* (2 atanh(s) - 2s)/s^3 = 2/3 + s^2 T(s^2), |s| <= 0.2, error 2^-75 */
-static const double log_T[] = {0.4,                 0.28571428571426144, 0.22222222222844085, 0.18181818097883887, 0.15384622095130224,
-                               0.1333299916901638,  0.11775166975643495, 0.10326882011392427, 0.11614710737461272};
+static const double log_T[] = {0.4,
+                               0.28571428571426144,
+                               0.22222222222844085,
+                               0.18181818097883887,
+                               0.15384622095130224,
+                               0.1333299916901638,
+                               0.11775166975643495,
+                               0.10326882011392427,
+                               0.11614710737461272};
 
 /* log(x) = h + *lo to about 2^-65, x positive and finite. */
 VFN vd log_double(vd x, vd *lo) {

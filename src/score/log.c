@@ -1,15 +1,27 @@
-/* log.c: log sum_j w_j exp(l_j); d / d l_j = w_j exp(l_j) / sum: the posterior weight of draw j given y_i. */
+/* log.c: log sum_j w_j exp(l_j); d / d l_j = w_j exp(l_j) / sum: the posterior weight of lane j given y. */
 #include "score/score.h"
 
 #include <math.h>
 
-double score_log(const Lanes *lanes, const double *l, double *adj) {
-  size_t M = lanes->M;
-  if (!lanes->weights) return lanes->k->softmax(adj, l, M) - log((double)M);
+static size_t padded(size_t M) { return (M + LANES - 1) / LANES * LANES; }
+
+/* Lanes with weights of their own. */
+static double weighted(const ScoreCase *c, const ScoreAdjoint *adj) {
+  size_t M = c->q.M;
   double top = -INFINITY, sum = 0;
-  for (size_t j = 0; j < M; j++) top = l[j] > top ? l[j] : top;
-  for (size_t j = 0; j < M; j++) sum += lanes->weights[j] * exp(l[j] - top);
-  for (size_t j = 0; adj && j < (M + LANES - 1) / LANES * LANES; j++)
-    adj[j] = j < M ? lanes->weights[j] * exp(l[j] - top) / sum : 0;
+  for (size_t j = 0; j < M; j++) top = c->ll[j] > top ? c->ll[j] : top;
+  if (!isfinite(top)) top = 0;
+  for (size_t j = 0; j < M; j++) sum += c->q.weights[j] * exp(c->ll[j] - top);
+  for (size_t j = 0; j < padded(M); j++) {
+    double p = j < M ? exp(c->ll[j] - top) / sum : 0;
+    if (adj->ll) adj->ll[j] = j < M ? c->q.weights[j] * p : 0;
+    if (adj->weights) adj->weights[j] = p;
+  }
   return top + log(sum);
+}
+
+double score_log(const ScoreCase *c, const ScoreAdjoint *adj) {
+  size_t M = c->q.M;
+  if (c->q.weights) return weighted(c, adj);
+  return c->k->softmax(adj->ll, c->ll, M) - log((double)M);
 }

@@ -1,33 +1,84 @@
-/* score.h: S(predictive, y_i) from the log densities of one observation under every draw (lane), and its derivative.
+/* score.h: S(predictive, y_i) and its derivatives: how good the predictive distribution of one observation is at what was seen.
  *
- * Lanes carry weights that sum to one; NULL means 1 / M each.
+ * The predictive distribution is a mixture over lanes (draws of theta, or quadrature nodes): lane j has weight w_j and either only
+ * its log density at y (`ll`), or a known kind of distribution with parameters per lane (`kind`, `par`), or simulated outcomes
+ * (`sim`). Which of them a score needs is in its row of scores.def. Larger is better for every score.
  */
 #ifndef PVI_SCORE_H
 #define PVI_SCORE_H
 
 #include "vm/kernels.h"
 
-typedef struct {
-  size_t M;
-  const double *weights;
-  const Kernels *k;
-} Lanes;
+/* What one lane predicts, when the program says so: kinds.def. */
+typedef enum {
+  KIND_NONE,
+#define KIND(id, npar, discrete, parameters) KIND_##id,
+#include "score/kinds.def"
+#undef KIND
+  KIND_COUNT,
+} Kind;
+int kind_parameters(Kind k); /* how many par[] it has */
+bool kind_discrete(Kind k);
 
-/* The score of the row l of M log densities; with adj, adj[j] = d score / d l[j] (and 0 in the padding). */
-typedef double ScoreRow(const Lanes *lanes, const double *l, double *adj);
+enum { KIND_PARAMETERS = 3 };
+
+/* The predictive distribution of one observation. Rows over lanes have M numbers, padded to LANES. */
+typedef struct {
+  Kind kind;
+  size_t M, ld;                        /* lanes; distance of rows where par has several */
+  const double *weights;               /* sum to one; NULL: 1 / M each */
+  const double *par[KIND_PARAMETERS];  /* per lane; categorical: par[0] has `size` rows, ld apart */
+  size_t size;                         /* categories (categorical), trials (binomial) */
+} Mixture;
+
+/* What a score may be told besides. */
+typedef struct {
+  double alpha;         /* interval: its level is 1 - alpha */
+  const double *levels; /* quantile, weighted interval: several */
+  size_t nlevels;
+} ScoreOptions;
+
+typedef struct {
+  Mixture q;
+  double y;
+  const double *ll;   /* per lane: log density at y */
+  const double *sim;  /* simulated outcomes, nsim of them (energy: nsim rows of dim, simulation-major), equal weights */
+  size_t nsim;
+  const double *yvec; /* vector outcomes: dim numbers */
+  size_t dim;
+  ScoreOptions o;
+  const Kernels *k;
+  double *scratch;    /* score_scratch() numbers */
+} ScoreCase;
+
+/* Derivatives, where asked for (not NULL): overwritten, 0 in the padding. */
+typedef struct {
+  double *ll;
+  double *par[KIND_PARAMETERS];
+  double *sim;
+  double *weights; /* d S / d w_j, w not constrained to sum to one */
+} ScoreAdjoint;
+
+typedef double ScoreFunction(const ScoreCase *c, const ScoreAdjoint *adj);
+
+typedef enum { NEEDS_LL = 1, NEEDS_KIND = 2, NEEDS_SIM = 4, NEEDS_VECTOR_SIM = 8 } ScoreNeeds;
 
 typedef enum {
-#define SCORE(id, name, formula) SCORE_##id,
+#define SCORE(id, name, needs, formula) SCORE_##id,
 #include "score/scores.def"
 #undef SCORE
   SCORE_COUNT,
 } ScoreId;
 
-#define SCORE(id, name, formula) extern ScoreRow score_##id;
+#define SCORE(id, name, needs, formula) ScoreFunction score_##id;
 #include "score/scores.def"
 #undef SCORE
 
-ScoreRow *score_of(ScoreId id);
+ScoreFunction *score_of(ScoreId id);
 const char *score_name(ScoreId id);
+unsigned score_needs(ScoreId id);
+bool score_find(const char *name, ScoreId *id);
+bool score_allows(ScoreId id, Kind kind); /* is it defined for outcomes of this kind, by parameters */
+size_t score_scratch(size_t M, size_t nsim); /* numbers of scratch any score needs for these sizes */
 
 #endif

@@ -134,9 +134,9 @@ static void lse_forward(const Frame *f, const Instr *i, size_t n, size_t first) 
   }
 }
 
-static void copy_forward(const Frame *f, double *out, const Operand *o, size_t e) {
+static void copy_forward(const Frame *f, double *out, const Operand *o, size_t e, size_t first) {
   size_t step;
-  const double *a = row_of(f, o, e, 0, f->s->splat, &step);
+  const double *a = row_of(f, o, e, first, f->s->splat, &step);
   for (size_t j = 0; j < f->n; j++) out[j] = a[step * j];
 }
 
@@ -150,7 +150,7 @@ static void matvec_forward(const Frame *f, const Instr *i, size_t n, size_t firs
 static void cumsum_forward(const Frame *f, const Instr *i, size_t n) {
   for (size_t e = 0; e < n; e++) {
     double *out = result_row(f, i, e);
-    copy_forward(f, out, &i->in[0], e);
+    copy_forward(f, out, &i->in[0], e, 0);
     if (e % (size_t)i->width) f->w->k->add(out, out - f->w->lanes, f->n);
   }
 }
@@ -175,10 +175,11 @@ static void run_forward(const Frame *f, const Instr *code, int count) {
     switch (i->op) {
     case IR_CONST:
     case IR_GATHER:
-      for (size_t e = 0; e < n; e++) copy_forward(f, result_row(f, i, e), &i->in[0], e);
+      for (size_t e = 0; e < n; e++) copy_forward(f, result_row(f, i, e), &i->in[0], e, 0);
       break;
-    case IR_PACK:
-      for (size_t e = 0; e < n; e++) copy_forward(f, result_row(f, i, e), &i->picks[e], 0);
+    case IR_PACK: /* element e of an observation comes from operand e */
+      for (size_t e = 0; e < n; e++)
+        copy_forward(f, result_row(f, i, e), &i->picks[e % (size_t)i->n], e / (size_t)i->n, f->row);
       break;
     case IR_SUM: sum_forward(f, i, n, first); break;
     case IR_LSE: lse_forward(f, i, n, first); break;
@@ -224,8 +225,8 @@ static void lse_backward(const Frame *f, const Instr *i, size_t n, size_t first)
   }
 }
 
-static void copy_backward(const Frame *f, const double *g, const Operand *o, size_t e) {
-  double *adj = adjoint_of(f, o, e, 0);
+static void copy_backward(const Frame *f, const double *g, const Operand *o, size_t e, size_t first) {
+  double *adj = adjoint_of(f, o, e, first);
   if (adj) f->w->k->add(adj, g, f->n);
 }
 
@@ -239,7 +240,7 @@ static void matvec_backward(const Frame *f, const Instr *i, size_t n, size_t fir
 static void cumsum_backward(const Frame *f, const Instr *i, size_t n) {
   for (size_t e = n; e-- > 0;) {
     double *g = result_adjoint(f, i, e);
-    copy_backward(f, g, &i->in[0], e);
+    copy_backward(f, g, &i->in[0], e, 0);
     if (e % (size_t)i->width) f->w->k->add(g - f->w->lanes, g, f->n);
   }
 }
@@ -266,10 +267,11 @@ static void run_backward(const Frame *f, const Instr *code, int count) {
     switch (i->op) {
     case IR_CONST: break;
     case IR_GATHER:
-      for (size_t e = 0; e < n; e++) copy_backward(f, result_adjoint(f, i, e), &i->in[0], e);
+      for (size_t e = 0; e < n; e++) copy_backward(f, result_adjoint(f, i, e), &i->in[0], e, 0);
       break;
     case IR_PACK:
-      for (size_t e = 0; e < n; e++) copy_backward(f, result_adjoint(f, i, e), &i->picks[e], 0);
+      for (size_t e = 0; e < n; e++)
+        copy_backward(f, result_adjoint(f, i, e), &i->picks[e % (size_t)i->n], e / (size_t)i->n, f->row);
       break;
     case IR_SUM: sum_backward(f, i, n, first); break;
     case IR_LSE: lse_backward(f, i, n, first); break;
@@ -396,9 +398,14 @@ static void run_tile(Work *w, size_t tile, double *boundary, int worker) {
   Frame f = {.w = w, .s = s, .n = w->lanes, .T = w->T, .row = row, .rows = rows, .out = s->tile, .out_adj = s->tile_adj,
              .boundary = boundary, .tile = true};
   run_forward(&f, block->code, block->count);
-  size_t at = block->out * w->T * w->lanes;
   if (w->want_adjoint) memset(s->tile_adj, 0, block->width * w->T * w->lanes * sizeof(double));
-  w->call(w->self, block->first + row, rows, s->tile + at, w->want_adjoint ? s->tile_adj + at : NULL, worker);
+  TileView view = {.block = b, .worker = worker, .row = block->first + row, .rows = rows, .lanes = w->lanes};
+  for (int h = 0; h < VM_HEADS; h++) {
+    if (!block->has[h]) continue;
+    view.heads[h] = s->tile + block->out[h] * w->T * w->lanes;
+    if (w->want_adjoint) view.adj[h] = s->tile_adj + block->out[h] * w->T * w->lanes;
+  }
+  w->call(w->self, &view);
   if (w->want_adjoint) run_backward(&f, block->code, block->count);
 }
 

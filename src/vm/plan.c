@@ -177,7 +177,17 @@ static Operand constant_operand(Planner *p, const IrNode *x, const int32_t *inde
   return o;
 }
 
-static bool tileable(unsigned op) { return ir_is_map(op) || op == IR_SUM || op == IR_LSE || op == IR_MATVEC; }
+static bool tileable(unsigned op) {
+  return ir_is_map(op) || op == IR_SUM || op == IR_LSE || op == IR_MATVEC || op == IR_PACK;
+}
+
+/* A pack is a value of the observation when each of its columns is taken from one node throughout. */
+static bool uniform_columns(const Planner *p, const IrNode *x, int32_t within) {
+  for (int32_t w = 0; w < within; w++)
+    for (int32_t r = 0; r < p->rows; r++)
+      if (x->u.picks[p->select[r] * within + w].node != x->u.picks[p->select[0] * within + w].node) return false;
+  return true;
+}
 
 /* Is element e of observation r always element m[e] of the source's own row select[r]? Then the source is a value of the same
  * observation, `within` elements wide. */
@@ -216,7 +226,8 @@ static Operand tile_operand(Planner *p, Node id, const int32_t *index, int32_t w
   }
   if (x->n > 1 && tileable(x->op)) {
     int32_t within = x->n % p->full_rows == 0 ? x->n / p->full_rows : 0;
-    if (within && same_observation(p, index, width, within)) {
+    bool packed = x->op == IR_PACK;
+    if (within && same_observation(p, index, width, within) && (!packed || uniform_columns(p, x, within))) {
       int32_t *own = NEW_ARRAY(&p->ctx->arena, int32_t, p->rows * within);
       for (int32_t r = 0; r < p->rows; r++)
         for (int32_t w = 0; w < within; w++) own[r * within + w] = p->select[r] * within + w;
@@ -227,7 +238,7 @@ static Operand tile_operand(Planner *p, Node id, const int32_t *index, int32_t w
       if (width == within && is_iota(m, (size_t)width)) o.access = AT_SAME;
       return o;
     }
-    if (n <= (size_t)x->n && distinct(p, index, n, x->n))
+    if (!packed && n <= (size_t)x->n && distinct(p, index, n, x->n))
       return (Operand){.place = IN_TILE, .access = AT_SAME, .base = tile_value(p, id, index, width)};
   }
   return boundary_operand(p, id, index, n);
@@ -264,6 +275,14 @@ static size_t tile_value(Planner *p, Node id, const int32_t *index, int32_t widt
     i.in[0] = (Operand){.place = IN_DATA, .data = matrix_rows(p, x->args[0], x->attr, index, n)};
     Node b = x->args[1];
     i.in[1] = (Operand){.place = IN_GLOBAL, .base = plan_global(p, b), .adjoint = boundary_of(p, b)};
+  } else if (x->op == IR_PACK) { /* index is the observation's own row, all of it */
+    Operand *columns = NEW_ARRAY(a, Operand, width);
+    for (int32_t w = 0; w < width; w++) {
+      int32_t *elem = NEW_ARRAY(a, int32_t, p->rows);
+      for (int32_t r = 0; r < p->rows; r++) elem[r] = x->u.picks[index[r * width + w]].elem;
+      columns[w] = tile_operand(p, x->u.picks[index[w]].node, elem, 1);
+    }
+    i.picks = columns;
   } else if (x->op == IR_SUM || x->op == IR_LSE) {
     int32_t *wide = NEW_ARRAY(a, int32_t, n * (size_t)x->attr);
     for (size_t e = 0; e < n; e++)
@@ -288,24 +307,32 @@ static size_t tile_value(Planner *p, Node id, const int32_t *index, int32_t widt
   return i.out;
 }
 
-/* The root must be a tile value of its own; where it is a shared value, add 0 to it. */
+/* A head must be a tile value of its own; where it is a shared value or data, add 0 to it. */
+static size_t plan_head(Planner *p, Node head) {
+  int32_t width = ir_size(p->g, head) / p->full_rows;
+  int32_t *index = NEW_ARRAY(&p->ctx->arena, int32_t, p->rows * width);
+  for (int32_t r = 0; r < p->rows; r++)
+    for (int32_t w = 0; w < width; w++) index[r * width + w] = p->select[r] * width + w;
+  Operand o = tile_operand(p, head, index, width);
+  if (o.place == IN_TILE && o.access == AT_SAME) return o.base;
+  static const double zero[1] = {0};
+  Instr i = {.op = IR_ADD, .nargs = 2, .n = width, .out = p->block->width, .in = {o, data_operand(zero, 1)}, .node = head};
+  p->block->width += (size_t)width;
+  PUSH(&p->ctx->arena, p->block->code, p->block->count, p->block->cap, i);
+  return i.out;
+}
+
 static void plan_block(Planner *p, TapeBlock *block, const VmBlock *given) {
   p->block = block;
   p->select = given->select;
   p->rows = given->nselect;
-  p->full_rows = ir_size(p->g, given->root);
+  p->full_rows = given->rows;
   p->nvalues = 0;
   block->rows = given->nselect;
-  if (!block->rows) return;
-  Operand o = tile_operand(p, given->root, given->select, 1);
-  if (o.place == IN_TILE && o.access == AT_SAME) {
-    block->out = o.base;
-    return;
+  for (int h = 0; block->rows && h < VM_HEADS; h++) {
+    block->has[h] = given->heads[h] != NO_NODE;
+    if (block->has[h]) block->out[h] = plan_head(p, given->heads[h]);
   }
-  static const double zero[1] = {0};
-  Instr i = {.op = IR_ADD, .nargs = 2, .n = 1, .out = block->width, .in = {o, data_operand(zero, 1)}, .node = given->root};
-  block->out = block->width++;
-  PUSH(&p->ctx->arena, block->code, block->count, block->cap, i);
 }
 
 Tape *vm_plan(Ctx *c, const Graph *g, size_t dim, const Node *roots, int nroots, const VmBlock *blocks, int nblocks) {
@@ -363,7 +390,7 @@ void vm_print(Text *out, const Tape *t) {
   for (int b = 0; b < t->nblocks; b++) {
     const TapeBlock *k = &t->blocks[b];
     text_printf(out, "tile of block %d: %d observations, %zu elements each, log likelihood t%zu\n", b + 1, k->rows, k->width,
-                k->out);
+                k->out[0]);
     for (int j = 0; j < k->count; j++) print_instr(out, &k->code[j], 't');
   }
 }

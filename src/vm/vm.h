@@ -20,9 +20,12 @@
 typedef struct Tape Tape;
 typedef struct Work Work;
 
-/* A block of observations: row r of the root is the log likelihood of observation r of the block. */
+/* A block of observations. Each head is a node of `rows` rows, one an observation, width elements each: the log likelihood, or a
+ * parameter of the observation's distribution. A head that is NO_NODE is not computed. */
+enum { VM_HEADS = 4 };
 typedef struct {
-  Node root;
+  Node heads[VM_HEADS];
+  int32_t rows;
   const int32_t *select; /* rows to take, in this order */
   int32_t nselect;
 } VmBlock;
@@ -47,9 +50,15 @@ void vm_set_draws(Work *w, size_t M); /* fewer draws than planned for; the padde
 void vm_forward(Work *w, const double *theta);
 const double *vm_value(const Work *w, int root, int32_t element); /* a row of draws of a root given to vm_plan */
 
-/* A tile: rows [row, row + rows) of the plan's observations. ll: [rows x lanes]; adj, when asked for, likewise and zero on
- * entry: the function adds d objective / d ll. It may write only what belongs to its rows. */
-typedef void VmTile(void *self, size_t row, size_t rows, const double *ll, double *adj, int worker);
+/* A tile of a block: rows [row, row + rows) of the plan's observations. heads[h]: [rows x width x lanes], or NULL; adj[h], when
+ * asked for, likewise and zero on entry: the function writes d objective / d head. It may write only what belongs to its rows. */
+typedef struct {
+  int block, worker;
+  size_t row, rows, lanes;
+  const double *heads[VM_HEADS];
+  double *adj[VM_HEADS];
+} TileView;
+typedef void VmTile(void *self, const TileView *t);
 void vm_tiles(Work *w, VmTile *tile, void *self, bool adjoint);
 /* Only part of the observations: of every block the rows [lo, hi) of [0, 1). All: (0, 1). Returns how many. */
 size_t vm_set_range(Work *w, double lo, double hi);

@@ -40,7 +40,8 @@ typedef struct {
   size_t width;   /* elements per observation of all tile values */
   int32_t rows;   /* observations selected */
   size_t first;   /* number of its first row in the plan */
-  size_t out;     /* the root's place among the tile values */
+  size_t out[VM_HEADS];  /* the heads' places among the tile values */
+  bool has[VM_HEADS];
 } TapeBlock;
 
 /* A global value that tiles read: its adjoint is gathered per chunk in the boundary. */
