@@ -14,7 +14,7 @@ OPT      ?= -O2 -g
 override CPPFLAGS += -Isrc -Iinclude -D_GNU_SOURCE -DPVI_VERSION='"$(VERSION)"'
 override CFLAGS   += -std=gnu11 $(WARN) $(OPT) -fno-math-errno -ffp-contract=off -pthread
 override LDLIBS   += -lm -pthread
-LAYERS   := base num ir vm stan data model family score infer report cli
+LAYERS   := base num ir vm stan data model family score infer report api cli
 
 # All cores unless the caller says otherwise.
 ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),)

@@ -4,7 +4,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 src=${1:-src}
-layers="base num ir vm stan data model family score infer report cli"
+layers="base num ir vm stan data model family score infer report api cli"
 
 find "$src" -type f \( -name '*.[ch]' -o -name '*.def' \) -print0 | sort -z |
   xargs -0 -r grep -Hn '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' |

@@ -147,7 +147,7 @@ static void dump_model(Ctx *c, const Model *m, int stage) {
     for (int k = 0; k < m->nblocks; k++)
       text_printf(&out, "observations of line %u: %%%d\n", m->blocks[k].loc.line, m->blocks[k].root);
   } else {
-    vm_print(&out, model_tape(m, NULL, 0, NULL));
+    vm_print(&out, model_tape(m, NULL, 0, NULL, WANT_LL));
   }
   fputs(out.s, stdout);
 }

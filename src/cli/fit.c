@@ -63,14 +63,14 @@ static Scores score_parts(Ctx *c, const Model *m, const Split *s, const Fit *fit
   for (size_t k = 0; k < m->n_obs * NSCORES; k++) r.by_obs[k] = NAN;
   for (size_t k = 0; k < m->n_obs; k++) r.part[k] = -1;
   double *mean = NEW_ARRAY(a, double, m->dim + 1), *sd = NEW_ARRAY(a, double, m->dim + 1);
-  family_of(fit->family)->moments(fit->phi, m->dim, mean, sd);
+  family_of(fit->family)->moments(fit->phi, &fit->shape, mean, sd);
   for (int p = 0; p < PART_COUNT; p++) {
     size_t n = s->count[p];
     if (!n) continue;
     int32_t *obs = NEW_ARRAY(a, int32_t, n);
-    Tape *tape = model_tape(m, s->rows[p], n, obs);
+    Tape *tape = model_tape(m, s->rows[p], n, obs, WANT_LL);
     double *v[NSCORES] = {NEW_ARRAY(a, double, n), NEW_ARRAY(a, double, n)};
-    predictive_scores(c, m, tape, fit->family, fit->phi, SCORING_DRAWS, rng_mix(seed + 77), pool, v[SCORE_PREDICTIVE]);
+    predictive_scores(c, m, tape, fit->family, &fit->shape, fit->phi, SCORING_DRAWS, rng_mix(seed + 77), pool, v[SCORE_PREDICTIVE]);
     predictive_point(c, m, tape, mean, v[SCORE_AT_MEAN]);
     SummaryScore *scores = NEW_ARRAY(a, SummaryScore, NSCORES);
     for (int j = 0; j < NSCORES; j++) {
@@ -97,7 +97,7 @@ static void add_rows(void *self, const TileView *v) {
 }
 
 static double *log_joint(Ctx *c, const Model *m, const Split *s, const double *theta, size_t lanes) {
-  Work *w = vm_work(&c->arena, model_tape(m, s->rows[PART_TRAIN], s->count[PART_TRAIN], NULL), lanes, NULL);
+  Work *w = vm_work(&c->arena, model_tape(m, s->rows[PART_TRAIN], s->count[PART_TRAIN], NULL, WANT_LL), lanes, NULL);
   Totals t = {lanes, NEW_ARRAY(&c->arena, double, lanes)};
   vm_forward(w, theta);
   vm_tiles(w, add_rows, &t, false);
@@ -109,10 +109,11 @@ static double *log_joint(Ctx *c, const Model *m, const Split *s, const double *t
 static Draws *make_draws(Ctx *c, const Model *m, const Split *s, const Fit *fit, const Args *a) {
   const Family *family = family_of(fit->family);
   size_t n = (size_t)a->save_draws, ld = (n + LANES - 1) / LANES * LANES, ncols = model_output_count(m);
-  size_t rows = family->noise(m->dim);
+  size_t rows = family->noise(&fit->shape);
   double *u = NEW_ARRAY(&c->arena, double, rows * ld), *theta = NEW_ARRAY(&c->arena, double, m->dim * ld);
   for (size_t k = 0; k < rows; k++) rng_fill_normal(rng_make((uint64_t)a->seed, 4), 0, k, u + k * ld, n);
-  Noise noise = {.dim = m->dim, .M = n, .ld = ld, .u = u, .k = kernels_best()};
+  Noise noise = {.shape = &fit->shape, .M = n, .ld = ld, .u = u, .k = kernels_best()};
+  if (family->scratch) noise.scratch = NEW_ARRAY(&c->arena, double, family->scratch(&fit->shape, ld));
   family->draw(fit->phi, &noise, theta);
   Draws *d = NEW(&c->arena, Draws);
   const char **names = NEW_ARRAY(&c->arena, const char *, ncols);
@@ -122,7 +123,7 @@ static Draws *make_draws(Ctx *c, const Model *m, const Split *s, const Fit *fit,
   double *sd = NEW_ARRAY(&c->arena, double, m->dim + 1);
   model_outputs(m, theta, ld, n, (uint64_t)a->seed, values);
   family->log_q(fit->phi, &noise, log_q);
-  family->moments(fit->phi, m->dim, centre, sd);
+  family->moments(fit->phi, &fit->shape, centre, sd);
   model_outputs(m, centre, 1, 1, (uint64_t)a->seed + 1, mean);
   *d = (Draws){.ndraws = n, .ncols = ncols, .names = names, .values = values, .log_p = log_joint(c, m, s, theta, ld),
                .log_g = log_q, .mean = mean};
@@ -136,7 +137,7 @@ static void write_q(Ctx *c, RunDir *dir, const Model *m, const Fit *fit, const R
   for (size_t k = 0; k < m->dim; k++) names[k] = model_unconstrained_name(m, &c->arena, k);
   const Family *family = family_of(fit->family);
   double *mean = NEW_ARRAY(&c->arena, double, m->dim), *sd = NEW_ARRAY(&c->arena, double, m->dim);
-  family->moments(fit->phi, m->dim, mean, sd);
+  family->moments(fit->phi, &fit->shape, mean, sd);
   QArray arrays[3] = {{"mean", Q_VECTOR, m->dim, 1, mean}, {"sd", Q_VECTOR, m->dim, 1, sd}};
   size_t narrays = 2;
   if (fit->family == FAMILY_fullrank) {
@@ -269,7 +270,7 @@ static bool read_args(Ctx *c, Args *a, int argc, char **argv) {
 }
 
 static FitOptions fit_options(const Args *a, Progress *progress) {
-  return (FitOptions){.target = {(ScoreId)a->score, a->family < 0 ? FAMILY_meanfield : (FamilyId)a->family,
+  return (FitOptions){.target = {(ScoreId)a->score, a->family < 0 ? FAMILY_meanfield : (FamilyId)a->family, {0},
                                  (Regularizer)a->regularizer, a->lambda},
                       .choose_family = a->family < 0, .draws = (size_t)a->draws, .optimizer = (OptimKind)a->optimizer,
                       .iterations = a->iterations, .learning_rate = a->learning_rate, .schedule = (OptimSchedule)a->schedule,

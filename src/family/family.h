@@ -8,28 +8,53 @@
 #include "base/base.h"
 #include "vm/kernels.h"
 
+/* The size of a family's member: the dimension, and what the user may set. Zeros are replaced by family_shape. */
 typedef struct {
-  size_t dim, M, ld;
-  const double *u; /* [noise(dim) x ld] standard normal */
+  size_t dim;
+  size_t components; /* mixture */
+  size_t rank;       /* lowrank */
+  size_t knots;      /* splines */
+  size_t layers;     /* flows */
+  size_t hidden;     /* flows: width of their networks */
+} Shape;
+
+typedef struct {
+  const Shape *shape;
+  size_t M, ld;
+  const double *u; /* [noise(shape) x ld] standard normal */
   const Kernels *k;
+  double *scratch; /* scratch(shape, ld) numbers */
 } Noise;
 
+/* A slice of phi under a name, as q.json holds it: rows x cols numbers, row-major. */
+typedef struct {
+  const char *name;
+  size_t offset, rows, cols;
+} FamilyPart;
+enum { FAMILY_PARTS = 8 };
+
 typedef struct Family {
-  size_t (*size)(size_t dim);  /* length of phi */
-  size_t (*noise)(size_t dim); /* rows of u */
-  /* phi of the independent normals with these means and standard deviations */
-  void (*start)(double *phi, size_t dim, const double *mean, const double *sd);
-  void (*moments)(const double *phi, size_t dim, double *mean, double *sd);
+  size_t (*size)(const Shape *s);  /* length of phi */
+  size_t (*noise)(const Shape *s); /* rows of u */
+  size_t (*scratch)(const Shape *s, size_t ld); /* numbers of working memory; NULL: none */
+  /* phi near the independent normals with these means and standard deviations */
+  void (*start)(double *phi, const Shape *s, const double *mean, const double *sd);
+  /* mean and sd of every parameter under q, exact or from a fixed set of draws */
+  void (*moments)(const double *phi, const Shape *s, double *mean, double *sd);
   /* theta = T_phi(u), all ld draws */
   void (*draw)(const double *phi, const Noise *n, double *theta);
-  /* grad += sum over the M draws of adj_theta d theta / d phi */
-  void (*adjoint)(const double *phi, const Noise *n, const double *adj_theta, double *grad);
-  /* entropy of q; grad += weight d entropy / d phi */
+  /* Draws with weights of their own: w[j], j < M, summing to one. NULL: 1 / M each. */
+  void (*weights)(const double *phi, const Noise *n, double *w);
+  /* grad += sum over the M draws of adj_theta d theta / d phi (+ adj_w[j] d w[j] / d phi where draws have weights) */
+  void (*adjoint)(const double *phi, const Noise *n, const double *adj_theta, const double *adj_w, double *grad);
+  /* entropy of q, exact or by the draws; grad += weight d entropy / d phi */
   double (*entropy)(const double *phi, const Noise *n, double weight, double *grad);
   /* log q(T_phi(u)) of every draw */
   void (*log_q)(const double *phi, const Noise *n, double *out);
-  /* d: about the inverse of minus the Hessian of an ELBO at phi, per entry: how far a step may go */
-  void (*scale)(const double *phi, size_t dim, double *d);
+  /* d: about the inverse of minus the Hessian of an ELBO at phi, per entry: how far a step may go. NULL: unknown */
+  void (*scale)(const double *phi, const Shape *s, double *d);
+  /* the slices of phi; returns how many */
+  int (*parts)(const Shape *s, FamilyPart *out);
 } Family;
 
 typedef enum {
@@ -42,6 +67,8 @@ typedef enum {
 const Family *family_of(FamilyId id);
 const char *family_name(FamilyId id);
 const char *family_about(FamilyId id);
+bool family_find(const char *name, FamilyId *id);
+Shape family_shape(FamilyId id, Shape wanted); /* defaults in the place of zeros */
 
 #define FAMILY(id, name, about) extern const Family family_##id;
 #include "family/families.def"

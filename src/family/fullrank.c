@@ -6,12 +6,13 @@
 
 static const double HALF_LOG_2PI = 0.91893853320467274178;
 
-static size_t size(size_t dim) { return dim + dim * (dim + 1) / 2; }
-static size_t noise(size_t dim) { return dim; }
+static size_t size(const Shape *s) { return s->dim + s->dim * (s->dim + 1) / 2; }
+static size_t noise(const Shape *s) { return s->dim; }
 static size_t row_of(size_t dim, size_t i) { return dim + i * (i + 1) / 2; } /* where row i of L begins in phi */
 
-static void start(double *phi, size_t dim, const double *mean, const double *sd) {
-  memset(phi, 0, size(dim) * sizeof *phi);
+static void start(double *phi, const Shape *shape, const double *mean, const double *sd) {
+  size_t dim = shape->dim;
+  memset(phi, 0, size(shape) * sizeof *phi);
   for (size_t k = 0; k < dim; k++) {
     phi[k] = mean[k];
     phi[row_of(dim, k) + k] = log(sd[k]);
@@ -20,7 +21,8 @@ static void start(double *phi, size_t dim, const double *mean, const double *sd)
 
 static double entry(const double *row, size_t i, size_t j) { return i == j ? family_sd(row[j]) : row[j]; }
 
-static void moments(const double *phi, size_t dim, double *mean, double *sd) {
+static void moments(const double *phi, const Shape *shape, double *mean, double *sd) {
+  size_t dim = shape->dim;
   for (size_t i = 0; i < dim; i++) {
     const double *row = phi + row_of(dim, i);
     double v = 0;
@@ -32,8 +34,9 @@ static void moments(const double *phi, size_t dim, double *mean, double *sd) {
 
 /* Four rows of L at a time would do; the triangle is short and rows of draws are long, so row by row. */
 static void draw(const double *phi, const Noise *n, double *theta) {
-  for (size_t i = 0; i < n->dim; i++) {
-    const double *row = phi + row_of(n->dim, i);
+  size_t dim = n->shape->dim;
+  for (size_t i = 0; i < dim; i++) {
+    const double *row = phi + row_of(dim, i);
     double *out = theta + i * n->ld;
     double s = family_sd(row[i]);
     for (size_t j = 0; j < n->ld; j++) out[j] = phi[i] + s * n->u[i * n->ld + j];
@@ -42,10 +45,12 @@ static void draw(const double *phi, const Noise *n, double *theta) {
 }
 
 /* d theta_i / d L_ij = u_j, times L_ii for the logarithm of the diagonal */
-static void adjoint(const double *phi, const Noise *n, const double *adj, double *grad) {
-  for (size_t i = 0; i < n->dim; i++) {
+static void adjoint(const double *phi, const Noise *n, const double *adj, const double *adj_w, double *grad) {
+  size_t dim = n->shape->dim;
+  (void)adj_w;
+  for (size_t i = 0; i < dim; i++) {
     const double *a = adj + i * n->ld;
-    size_t row = row_of(n->dim, i);
+    size_t row = row_of(dim, i);
     grad[i] += n->k->sum(a, n->M);
     for (size_t j = 0; j <= i; j++) {
       double d = n->k->dot(a, n->u + j * n->ld, n->M);
@@ -56,9 +61,10 @@ static void adjoint(const double *phi, const Noise *n, const double *adj, double
 
 /* sum log L_ii + d (1 + log 2 pi) / 2 */
 static double entropy(const double *phi, const Noise *n, double weight, double *grad) {
-  double h = (double)n->dim * (0.5 + HALF_LOG_2PI);
-  for (size_t i = 0; i < n->dim; i++) {
-    size_t at = row_of(n->dim, i) + i;
+  size_t dim = n->shape->dim;
+  double h = (double)dim * (0.5 + HALF_LOG_2PI);
+  for (size_t i = 0; i < dim; i++) {
+    size_t at = row_of(dim, i) + i;
     h += phi[at];
     grad[at] += weight;
   }
@@ -66,15 +72,17 @@ static double entropy(const double *phi, const Noise *n, double weight, double *
 }
 
 static void log_q(const double *phi, const Noise *n, double *out) {
-  double c = -(double)n->dim * HALF_LOG_2PI;
-  for (size_t i = 0; i < n->dim; i++) c -= phi[row_of(n->dim, i) + i];
+  size_t dim = n->shape->dim;
+  double c = -(double)dim * HALF_LOG_2PI;
+  for (size_t i = 0; i < dim; i++) c -= phi[row_of(dim, i) + i];
   for (size_t j = 0; j < n->M; j++) out[j] = c;
-  for (size_t i = 0; i < n->dim; i++)
+  for (size_t i = 0; i < dim; i++)
     for (size_t j = 0; j < n->M; j++) out[j] -= 0.5 * n->u[i * n->ld + j] * n->u[i * n->ld + j];
 }
 
 /* In row i a step of L_ii: the conditional sd is the natural unit of theta_i. */
-static void scale(const double *phi, size_t dim, double *d) {
+static void scale(const double *phi, const Shape *shape, double *d) {
+  size_t dim = shape->dim;
   for (size_t i = 0; i < dim; i++) {
     size_t row = row_of(dim, i);
     double s = family_sd(phi[row + i]);
@@ -84,5 +92,11 @@ static void scale(const double *phi, size_t dim, double *d) {
   }
 }
 
+static int parts(const Shape *s, FamilyPart *out) {
+  out[0] = (FamilyPart){"mean", 0, s->dim, 1};
+  out[1] = (FamilyPart){"cholesky_rows", s->dim, s->dim * (s->dim + 1) / 2, 1};
+  return 2;
+}
+
 const Family family_fullrank = {.size = size, .noise = noise, .start = start, .moments = moments, .draw = draw,
-                                .adjoint = adjoint, .entropy = entropy, .log_q = log_q, .scale = scale};
+                                .adjoint = adjoint, .entropy = entropy, .log_q = log_q, .scale = scale, .parts = parts};

@@ -55,7 +55,7 @@ static void add_note(Fitter *f, const char *text) {
 
 /* Validation score of an iterate, on few draws: enough to compare iterates. */
 static double validate(Fitter *f, const double *phi) {
-  predictive_scores(f->ctx, f->model, f->valid, f->target.family, phi, 1024, seed_of(f, SEED_JUDGE), f->pool, f->valid_scores);
+  predictive_scores(f->ctx, f->model, f->valid, f->target.family, &f->target.shape, phi, 1024, seed_of(f, SEED_JUDGE), f->pool, f->valid_scores);
   double s = 0;
   for (size_t k = 0; k < f->nvalid; k++) s += f->valid_scores[k];
   return s;
@@ -72,7 +72,7 @@ static bool observe(void *self, const OptimState *s) {
     double score = validate(f, s->phi);
     if (score > f->best_valid) {
       f->best_valid = score;
-      memcpy(f->best_phi, s->phi, family_of(f->target.family)->size(f->model->dim) * sizeof *f->best_phi);
+      memcpy(f->best_phi, s->phi, family_of(f->target.family)->size(&f->target.shape) * sizeof *f->best_phi);
     }
   }
   return true;
@@ -112,13 +112,13 @@ static const double start_sds[] = {0.1, 1, 0.01, 0.001};
 static double *vi_centre(Fitter *f, Arena *a) {
   size_t d = f->model->dim;
   const Family *mf = family_of(FAMILY_meanfield);
-  Target t = {SCORE_elbo, FAMILY_meanfield, REG_PRIOR, 1};
+  Target t = {SCORE_elbo, FAMILY_meanfield, {.dim = d}, REG_PRIOR, 1};
   Predictive *p = objective_of(f, a, &t, VI_DRAWS, seed_of(f, SEED_VI));
   double *phi = NEW_ARRAY(a, double, 2 * d), *zero = NEW_ARRAY(a, double, d), *sd = NEW_ARRAY(a, double, d);
   for (size_t s = 0; s < sizeof start_sds / sizeof *start_sds; s++) {
     PredictiveValue v;
     for (size_t k = 0; k < d; k++) sd[k] = start_sds[s];
-    mf->start(phi, d, zero, sd);
+    mf->start(phi, &t.shape, zero, sd);
     if (evaluate(f, p, phi, &v)) break;
     if (s + 1 == sizeof start_sds / sizeof *start_sds)
       ctx_fail(f->ctx, PVI_FAILURE, NOWHERE,
@@ -149,18 +149,18 @@ static const Width widths[] = {{"VI", 0}, {"VI widened by n^1/4", 0.25}, {"VI wi
 static void start_at(const Fitter *f, const double *centre, const Width *w, double *phi) {
   size_t d = f->model->dim;
   double *mean = NEW_ARRAY(f->arena, double, d), *sd = NEW_ARRAY(f->arena, double, d);
-  family_of(FAMILY_meanfield)->moments(centre, d, mean, sd);
+  family_of(FAMILY_meanfield)->moments(centre, &(Shape){.dim = d}, mean, sd);
   double factor = pow((double)f->n, w->power) * (w->power == 0.5 ? 0.5 : 1);
   for (size_t k = 0; k < d; k++) {
     double wide = sd[k] * factor, most = fmax(1, 2 * sd[k]);
     sd[k] = w->power == 0 ? sd[k] : fmin(wide, most);
   }
-  family_of(f->target.family)->start(phi, d, mean, sd);
+  family_of(f->target.family)->start(phi, &f->target.shape, mean, sd);
 }
 
 /* The best of the starts after a few iterations each. */
 static double *explore(Fitter *f, Arena *a, const double *centre) {
-  size_t size = family_of(f->target.family)->size(f->model->dim);
+  size_t size = family_of(f->target.family)->size(&f->target.shape);
   size_t M = f->o->draws && f->o->draws < EXPLORE_DRAWS ? f->o->draws : EXPLORE_DRAWS;
   if (f->target.family == FAMILY_fullrank) M *= 4;
   Predictive *p = objective_of(f, a, &f->target, M, seed_of(f, SEED_EXPLORE));
@@ -237,7 +237,7 @@ static void prefer(Fitter *f, Predictive *p, double *phi, const double *other, s
 }
 
 static void finish(Fitter *f, double *phi) {
-  size_t size = family_of(f->target.family)->size(f->model->dim);
+  size_t size = family_of(f->target.family)->size(&f->target.shape);
   double *start = memcpy(NEW_ARRAY(f->arena, double, size), phi, size * sizeof *phi);
   size_t M = f->o->draws ? f->o->draws : f->target.family == FAMILY_fullrank ? 4 * FIRST_DRAWS : FIRST_DRAWS;
   for (;; M *= 4) {
@@ -281,7 +281,7 @@ static void run_stochastic(Fitter *f, Arena *a, double *phi) {
   size_t M = f->o->draws ? f->o->draws : 100;
   Stochastic s = {f, objective_of(f, a, &f->target, M, seed_of(f, SEED_FIT)), 1};
   if (f->o->minibatch && f->o->minibatch < f->n) s.batches = (f->n + f->o->minibatch - 1) / f->o->minibatch;
-  Objective objective = {.dim = family_of(f->target.family)->size(f->model->dim), .self = &s, .eval = stochastic_eval,
+  Objective objective = {.dim = family_of(f->target.family)->size(&f->target.shape), .self = &s, .eval = stochastic_eval,
                          .iteration = next_iteration};
   OptimOptions o = optim_defaults(f->o->optimizer);
   if (f->o->iterations) o.max_iterations = f->o->iterations;
@@ -320,7 +320,7 @@ static void measure(Fitter *f, Arena *a, const double *phi) {
 
 static void run(Fitter *f) {
   const Family *family = family_of(f->target.family);
-  size_t size = family->size(f->model->dim);
+  size_t size = family->size(&f->target.shape);
   double *phi = f->fit->phi = NEW_ARRAY(&f->ctx->arena, double, size);
   double *centre = vi_centre(f, f->arena);
   if (f->o->select_validation) f->best_phi = NEW_ARRAY(f->arena, double, size);
@@ -370,11 +370,14 @@ Fit *fit_run(Ctx *c, const Model *m, const Split *split, const FitOptions *o, Po
     f.target.lambda = 1;
   }
   choose_family(&f);
-  f.train = model_tape(m, training_order(&f, split), split->count[PART_TRAIN], NULL);
-  f.valid = model_tape(m, split->rows[PART_VALID], split->count[PART_VALID], NULL);
+  f.target.shape.dim = m->dim;
+  f.target.shape = family_shape(f.target.family, f.target.shape);
+  f.train = model_tape(m, training_order(&f, split), split->count[PART_TRAIN], NULL, WANT_LL);
+  f.valid = model_tape(m, split->rows[PART_VALID], split->count[PART_VALID], NULL, WANT_LL);
   f.valid_scores = NEW_ARRAY(&arena, double, f.nvalid);
   run(&f);
   fit->family = f.target.family;
+  fit->shape = f.target.shape;
   fit->seconds = base_seconds() - f.started;
   c->trap = outer;
   arena_free(&arena);

@@ -40,6 +40,7 @@ typedef struct {
 
 typedef struct {
   FamilyId family;
+  Shape shape;
   double *phi;
   PredictiveValue value; /* on draws that the optimizer has not seen */
   long evaluations, iterations, skipped;

@@ -12,6 +12,7 @@ struct Predictive {
   const Tape *tape;
   Target target;
   const Family *family;
+  Shape shape;
   ScoreFunction *score;
   Work *work;
   Noise noise;
@@ -33,25 +34,27 @@ Predictive *predictive_make(Ctx *c, Arena *a, const Model *m, const Tape *tape, 
   p->tape = tape;
   p->target = *t;
   p->family = family_of(t->family);
+  p->shape = t->shape;
   p->score = score_of(t->score);
   p->work = vm_work(a, tape, M, pool);
   p->rows = vm_rows(tape);
   p->scale = 1;
   p->posterior = t->regularizer == REG_POSTERIOR ? t->lambda : 0;
   size_t ld = vm_lanes(p->work);
-  p->u = NEW_ARRAY(a, double, p->family->noise(m->dim) * ld);
+  p->u = NEW_ARRAY(a, double, p->family->noise(&p->shape) * ld);
   p->theta = NEW_ARRAY(a, double, m->dim * ld);
   p->adj = NEW_ARRAY(a, double, m->dim * ld);
   p->row_score = NEW_ARRAY(a, double, p->rows);
   p->row_mean = NEW_ARRAY(a, double, p->rows);
-  p->scratch = NEW_ARRAY(a, double, p->family->size(m->dim));
-  p->noise = (Noise){.dim = m->dim, .M = M, .ld = ld, .u = p->u, .k = vm_kernels(p->work)};
+  p->scratch = NEW_ARRAY(a, double, p->family->size(&p->shape));
+  p->noise = (Noise){.shape = &p->shape, .M = M, .ld = ld, .u = p->u, .k = vm_kernels(p->work)};
+  if (p->family->scratch) p->noise.scratch = NEW_ARRAY(a, double, p->family->scratch(&p->shape, ld));
   predictive_renew(p, seed, false);
   return p;
 }
 
 void predictive_renew(Predictive *p, uint64_t seed, bool random) {
-  size_t rows = p->family->noise(p->noise.dim);
+  size_t rows = p->family->noise(&p->shape);
   if (random) {
     for (size_t k = 0; k < rows; k++) rng_fill_normal(rng_make(seed, 0), 0, k, p->u + k * p->noise.ld, p->noise.M);
   } else {
@@ -106,7 +109,7 @@ static bool all_finite(const double *x, size_t n) {
 }
 
 bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, double *grad) {
-  size_t size = p->family->size(p->noise.dim);
+  size_t size = p->family->size(&p->shape);
   double lambda = p->target.lambda;
   double *g = grad ? grad : p->scratch;
   memset(p->row_score, 0, p->rows * sizeof *p->row_score);
@@ -125,7 +128,7 @@ bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, doubl
   if (grad) {
     double seed = lambda / (double)p->noise.M;
     vm_backward(p->work, (double[]){seed, seed}, p->adj);
-    p->family->adjoint(phi, &p->noise, p->adj, grad);
+    p->family->adjoint(phi, &p->noise, p->adj, NULL, grad);
     if (!all_finite(grad, size)) return false;
   }
   p->last = *v;
@@ -145,11 +148,12 @@ static bool objective_eval(void *self, const double *phi, double *value, double 
 
 static void objective_scale(void *self, const double *phi, double *d) {
   Predictive *p = self;
-  p->family->scale(phi, p->noise.dim, d);
+  p->family->scale(phi, &p->shape, d);
 }
 
 Objective predictive_objective(Predictive *p) {
-  return (Objective){.dim = p->family->size(p->noise.dim), .self = p, .eval = objective_eval, .scale = objective_scale};
+  return (Objective){.dim = p->family->size(&p->shape), .self = p, .eval = objective_eval,
+                     .scale = p->family->scale ? objective_scale : NULL};
 }
 
 /* ---- scores on fresh draws ---------------------------------------------------------------------------------------- */
@@ -169,8 +173,8 @@ static void add_densities(void *self, const TileView *v) {
   }
 }
 
-void predictive_scores(Ctx *c, const Model *m, const Tape *tape, FamilyId family, const double *phi, size_t M, uint64_t seed,
-                       Pool *pool, double *log_scores) {
+void predictive_scores(Ctx *c, const Model *m, const Tape *tape, FamilyId family, const Shape *shape, const double *phi, size_t M,
+                       uint64_t seed, Pool *pool, double *log_scores) {
   enum { BATCH = 1024 };
   Arena arena = arena_make(c);
   jmp_buf here, *outer = c->trap;
@@ -181,15 +185,16 @@ void predictive_scores(Ctx *c, const Model *m, const Tape *tape, FamilyId family
   }
   c->trap = &here;
   const Family *f = family_of(family);
-  size_t batches = (M + BATCH - 1) / BATCH, n = vm_rows(tape), rows = f->noise(m->dim);
+  size_t batches = (M + BATCH - 1) / BATCH, n = vm_rows(tape), rows = f->noise(shape);
   Work *w = vm_work(&arena, tape, BATCH, pool);
   double *all = NEW_ARRAY(&arena, double, rows * batches * BATCH);
   double *u = NEW_ARRAY(&arena, double, rows * BATCH), *theta = NEW_ARRAY(&arena, double, m->dim * BATCH);
+  double *scratch = f->scratch ? NEW_ARRAY(&arena, double, f->scratch(shape, BATCH)) : NULL;
   sobol_normal(all, rows, batches * BATCH, batches * BATCH, seed, false);
   for (size_t k = 0; k < n; k++) log_scores[k] = -INFINITY;
   for (size_t b = 0; b < batches; b++) {
     for (size_t k = 0; k < rows; k++) memcpy(u + k * BATCH, all + (k * batches + b) * BATCH, BATCH * sizeof *u);
-    Noise noise = {.dim = m->dim, .M = BATCH, .ld = BATCH, .u = u, .k = vm_kernels(w)};
+    Noise noise = {.shape = shape, .M = BATCH, .ld = BATCH, .u = u, .k = vm_kernels(w), .scratch = scratch};
     f->draw(phi, &noise, theta);
     vm_forward(w, theta);
     Running s = {BATCH, BATCH, vm_kernels(w), log_scores};

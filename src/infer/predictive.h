@@ -18,6 +18,7 @@ typedef enum { REG_PRIOR, REG_POSTERIOR } Regularizer;
 typedef struct {
   ScoreId score;
   FamilyId family;
+  Shape shape;
   Regularizer regularizer;
   double lambda;
 } Target;
@@ -40,8 +41,8 @@ bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, doubl
 PredictiveValue predictive_last(const Predictive *p); /* of the last finite evaluation */
 
 /* Scores log E_q p(y_i | theta) of every row of the tape by at least M draws that no fit has seen. */
-void predictive_scores(Ctx *c, const Model *m, const Tape *tape, FamilyId family, const double *phi, size_t M, uint64_t seed,
-                       Pool *pool, double *log_scores);
+void predictive_scores(Ctx *c, const Model *m, const Tape *tape, FamilyId family, const Shape *shape, const double *phi, size_t M,
+                       uint64_t seed, Pool *pool, double *log_scores);
 
 /* log p(y_i | theta) of every row of the tape at one point. */
 void predictive_point(Ctx *c, const Model *m, const Tape *tape, const double *theta, double *log_densities);

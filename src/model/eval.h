@@ -59,6 +59,15 @@ typedef struct {
   const Lift *lift; /* the lifted loop inside which it is declared */
 } Var;
 
+/* The outcome of a density statement in canonical form (outcome.c). */
+typedef struct {
+  DistId dist;
+  bool known; /* there is a canonical form */
+  int npar;
+  int32_t width; /* categorical: categories; else 0 */
+  Value *y, *par[3], *size; /* size: trials of a binomial */
+} Outcome;
+
 /* One increment of the log density. */
 typedef struct {
   Node node;        /* rows x 1 elements (lifted), or n elements: one per observation */
@@ -67,6 +76,11 @@ typedef struct {
   int32_t iteration;
   Loc loc;
   const char *name; /* distribution, or "target" */
+  int dist;         /* canonical DistId of the outcome, or -1: unknown */
+  int npar;
+  int32_t width;
+  Node par[3];      /* rows x width elements */
+  double *y, *size; /* rows; size may be NULL */
 } Site;
 
 typedef enum { FLOW_NEXT, FLOW_BREAK, FLOW_CONTINUE, FLOW_RETURN } Flow;
@@ -143,7 +157,10 @@ void eval_assign(Eval *E, const Expr *lhs, Value *v);
 Value *eval_default(Eval *E, const Decl *d); /* a declared variable without a value: NaN, or the least int */
 void eval_dims(Eval *E, const Decl *d, Value *shape);
 void eval_increment(Eval *E, const Expr *e);
-void eval_add_target(Eval *E, Value *pointwise, Loc loc, const char *name);
+/* An increment, one element per observation; outcome: what it says of the outcome, or NULL. */
+void eval_add_target(Eval *E, Value *pointwise, Loc loc, const char *name, const Outcome *outcome);
+Outcome outcome_of(Eval *E, DistId id, Value **args); /* args[0] is the outcome */
+void outcome_place(Eval *E, Site *site, const Outcome *o, int32_t n);
 
 /* Index lists: for every row and output element, the element of the base. */
 typedef struct {

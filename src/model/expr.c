@@ -288,14 +288,20 @@ static Value *eval_logical(Eval *E, const Expr *e) {
 
 /* ---- the rest ----------------------------------------------------------------------------------------------------- */
 
+/* Both sides, and a choice between them per draw or per iteration. */
+static Value *choose(Eval *E, const Expr *e, Value *c) {
+  Value *v = map3(E, IR_SELECT, c, eval_expr(E, e->args[1]), eval_expr(E, e->args[2]));
+  return e->type->kind == TY_INT ? as_int(v) : v;
+}
+
 static Value *eval_ternary(Eval *E, const Expr *e) {
   Value *c = value_on_axis(E, eval_expr(E, e->args[0]), E->axis);
-  if (!c->known) return map3(E, IR_SELECT, c, eval_expr(E, e->args[1]), eval_expr(E, e->args[2]));
+  if (!c->known) return choose(E, e, c);
   if (!c->axis) return eval_expr(E, e->args[c->v[0] != 0 ? 1 : 2]);
   int32_t yes = 0;
   for (int32_t r = 0; r < c->axis->rows; r++) yes += c->v[r] != 0;
   if (yes == 0 || yes == c->axis->rows) return eval_expr(E, e->args[yes ? 1 : 2]);
-  return map3(E, IR_SELECT, c, eval_expr(E, e->args[1]), eval_expr(E, e->args[2]));
+  return choose(E, e, c);
 }
 
 static Value *eval_literal(Eval *E, const Expr *e) {

@@ -92,7 +92,7 @@ static Value *fold(Eval *E, unsigned op, Value *v, int32_t from, int32_t n) {
   return map2(E, op, fold(E, op, v, from, n / 2), fold(E, op, v, from + n / 2, n - n / 2));
 }
 
-FN(prod) { return a[0]->n ? fold(E, IR_MUL, a[0], 0, a[0]->n) : value_real(E, 1); }
+FN(prod) { return int_if(a[0]->n ? fold(E, IR_MUL, a[0], 0, a[0]->n) : value_real(E, 1), a[0]); }
 
 static Value *extreme(Eval *E, Value **a, int n, unsigned op, double empty) {
   if (n == 2) return a[0]->kind == TY_INT && a[1]->kind == TY_INT ? int_if(map2(E, op, a[0], a[1]), a[0]) : map2(E, op, a[0], a[1]);

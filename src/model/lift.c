@@ -68,6 +68,7 @@ void lift_write(Eval *E, Var *var, const Axis *axis, const int32_t *index, int32
       int32_t e = index ? index[(axis ? r * n : 0) + k] : k;
       if (axis) {
         if (s->wrote[e] == EVERYBODY || s->read[e] > axis->iteration[r]) lift_bail(E, "an iteration reads what another one writes");
+        if (s->wrote[e] > axis->iteration[r]) lift_bail(E, "two statements write the same element, the earlier one last");
         s->wrote[e] = axis->iteration[r];
       } else {
         if (s->wrote[e] != EVERYBODY && (s->read[e] != NOBODY || s->wrote[e] != NOBODY || !all_rows))
@@ -155,6 +156,7 @@ bool lift_loop(Eval *E, const Stmt *s, long from, long to, const char **why) {
   jmp_buf here, *outer = E->ctx->trap;
   if (setjmp(here)) {
     E->ctx->trap = outer;
+    if (E->ctx->status == PVI_FAILURE) ctx_jump(E->ctx, PVI_FAILURE); /* out of memory: unrolling would not help */
     *why = reason(E, l, messages);
     E->ctx->nmessages = messages;
     E->ctx->nerrors = errors;

@@ -118,7 +118,8 @@ static Node total(Eval *E, Value **terms, size_t n) {
 }
 
 static void add_block(Model *m, int *cap, const Site *s, Node root, const int32_t *obs) {
-  ObsBlock b = {root, ir_size(m->graph, root), obs, s->loc, s->name};
+  ObsBlock b = {.root = root, .rows = ir_size(m->graph, root), .obs = obs, .loc = s->loc, .name = s->name, .dist = s->dist,
+                .npar = s->npar, .width = s->width, .par = {s->par[0], s->par[1], s->par[2]}, .y = s->y, .size = s->size};
   PUSH(&m->ctx->arena, m->blocks, m->nblocks, *cap, b);
 }
 
@@ -130,12 +131,29 @@ static void split_vector(Model *m, int *cap, const Site *s) {
   m->n_obs += (size_t)n;
 }
 
+/* The outcomes of single observations as one of `count` rows. */
+static void join_outcomes(Model *m, Site *all, const Site *s, int32_t count) {
+  Arena *a = &m->ctx->arena;
+  for (int p = 0; p < all->npar; p++) {
+    Pick *picks = NEW_ARRAY(a, Pick, count * all->width);
+    for (int32_t k = 0; k < count * all->width; k++) picks[k] = (Pick){s[k / all->width].par[p], k % all->width};
+    all->par[p] = ir_pack(m->graph, picks, count * all->width);
+  }
+  all->y = NEW_ARRAY(a, double, count);
+  for (int32_t k = 0; k < count; k++) all->y[k] = s[k].y[0];
+  if (!all->size) return;
+  all->size = NEW_ARRAY(a, double, count);
+  for (int32_t k = 0; k < count; k++) all->size[k] = s[k].size[0];
+}
+
 /* An unrolled loop: its iterations are the observations, whatever each of them adds. */
 static void split_unrolled(Model *m, int *cap, const Site *s, size_t n) {
   Arena *a = &m->ctx->arena;
   Pick *picks = NEW_ARRAY(a, Pick, n);
   int32_t count = 0, last = -1;
+  bool alike = true; /* one statement makes every observation */
   for (size_t k = 0; k < n; k++) {
+    alike &= s[k].dist == s[0].dist && s[k].npar == s[0].npar && s[k].width == s[0].width && s[k].iteration != last;
     if (s[k].iteration == last) {
       Pick *p = &picks[count - 1];
       p->node = ir_map(m->graph, IR_ADD, (Node[]){p->node, s[k].node});
@@ -146,7 +164,10 @@ static void split_unrolled(Model *m, int *cap, const Site *s, size_t n) {
   }
   int32_t *obs = NEW_ARRAY(a, int32_t, count);
   for (int32_t k = 0; k < count; k++) obs[k] = (int32_t)m->n_obs + k;
-  add_block(m, cap, s, ir_pack(m->graph, picks, count), obs);
+  Site all = *s;
+  if (!alike) all.dist = -1;
+  if (all.dist >= 0) join_outcomes(m, &all, s, count);
+  add_block(m, cap, &all, ir_pack(m->graph, picks, count), obs);
   m->n_obs += (size_t)count;
 }
 
@@ -182,7 +203,9 @@ static void split_lifted(Model *m, int *cap, const Site *s, size_t n) {
     for (size_t k = 1; k < n; k++) sum = ir_map(m->graph, IR_ADD, (Node[]){sum, padded(m, &s[k], rank, covered)});
     int32_t *obs = NEW_ARRAY(a, int32_t, covered);
     for (int32_t k = 0; k < covered; k++) obs[k] = (int32_t)m->n_obs + k;
-    add_block(m, cap, s, sum, obs);
+    Site all = *s;
+    all.dist = -1;
+    add_block(m, cap, &all, sum, obs);
   }
   m->n_obs += (size_t)covered;
 }
@@ -253,28 +276,49 @@ static int by_position(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-Tape *model_tape(const Model *m, const size_t *rows, size_t nrows, int32_t *obs) {
-  Arena *a = &m->ctx->arena;
-  int32_t *position = NEW_ARRAY(a, int32_t, m->n_obs + 1); /* place + 1 of an observation in the selection */
+/* Place + 1 of every observation in the selection; 0 where it is not in it. */
+static int32_t *positions(const Model *m, const size_t *rows, size_t nrows) {
+  int32_t *position = NEW_ARRAY(&m->ctx->arena, int32_t, m->n_obs + 1);
   for (size_t k = 0; k < (rows ? nrows : m->n_obs); k++) position[rows ? rows[k] : k] = (int32_t)k + 1;
-  VmBlock *blocks = NEW_ARRAY(a, VmBlock, m->nblocks + 1);
+  return position;
+}
+
+/* The selected rows of a block, in the order of the selection. */
+static int32_t *select_rows(const Model *m, const ObsBlock *o, const int32_t *position, int32_t *count) {
+  Arena *a = &m->ctx->arena;
+  Placed *placed = NEW_ARRAY(a, Placed, o->rows);
+  int32_t n = 0;
+  for (int32_t r = 0; r < o->rows; r++)
+    if (position[o->obs[r]]) placed[n++] = (Placed){position[o->obs[r]], r};
+  qsort(placed, (size_t)n, sizeof *placed, by_position);
+  int32_t *select = NEW_ARRAY(a, int32_t, n);
+  for (int32_t k = 0; k < n; k++) select[k] = placed[k].row;
+  *count = n;
+  return select;
+}
+
+Tape *model_tape(const Model *m, const size_t *rows, size_t nrows, int32_t *obs, unsigned wants) {
+  VmBlock *blocks = NEW_ARRAY(&m->ctx->arena, VmBlock, m->nblocks + 1);
+  int32_t *position = positions(m, rows, nrows);
   size_t n = 0;
   for (int b = 0; b < m->nblocks; b++) {
     const ObsBlock *o = &m->blocks[b];
-    Placed *placed = NEW_ARRAY(a, Placed, o->rows);
-    int32_t count = 0;
-    for (int32_t r = 0; r < o->rows; r++)
-      if (position[o->obs[r]]) placed[count++] = (Placed){position[o->obs[r]], r};
-    qsort(placed, (size_t)count, sizeof *placed, by_position);
-    int32_t *select = NEW_ARRAY(a, int32_t, count);
-    for (int32_t k = 0; k < count; k++) {
-      select[k] = placed[k].row;
-      if (obs) obs[n + (size_t)k] = o->obs[placed[k].row];
-    }
-    n += (size_t)count;
-    blocks[b] = (VmBlock){{o->root, NO_NODE, NO_NODE, NO_NODE}, o->rows, select, count};
+    VmBlock *v = &blocks[b];
+    *v = (VmBlock){.heads = {wants & WANT_LL ? o->root : NO_NODE, NO_NODE, NO_NODE, NO_NODE}, .rows = o->rows};
+    for (int k = 0; (wants & WANT_PARAMETERS) && o->dist >= 0 && k < o->npar; k++) v->heads[HEAD_PAR + k] = o->par[k];
+    v->select = select_rows(m, o, position, &v->nselect);
+    for (int32_t k = 0; obs && k < v->nselect; k++) obs[n + (size_t)k] = o->obs[v->select[k]];
+    n += (size_t)v->nselect;
   }
   return vm_plan(m->ctx, m->graph, m->dim, (Node[]){m->prior, m->jacobian}, MODEL_ROOTS, blocks, m->nblocks);
+}
+
+void model_block_rows(const Model *m, const size_t *rows, size_t nrows, int32_t *block, int32_t *row) {
+  int32_t *position = positions(m, rows, nrows);
+  for (int b = 0, n = 0; b < m->nblocks; b++) {
+    int32_t count, *select = select_rows(m, &m->blocks[b], position, &count);
+    for (int32_t k = 0; k < count; k++, n++) block[n] = b, row[n] = select[k];
+  }
 }
 
 /* ---- names -------------------------------------------------------------------------------------------------------- */

@@ -32,6 +32,13 @@ typedef struct {
   const int32_t *obs; /* number of the observation, 0-based, of each row */
   Loc loc;
   const char *name; /* distribution, or "target" */
+  /* what is observed, where the statement says so: scores beyond the log score need it */
+  int dist;         /* its distribution, a DistId, in canonical form; -1: unknown */
+  int npar;
+  int32_t width;    /* elements of par[0] per observation: categories, else 1 */
+  Node par[3];      /* rows x width elements each */
+  const double *y;  /* rows: the outcomes */
+  const double *size; /* rows: trials of a binomial, or NULL */
 } ObsBlock;
 
 typedef struct {
@@ -62,10 +69,15 @@ typedef struct Model {
 
 Model *model_make(Ctx *c, const Program *p, const Data *d);
 
-/* A tape of the given observations (0-based numbers; NULL: all), with the prior and the Jacobian as roots 0 and 1.
+/* A tape of the given observations (0-based numbers; NULL: all), with the prior and the Jacobian as roots 0 and 1. Its tiles' heads
+ * are the log likelihood (HEAD_LL) and, where wanted and known, the parameters of the outcome (HEAD_PAR ...).
  * obs, when not NULL, receives the number of the observation of each row of the tape. */
 enum { ROOT_PRIOR, ROOT_JACOBIAN, MODEL_ROOTS };
-Tape *model_tape(const Model *m, const size_t *rows, size_t nrows, int32_t *obs);
+enum { HEAD_LL, HEAD_PAR };
+typedef enum { WANT_LL = 1, WANT_PARAMETERS = 2 } ModelWants;
+Tape *model_tape(const Model *m, const size_t *rows, size_t nrows, int32_t *obs, unsigned wants);
+/* Row of its block for each row of a tape over the same observations. */
+void model_block_rows(const Model *m, const size_t *rows, size_t nrows, int32_t *block, int32_t *row);
 
 const char *model_unconstrained_name(const Model *m, Arena *a, size_t k); /* theta[1,2], as tables print it */
 

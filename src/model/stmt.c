@@ -148,7 +148,7 @@ static Node per_iteration(Eval *E, Value *v) {
   return ir_gather(E->graph, node, zero, E->axis->rows);
 }
 
-void eval_add_target(Eval *E, Value *v, Loc loc, const char *name) {
+void eval_add_target(Eval *E, Value *v, Loc loc, const char *name, const Outcome *outcome) {
   if (E->quiet || v->n == 0) return;
   bool likelihood = v->likelihood;
   if (E->guard) v = map3(E, IR_SELECT, E->guard, v, value_real(E, 0));
@@ -156,15 +156,18 @@ void eval_add_target(Eval *E, Value *v, Loc loc, const char *name) {
     add_scalar(E, &E->prior, &E->nprior, &E->cap_prior, v);
     return;
   }
-  Site site = {.loop = E->loop, .iteration = E->iteration, .loc = loc, .name = name};
+  Site site = {.loop = E->loop, .iteration = E->iteration, .loc = loc, .name = name, .dist = -1};
+  if (E->guard) outcome = NULL;
   if (E->axis && E->iteration < 0) {
     site.axis = E->axis;
     site.node = per_iteration(E, v);
+    outcome_place(E, &site, outcome, v->n);
   } else if (E->axis) { /* a lifted loop inside of an unrolled one: part of that one's iteration */
     int32_t rows = E->axis->rows;
     site.node = value_node(E, value_sum(E, value_of_node(E, value_shape(E, TY_VECTOR, 0, 1, &rows), NULL, per_iteration(E, v))));
   } else {
     site.node = value_node(E, E->loop >= 0 ? value_sum(E, v) : v);
+    if (E->loop < 0 || v->n == 1) outcome_place(E, &site, outcome, v->n);
   }
   PUSH(E->arena, E->sites, E->nsites, E->cap_sites, site);
 }
@@ -172,7 +175,8 @@ void eval_add_target(Eval *E, Value *v, Loc loc, const char *name) {
 /* target += e. Terms of a sum count one by one; the elements of a vectorized density are observations of their own. */
 void eval_increment(Eval *E, const Expr *e) {
   while (e->kind == EX_PAREN) e = e->args[0];
-  if (e->kind == EX_BINARY && e->op == OP_ADD) {
+  bool scalar = e->type->array_dims == 0 && (e->type->kind == TY_REAL || e->type->kind == TY_INT); /* vector + 1 adds n ones */
+  if (e->kind == EX_BINARY && scalar && e->op == OP_ADD) {
     eval_increment(E, e->args[0]);
     eval_increment(E, e->args[1]);
     return;
@@ -180,14 +184,15 @@ void eval_increment(Eval *E, const Expr *e) {
   if (e->kind == EX_CALL && e->call == CALL_DIST && e->distfun == DF_LPDF) {
     Value **args = NEW_ARRAY(E->arena, Value *, e->nargs);
     for (int k = 0; k < e->nargs; k++) args[k] = eval_expr(E, e->args[k]);
-    eval_add_target(E, dist_lpdf(E, (DistId)e->builtin, args, e->nargs, e->loc), e->loc, stan_dist_names[e->builtin]);
+    Outcome o = args[0]->known ? outcome_of(E, (DistId)e->builtin, args) : (Outcome){.known = false};
+    eval_add_target(E, dist_lpdf(E, (DistId)e->builtin, args, e->nargs, e->loc), e->loc, stan_dist_names[e->builtin], &o);
     return;
   }
   if (e->kind == EX_CALL && e->call == CALL_FUNCTION && e->builtin == FUN_sum && e->nargs == 1) {
-    eval_add_target(E, eval_expr(E, e->args[0]), e->loc, "target");
+    eval_add_target(E, eval_expr(E, e->args[0]), e->loc, "target", NULL);
     return;
   }
-  eval_add_target(E, eval_expr(E, e), e->loc, "target");
+  eval_add_target(E, eval_expr(E, e), e->loc, "target", NULL);
 }
 
 static void eval_tilde(Eval *E, const Stmt *s) {
@@ -202,7 +207,7 @@ static void eval_tilde(Eval *E, const Stmt *s) {
     Value *v = eval_user(E, s->user, args, s->loc, data);
     if (data && !v->known) v = value_of_node(E, v, v->axis, ir_mark_likelihood(E->graph, value_node(E, v)));
     if (data && v->known) v->likelihood = true;
-    eval_add_target(E, v, s->loc, s->name);
+    eval_add_target(E, v, s->loc, s->name, NULL);
     return;
   }
   Value *v = dist_lpdf(E, (DistId)s->builtin, args, s->nargs + 1, s->loc);
@@ -211,7 +216,8 @@ static void eval_tilde(Eval *E, const Stmt *s) {
     v = map2(E, IR_SUB, v, dist_truncation(E, (DistId)s->builtin, args, s->nargs + 1, lower, upper, s->loc));
     v->likelihood = likelihood;
   }
-  eval_add_target(E, v, s->loc, s->name);
+  Outcome o = args[0]->known && !s->truncated ? outcome_of(E, (DistId)s->builtin, args) : (Outcome){.known = false};
+  eval_add_target(E, v, s->loc, s->name, &o);
 }
 
 /* ---- branches ----------------------------------------------------------------------------------------------------- */

@@ -1,8 +1,9 @@
 /* vmath.h: elementary and special functions of a vector, inlined into the kernels.
  *
- * Accuracy: the aim is <= 1 ulp for the elementary functions and <= 2 ulp for the special ones over the whole double range,
- * with IEEE special values (test_vmath measures it). No branches but the predictable ones that take rare arguments aside
- * (marked so).
+ * Largest errors in ulp that some 10^7 random arguments of all magnitudes showed, over the three instruction sets (test_vmath
+ * has the bounds): exp log log1p sin cos pow 1; erf expm1 log1p_exp 1.5; log1m_exp tanh erfc inv_logit logit Phi log_Phi sinh 2
+ * - 2.8; lgamma digamma log_Phi_d 3.5 (digamma, lgamma: also near their zeros); inv_Phi 5. Special values are those of IEEE
+ * 754. No branches but the predictable ones that take rare arguments aside (marked so).
  *
  * How to read: `v_exp` and `v_log` are the hot pair and the others are made from their cores (`exp_steps`, `log_core`), given
  * an extra low-order part where the argument is not a double (log1p: 1 + x; erfc: x^2). Polynomials whose origin is not named
@@ -245,14 +246,7 @@ VFN vd log1p_unit(vd e) {
 /* ---- the logistic family ------------------------------------------------------------------------------------------ */
 
 /* 1/(1 + exp(-x)) from e = exp(-|x|); the small tail is e/(1+e), so it stays accurate down to the subnormals. */
-VFN vd logistic_of(vd x, vd e) {
-  vd n = v_select(v_lt(x, v_splat(0)), e, v_splat(1)), d = 1.0 + e;
-#ifdef PVI_FMA
-  return v_div_sum(n, d, e - (d - 1.0));
-#else
-  return n / d;
-#endif
-}
+VFN vd logistic_of(vd x, vd e) { return v_select(v_lt(x, v_splat(0)), e, v_splat(1)) / (1.0 + e); }
 
 VFN vd v_inv_logit(vd x) { return logistic_of(x, v_exp(-v_abs(x))); }
 
