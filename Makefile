@@ -16,8 +16,8 @@ override CFLAGS   += -std=gnu11 $(WARN) $(OPT) -fno-math-errno -ffp-contract=off
 override LDLIBS   += -lm -pthread
 LAYERS   := base num ir vm stan data model family score infer report api cli
 
-# All cores unless the caller says otherwise.
-ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),)
+# All cores unless the caller says otherwise (-j1).
+ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 2)
 endif
 

@@ -61,7 +61,7 @@ UNUSED static Density *densities(Ctx *c, const Model *m, const double *u, size_t
                         .pointwise = NEW_ARRAY(&c->arena, double, m->n_obs)};
   vm_forward(w, theta);
   vm_tiles(w, collect_tile, &k, true);
-  vm_backward(w, (double[]){1, 1}, grad);
+  vm_backward(w, (double[]){1, 1}, NULL, grad);
   for (size_t j = 0; j < points; j++) {
     Density *d = &k.at[j];
     d->prior = vm_value(w, ROOT_PRIOR, 0)[j];

@@ -701,7 +701,7 @@ TEST(tapes_of_some_rows) {
   for (size_t k = 0; k < m->dim * vm_lanes(w); k++) theta[k] = u[k / vm_lanes(w)];
   vm_forward(w, theta);
   vm_tiles(w, collect_tile, &collect, true);
-  vm_backward(w, (double[]){1, 1}, grad);
+  vm_backward(w, (double[]){1, 1}, NULL, grad);
   for (int k = 0; k < 15; k++) assert_true(some.pointwise[k] == (seen[k] ? all.pointwise[k] : 0));
 }
 

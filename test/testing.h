@@ -97,7 +97,8 @@ UNUSED static const char *shared_path(Arena *a, const char *path) {
 
 UNUSED static char *read_file(Ctx *c, const char *path) {
   const char *why = NULL;
-  char *s = text_read_file(&c->arena, path, NULL, &why);
+  size_t n;
+  char *s = text_read_file(&c->arena, path, &n, &why);
   if (!s) fail_msg("%s: %s", path, why);
   return s;
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# layers.sh [SRC]: folders are layers: a file of src/z may include only from folders that stand no later than z in this list.
-# Prints what offends; exit 1 when something does.
+# layers.sh [SRC]: folders are layers: a file of src/z may include only from a folder that stands no later than z in the list
+# of the Makefile (LAYERS). Prints what offends; exit 1 when something does.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 src=${1:-src}
-layers="base num ir vm stan data model family score infer report api cli"
+layers=$(sed -n 's/^LAYERS *:= *//p' Makefile)
 
 find "$src" -type f \( -name '*.[ch]' -o -name '*.def' \) -print0 | sort -z |
   xargs -0 -r grep -Hn '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' |

@@ -146,7 +146,7 @@ static void density(pvi_context *c, void *arg) {
     DensityTile tile = {a, lanes, i, count, sum};
     vm_forward(a->m->work, theta);
     vm_tiles(a->m->work, density_tile, &tile, true);
-    vm_backward(a->m->work, (double[]){1, 1}, grad);
+    vm_backward(a->m->work, (double[]){1, 1}, NULL, grad);
     for (size_t j = 0; j < count; j++) {
       a->lp[i + j] = sum[j] + vm_value(a->m->work, ROOT_PRIOR, 0)[j] + vm_value(a->m->work, ROOT_JACOBIAN, 0)[j];
       for (size_t k = 0; a->gradient && k < m->dim; k++) a->gradient[(i + j) * m->dim + k] = grad[k * lanes + j];
@@ -172,10 +172,11 @@ static void fit(pvi_context *c, void *arg) {
   FitArgs *a = arg;
   Ctx *ctx = &c->ctx;
   const Model *m = a->m->model;
-  FitOptions o = {.target = {SCORE_log, FAMILY_meanfield, {0}, REG_POSTERIOR, a->o->lambda}, .choose_family = !a->o->family,
+  FitOptions o = {.target = {.score = SCORE_log, .regularizer = REG_POSTERIOR, .lambda = a->o->lambda, .score_weight = 1},
+                  .family = FAMILY_meanfield, .choose_family = !a->o->family,
                   .optimizer = OPTIM_LBFGS, .seed = a->o->seed};
   if (a->o->score && !score_find(a->o->score, &o.target.score)) ctx_fail(ctx, PVI_USAGE, NOWHERE, "unknown score %s", a->o->score);
-  if (a->o->family && !family_find(a->o->family, &o.target.family))
+  if (a->o->family && !family_find(a->o->family, &o.family))
     ctx_fail(ctx, PVI_USAGE, NOWHERE, "unknown family %s", a->o->family);
   if (a->o->regularizer && !strcmp(a->o->regularizer, "prior")) {
     o.target.regularizer = REG_PRIOR;
@@ -186,9 +187,9 @@ static void fit(pvi_context *c, void *arg) {
   const Fit *f = fit_run(ctx, m, split_all(ctx, m->n_obs), &o, pool);
   pool_free(pool);
   double *mean = NEW_ARRAY(&ctx->arena, double, m->dim), *sd = NEW_ARRAY(&ctx->arena, double, m->dim);
-  family_of(f->family)->moments(f->phi, &f->shape, mean, sd);
+  q_moments(&f->q, f->phi, mean, sd);
   *a->out = (pvi_result){f->converged, f->value.value, f->value.score, f->value.regularizer, f->evaluations, mean, sd,
-                         family_name(f->family), f->reason};
+                         family_name(f->q.family), f->reason};
 }
 
 int pvi_fit(pvi_context *c, pvi_model *m, const pvi_options *o, pvi_result *out) {

@@ -115,7 +115,7 @@ Status cmd_density(Ctx *c, int argc, char **argv) {
   double *grad = NEW_ARRAY(&c->arena, double, model->dim * p.lanes);
   vm_forward(work, theta);
   vm_tiles(work, keep_rows, &p, true);
-  vm_backward(work, (double[]){1, 1}, grad);
+  vm_backward(work, (double[]){1, 1}, NULL, grad);
   (json ? print_json : print_text)(c, model, work, &p, grad);
   return PVI_OK;
 }

@@ -19,16 +19,19 @@ static const Command command = {
     "  pvi fit model.stan data.json --split split.json --regularize prior --lambda 0.01 --json\n"
     "  pvi fit model.stan data.json --optimizer rmsprop --iterations 20000 --learning-rate 1e-4 --schedule step\n"};
 
-enum { SCORING_DRAWS = 16384 };
+enum { SCORING_DRAWS = 16384, METRIC_DRAWS = 1024 };
 
 typedef struct {
   const char *place[2];
   OptionList sets, include;
   int score, family, regularizer, optimizer, schedule, select;
-  double lambda, learning_rate, clip, holdout;
+  double lambda, learning_rate, clip, holdout, alpha;
   long draws, iterations, minibatch, seed, threads, save_draws;
+  long components, rank, knots, layers, hidden;
+  Shape shape;
+  OptionList points;
   const char *split, *out;
-  bool json, quiet;
+  bool json, quiet, interpolate;
 } Args;
 
 /* ---- the split ---------------------------------------------------------------------------------------------------- */
@@ -47,39 +50,76 @@ static Split *make_split(Ctx *c, const Args *a, const Model *m) {
 
 /* ---- scores of every part ----------------------------------------------------------------------------------------- */
 
-enum { SCORE_PREDICTIVE, SCORE_AT_MEAN, NSCORES };
-static const char *const score_names[NSCORES] = {"log", "log_at_mean"};
+/* Besides the log score: the log density at the mean of q (the difference is what the width of q is worth), and the scores that
+ * the outcomes allow. */
+enum { MOST_SCORES = SCORE_COUNT + 2 };
 
 typedef struct {
-  double *by_obs; /* [n_obs x NSCORES]; NaN where in no part */
+  const char *names[MOST_SCORES];
+  size_t nscores;
+  double *by_obs; /* [n_obs x nscores]; NaN where in no part */
   int *part;      /* n_obs */
   SummaryPart parts[PART_COUNT];
 } Scores;
 
-/* The predictive log score, and the log density at the mean of q: the difference is what the width of q is worth. */
-static Scores score_parts(Ctx *c, const Model *m, const Split *s, const Fit *fit, uint64_t seed, Pool *pool) {
-  Arena *a = &c->arena;
-  Scores r = {.by_obs = NEW_ARRAY(a, double, m->n_obs * NSCORES), .part = NEW_ARRAY(a, int, m->n_obs)};
-  for (size_t k = 0; k < m->n_obs * NSCORES; k++) r.by_obs[k] = NAN;
-  for (size_t k = 0; k < m->n_obs; k++) r.part[k] = -1;
-  double *mean = NEW_ARRAY(a, double, m->dim + 1), *sd = NEW_ARRAY(a, double, m->dim + 1);
-  family_of(fit->family)->moments(fit->phi, &fit->shape, mean, sd);
-  for (int p = 0; p < PART_COUNT; p++) {
-    size_t n = s->count[p];
-    if (!n) continue;
-    int32_t *obs = NEW_ARRAY(a, int32_t, n);
-    Tape *tape = model_tape(m, s->rows[p], n, obs, WANT_LL);
-    double *v[NSCORES] = {NEW_ARRAY(a, double, n), NEW_ARRAY(a, double, n)};
-    predictive_scores(c, m, tape, fit->family, &fit->shape, fit->phi, SCORING_DRAWS, rng_mix(seed + 77), pool, v[SCORE_PREDICTIVE]);
-    predictive_point(c, m, tape, mean, v[SCORE_AT_MEAN]);
-    SummaryScore *scores = NEW_ARRAY(a, SummaryScore, NSCORES);
-    for (int j = 0; j < NSCORES; j++) {
-      scores[j] = summary_score(score_names[j], v[j], n);
-      for (size_t k = 0; k < n; k++) r.by_obs[(size_t)obs[k] * NSCORES + (size_t)j] = v[j][k];
-    }
-    for (size_t k = 0; k < n; k++) r.part[obs[k]] = p;
-    r.parts[p] = (SummaryPart){scores, NSCORES};
+typedef struct {
+  Ctx *c;
+  const Model *m;
+  const Fit *fit;
+  const FitOptions *o;
+  uint64_t seed;
+  Pool *pool;
+  ScoreId extra[SCORE_COUNT];
+  int nextra;
+} Scorer;
+
+/* The scores beyond the log score that can be had of every observation. */
+static void choose_scores(Scorer *s, Scores *r) {
+  static const char *const reported[] = {"quadratic", "crps", "interval"};
+  r->names[r->nscores++] = "log";
+  r->names[r->nscores++] = "log_at_mean";
+  const char *why;
+  for (size_t k = 0; k < sizeof reported / sizeof *reported; k++) {
+    ScoreId id;
+    if (!score_find(reported[k], &id) || !observed_allows(s->c, s->m, id, &why)) continue;
+    s->extra[s->nextra++] = id;
+    r->names[r->nscores++] = reported[k];
   }
+}
+
+static void score_part(const Scorer *s, const size_t *rows, size_t n, int part, Scores *r) {
+  Ctx *c = s->c;
+  Observed *o = observed_make(c, s->m, rows, n, WANT_LL);
+  double *mean = NEW_ARRAY(&c->arena, double, s->m->dim + 1), *sd = NEW_ARRAY(&c->arena, double, s->m->dim + 1);
+  double *v[MOST_SCORES];
+  for (size_t j = 0; j < r->nscores; j++) v[j] = NEW_ARRAY(&c->arena, double, n);
+  q_moments(&s->fit->q, s->fit->phi, mean, sd);
+  predictive_log_scores(c, o, &s->fit->q, s->fit->phi, SCORING_DRAWS, rng_mix(s->seed + 77), s->pool, v[0]);
+  predictive_point(c, o, mean, v[1]);
+  if (s->nextra) o = observed_make(c, s->m, rows, n, WANT_PARAMETERS);
+  for (int k = 0; k < s->nextra; k++) {
+    Target t = {.score = s->extra[k], .score_options = s->o->target.score_options, .score_weight = 1};
+    predictive_scores(c, o, &t, &s->fit->q, s->fit->phi, METRIC_DRAWS, rng_mix(s->seed + 78), s->pool, v[2 + k]);
+  }
+  SummaryScore *scores = NEW_ARRAY(&c->arena, SummaryScore, r->nscores);
+  for (size_t j = 0; j < r->nscores; j++) {
+    scores[j] = summary_score(r->names[j], v[j], n);
+    for (size_t k = 0; k < n; k++) r->by_obs[(size_t)o->obs[k] * r->nscores + j] = v[j][k];
+  }
+  for (size_t k = 0; k < n; k++) r->part[o->obs[k]] = part;
+  r->parts[part] = (SummaryPart){scores, r->nscores};
+}
+
+static Scores *score_parts(Ctx *c, const Model *m, const Split *split, const Fit *fit, const FitOptions *o, Pool *pool) {
+  Scores *r = NEW(&c->arena, Scores);
+  Scorer s = {.c = c, .m = m, .fit = fit, .o = o, .seed = o->seed, .pool = pool};
+  choose_scores(&s, r);
+  r->by_obs = NEW_ARRAY(&c->arena, double, m->n_obs * r->nscores);
+  r->part = NEW_ARRAY(&c->arena, int, m->n_obs);
+  for (size_t k = 0; k < m->n_obs * r->nscores; k++) r->by_obs[k] = NAN;
+  for (size_t k = 0; k < m->n_obs; k++) r->part[k] = -1;
+  for (int p = 0; p < PART_COUNT; p++)
+    if (split->count[p]) score_part(&s, split->rows[p], split->count[p], p, r);
   return r;
 }
 
@@ -107,24 +147,21 @@ static double *log_joint(Ctx *c, const Model *m, const Split *s, const double *t
 }
 
 static Draws *make_draws(Ctx *c, const Model *m, const Split *s, const Fit *fit, const Args *a) {
-  const Family *family = family_of(fit->family);
   size_t n = (size_t)a->save_draws, ld = (n + LANES - 1) / LANES * LANES, ncols = model_output_count(m);
-  size_t rows = family->noise(&fit->shape);
-  double *u = NEW_ARRAY(&c->arena, double, rows * ld), *theta = NEW_ARRAY(&c->arena, double, m->dim * ld);
-  for (size_t k = 0; k < rows; k++) rng_fill_normal(rng_make((uint64_t)a->seed, 4), 0, k, u + k * ld, n);
-  Noise noise = {.shape = &fit->shape, .M = n, .ld = ld, .u = u, .k = kernels_best()};
-  if (family->scratch) noise.scratch = NEW_ARRAY(&c->arena, double, family->scratch(&fit->shape, ld));
-  family->draw(fit->phi, &noise, theta);
-  Draws *d = NEW(&c->arena, Draws);
+  QDraws q = q_draws(&c->arena, &fit->q, n, ld, kernels_best());
+  double *theta = NEW_ARRAY(&c->arena, double, m->dim * ld);
+  for (size_t k = 0; k < q_noise(&fit->q); k++) rng_fill_normal(rng_make((uint64_t)a->seed, 4), 0, k, q.u + k * ld, n);
+  q_draw(&fit->q, fit->phi, &q, theta);
   const char **names = NEW_ARRAY(&c->arena, const char *, ncols);
   for (size_t k = 0; k < ncols; k++) names[k] = model_output_name(m, &c->arena, k, true);
   double *values = NEW_ARRAY(&c->arena, double, n * ncols), *mean = NEW_ARRAY(&c->arena, double, ncols);
   double *log_q = NEW_ARRAY(&c->arena, double, ld), *centre = NEW_ARRAY(&c->arena, double, m->dim + 1);
   double *sd = NEW_ARRAY(&c->arena, double, m->dim + 1);
   model_outputs(m, theta, ld, n, (uint64_t)a->seed, values);
-  family->log_q(fit->phi, &noise, log_q);
-  family->moments(fit->phi, &fit->shape, centre, sd);
+  q_log_q(&fit->q, fit->phi, &q, log_q);
+  q_moments(&fit->q, fit->phi, centre, sd);
   model_outputs(m, centre, 1, 1, (uint64_t)a->seed + 1, mean);
+  Draws *d = NEW(&c->arena, Draws);
   *d = (Draws){.ndraws = n, .ncols = ncols, .names = names, .values = values, .log_p = log_joint(c, m, s, theta, ld),
                .log_g = log_q, .mean = mean};
   return d;
@@ -132,22 +169,23 @@ static Draws *make_draws(Ctx *c, const Model *m, const Split *s, const Fit *fit,
 
 /* ---- the run folder ----------------------------------------------------------------------------------------------- */
 
+/* Means and standard deviations for readers, and the slices of phi from which q can be made again. */
 static void write_q(Ctx *c, RunDir *dir, const Model *m, const Fit *fit, const ReportKey *keys, size_t nkeys) {
   const char **names = NEW_ARRAY(&c->arena, const char *, m->dim);
   for (size_t k = 0; k < m->dim; k++) names[k] = model_unconstrained_name(m, &c->arena, k);
-  const Family *family = family_of(fit->family);
+  const Q *q = &fit->q;
   double *mean = NEW_ARRAY(&c->arena, double, m->dim), *sd = NEW_ARRAY(&c->arena, double, m->dim);
-  family->moments(fit->phi, &fit->shape, mean, sd);
-  QArray arrays[3] = {{"mean", Q_VECTOR, m->dim, 1, mean}, {"sd", Q_VECTOR, m->dim, 1, sd}};
-  size_t narrays = 2;
-  if (fit->family == FAMILY_fullrank) {
-    double *L = NEW_ARRAY(&c->arena, double, m->dim * (m->dim + 1) / 2);
-    for (size_t i = 0, k = 0; i < m->dim; i++)
-      for (size_t j = 0; j <= i; j++, k++) L[k] = i == j ? family_sd(fit->phi[m->dim + k]) : fit->phi[m->dim + k];
-    arrays[narrays++] = (QArray){"cholesky", Q_LOWER, m->dim, m->dim, L};
-  }
-  q_write(dir, &(QFile){.family = family_name(fit->family), .dim = m->dim, .names = names, .keys = keys, .nkeys = nkeys,
-                        .arrays = arrays, .narrays = narrays});
+  q_moments(q, fit->phi, mean, sd);
+  QArray arrays[FAMILY_PARTS + 4] = {{"means", Q_VECTOR, m->dim, 1, mean}, {"sds", Q_VECTOR, m->dim, 1, sd}};
+  size_t n = 2;
+  FamilyPart parts[FAMILY_PARTS];
+  int nparts = family_of(q->family)->parts(&q->shape, parts);
+  for (int k = 0; k < nparts; k++)
+    arrays[n++] = (QArray){parts[k].name, parts[k].cols == 1 ? Q_VECTOR : Q_MATRIX, parts[k].rows, parts[k].cols,
+                           fit->phi + parts[k].offset};
+  if (q->npoint) arrays[n++] = (QArray){"points", Q_VECTOR, q->npoint, 1, fit->phi + q_size(q) - q->npoint};
+  q_write(dir, &(QFile){.family = family_name(q->family), .dim = m->dim, .names = names, .keys = keys, .nkeys = nkeys,
+                        .arrays = arrays, .narrays = n});
 }
 
 static void write_scores(Ctx *c, RunDir *dir, const Model *m, const Scores *s) {
@@ -157,8 +195,8 @@ static void write_scores(Ctx *c, RunDir *dir, const Model *m, const Scores *s) {
     sites[b] = (ScoreSite){m->blocks[b].name, m->blocks[b].loc.line};
     for (int32_t r = 0; r < m->blocks[b].rows; r++) site[m->blocks[b].obs[r]] = (uint32_t)b;
   }
-  scores_write(dir, &(ScoreTable){.n = m->n_obs, .sites = sites, .site = site, .part = s->part, .nscores = NSCORES,
-                                  .names = score_names, .values = s->by_obs});
+  scores_write(dir, &(ScoreTable){.n = m->n_obs, .sites = sites, .site = site, .part = s->part, .nscores = s->nscores,
+                                  .names = s->names, .values = s->by_obs});
 }
 
 static void write_trace(Ctx *c, RunDir *dir, const Fit *fit) {
@@ -193,7 +231,7 @@ static Summary *make_summary(Ctx *c, const Args *a, const Model *m, const FitOpt
   size_t nparameters = 0;
   while (nparameters < draws->ncols && model_output_is_parameter(m, nparameters)) nparameters++;
   *s = (Summary){.version = PVI_VERSION, .program = a->place[0], .data = a->place[1], .seed = (uint64_t)a->seed,
-                 .score = score_name(o->target.score), .family = family_name(fit->family),
+                 .score = score_name(o->target.score), .family = family_name(fit->q.family),
                  .regularizer = vi ? "prior" : regularizer_name(&o->target), .lambda = vi ? 1 : o->target.lambda,
                  .draws = (long)fit->draws, .optimizer = optim_name(o->optimizer), .converged = fit->converged,
                  .reason = fit->reason, .objective = fit->value.value, .evaluations = fit->evaluations,
@@ -236,19 +274,38 @@ static void show_progress(void *self, long evaluations, double objective, const 
   progress_update(self, (size_t)evaluations, "%s, objective %.6g", stage, objective);
 }
 
+/* The names of a table's rows as the words of a choice. */
+static const char *words(Ctx *c, int count, const char *(*name)(int)) {
+  Text t = text_make(&c->arena);
+  for (int k = 0; k < count; k++) text_printf(&t, k ? "|%s" : "%s", name(k));
+  return t.s;
+}
+static const char *score_word(int k) { return score_name((ScoreId)k); }
+static const char *family_word(int k) { return family_name((FamilyId)k); }
+static const char *optim_word(int k) { return optim_name((OptimKind)k); }
+static const char *schedule_word(int k) { return optim_schedule_name((OptimSchedule)k); }
+
 static bool read_args(Ctx *c, Args *a, int argc, char **argv) {
-  *a = (Args){.score = SCORE_log, .family = -1, .regularizer = REG_POSTERIOR, .lambda = 0.01, .seed = 1, .save_draws = 1000,
+  *a = (Args){.alpha = 0.1, .score = SCORE_log, .family = -1, .regularizer = REG_POSTERIOR, .lambda = 0.01, .seed = 1, .save_draws = 1000,
               .optimizer = OPTIM_LBFGS};
   const Option options[] = {
-      {"score", OPT_CHOICE, "elbo|log", &a->score, 0, "what to maximise: elbo is ordinary VI (default log)"},
-      {"family", OPT_CHOICE, "meanfield|fullrank", &a->family, 0, "of q (default: full rank up to 30 parameters)"},
+      {"score", OPT_CHOICE, words(c, SCORE_COUNT, score_word), &a->score, 0, "what to maximise: elbo is ordinary VI (default log)"},
+      {"family", OPT_CHOICE, words(c, FAMILY_COUNT, family_word), &a->family, 0, "of q (default: full rank up to 30 parameters)"},
       {"regularize", OPT_CHOICE, "prior|posterior", &a->regularizer, 0, "towards what (default posterior)"},
       {"lambda", OPT_REAL, "X", &a->lambda, 0, "weight of the regularizer (default 0.01)"},
+      {"interpolate", OPT_FLAG, NULL, &a->interpolate, 0, "lambda VI + (1 - lambda) PVI, lambda in [0, 1]"},
+      {"alpha", OPT_REAL, "X", &a->alpha, 0, "interval score: of the interval of level 1 - X (default 0.1)"},
+      {"point", OPT_LIST, "NAME", &a->points, 0, "estimate this parameter as a point; may be repeated"},
+      {"components", OPT_INT, "N", &a->components, 1, "of a mixture (default 2)"},
+      {"rank", OPT_INT, "N", &a->rank, 1, "of a low-rank covariance (default 5)"},
+      {"knots", OPT_INT, "N", &a->knots, 2, "of splines (default 32)"},
+      {"layers", OPT_INT, "N", &a->layers, 1, "of flows (default 2)"},
+      {"hidden", OPT_INT, "N", &a->hidden, 1, "units in the networks of flows (default 16)"},
       {"draws", OPT_INT, "M", &a->draws, 1, "draws of q per evaluation (default: grow until fresh draws agree)"},
-      {"optimizer", OPT_CHOICE, "lbfgs|adam|rmsprop|sgd|nesterov", &a->optimizer, 0, "default lbfgs on fixed draws"},
+      {"optimizer", OPT_CHOICE, words(c, OPTIM_COUNT, optim_word), &a->optimizer, 0, "default lbfgs on fixed draws"},
       {"iterations", OPT_INT, "N", &a->iterations, 1, "at most so many iterations"},
       {"learning-rate", OPT_REAL, "X", &a->learning_rate, 0, "of the stochastic optimizers"},
-      {"schedule", OPT_CHOICE, "constant|step|warmup-cosine", &a->schedule, 0, "of the learning rate (default constant)"},
+      {"schedule", OPT_CHOICE, words(c, SCHEDULE_COUNT, schedule_word), &a->schedule, 0, "of the learning rate (default constant)"},
       {"clip", OPT_REAL, "X", &a->clip, 0, "largest norm of a gradient; 0 does not clip (default)"},
       {"minibatch", OPT_INT, "N", &a->minibatch, 1, "observations per iteration (stochastic optimizers)"},
       {"select", OPT_CHOICE, "final|validation", &a->select, 0, "which iterate to keep (default final)"},
@@ -264,15 +321,22 @@ static bool read_args(Ctx *c, Args *a, int argc, char **argv) {
       {"quiet", OPT_FLAG, NULL, &a->quiet, 0, "print nothing but errors"},
   };
   if (!cli_options(c, &command, options, sizeof options / sizeof *options, argc, argv, a->place, 1, 2)) return false;
+  a->shape = (Shape){.components = (size_t)a->components, .rank = (size_t)a->rank, .knots = (size_t)a->knots,
+                     .layers = (size_t)a->layers, .hidden = (size_t)a->hidden};
+  if (!(a->alpha > 0 && a->alpha < 1)) ctx_fail(c, PVI_USAGE, NOWHERE, "--alpha lies between 0 and 1, not at %g", a->alpha);
+  if (a->interpolate && (a->lambda > 1 || a->regularizer != REG_POSTERIOR))
+    ctx_fail(c, PVI_USAGE, NOWHERE, "--interpolate takes --lambda in [0, 1] and the posterior regularizer");
   if (a->minibatch && a->optimizer == OPTIM_LBFGS)
     ctx_fail(c, PVI_USAGE, NOWHERE, "--minibatch needs a stochastic optimizer: --optimizer adam, rmsprop, sgd or nesterov");
   return true;
 }
 
 static FitOptions fit_options(const Args *a, Progress *progress) {
-  return (FitOptions){.target = {(ScoreId)a->score, a->family < 0 ? FAMILY_meanfield : (FamilyId)a->family, {0},
-                                 (Regularizer)a->regularizer, a->lambda},
-                      .choose_family = a->family < 0, .draws = (size_t)a->draws, .optimizer = (OptimKind)a->optimizer,
+  return (FitOptions){.target = {.score = (ScoreId)a->score, .score_options = {.alpha = a->alpha},
+                                 .regularizer = (Regularizer)a->regularizer, .lambda = a->lambda,
+                                 .score_weight = a->interpolate ? 1 - a->lambda : 1},
+                      .family = a->family < 0 ? FAMILY_meanfield : (FamilyId)a->family, .shape = a->shape,
+                      .choose_family = a->family < 0, .points = a->points.items, .npoints = a->points.count, .draws = (size_t)a->draws, .optimizer = (OptimKind)a->optimizer,
                       .iterations = a->iterations, .learning_rate = a->learning_rate, .schedule = (OptimSchedule)a->schedule,
                       .clip = a->clip, .minibatch = (size_t)a->minibatch, .select_validation = a->select == 1,
                       .seed = (uint64_t)a->seed, .progress = a->quiet ? NULL : show_progress, .progress_self = progress};
@@ -292,10 +356,10 @@ Status cmd_fit(Ctx *c, int argc, char **argv) {
   FitOptions options = fit_options(&a, &progress);
   Fit *fit = fit_run(c, model, split, &options, pool);
   progress_end(&progress);
-  Scores scores = score_parts(c, model, split, fit, (uint64_t)a.seed, pool);
+  Scores *scores = score_parts(c, model, split, fit, &options, pool);
   pool_free(pool);
   Draws *draws = make_draws(c, model, split, fit, &a);
-  Summary *summary = make_summary(c, &a, model, &options, fit, &scores, draws);
+  Summary *summary = make_summary(c, &a, model, &options, fit, scores, draws);
 
   ReportKey keys[] = {{"score", summary->score},
                       {"family", summary->family},
@@ -305,10 +369,10 @@ Status cmd_fit(Ctx *c, int argc, char **argv) {
   CmdstanRun run = {.model = arena_format(&c->arena, "%s_model", name), .data_file = a.place[1], .seed = (uint64_t)a.seed,
                     .predictive = options.target.score != SCORE_elbo, .keys = keys, .nkeys = 5};
   cmdstan_write_variational(dir, "draws", draws, &run,
-                            &(CmdstanVariational){.algorithm = family_name(fit->family), .grad_samples = (long)fit->draws});
+                            &(CmdstanVariational){.algorithm = family_name(fit->q.family), .grad_samples = (long)fit->draws});
   write_q(c, dir, model, fit, keys, 4);
   write_trace(c, dir, fit);
-  write_scores(c, dir, model, &scores);
+  write_scores(c, dir, model, scores);
   summary_write(dir, summary);
   Text json = text_make(&c->arena);
   summary_json(&json, summary);

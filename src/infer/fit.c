@@ -28,9 +28,10 @@ typedef struct {
   Ctx *ctx;
   Arena *arena;
   const Model *model;
-  const Tape *train, *valid;
+  const Observed *train, *train_ll, *valid; /* the training part with the heads of the target, and with the log likelihood */
   const FitOptions *o;
   Target target;
+  Q q;
   size_t n; /* training observations */
   Pool *pool;
   Fit *fit;
@@ -55,7 +56,7 @@ static void add_note(Fitter *f, const char *text) {
 
 /* Validation score of an iterate, on few draws: enough to compare iterates. */
 static double validate(Fitter *f, const double *phi) {
-  predictive_scores(f->ctx, f->model, f->valid, f->target.family, &f->target.shape, phi, 1024, seed_of(f, SEED_JUDGE), f->pool, f->valid_scores);
+  predictive_scores(f->ctx, f->valid, &f->target, &f->q, phi, 1024, seed_of(f, SEED_JUDGE), f->pool, f->valid_scores);
   double s = 0;
   for (size_t k = 0; k < f->nvalid; k++) s += f->valid_scores[k];
   return s;
@@ -72,7 +73,7 @@ static bool observe(void *self, const OptimState *s) {
     double score = validate(f, s->phi);
     if (score > f->best_valid) {
       f->best_valid = score;
-      memcpy(f->best_phi, s->phi, family_of(f->target.family)->size(&f->target.shape) * sizeof *f->best_phi);
+      memcpy(f->best_phi, s->phi, q_size(&f->q) * sizeof *f->best_phi);
     }
   }
   return true;
@@ -95,8 +96,8 @@ static OptimResult run_lbfgs(Fitter *f, Predictive *p, double *phi, long iterati
   return r;
 }
 
-static Predictive *objective_of(Fitter *f, Arena *a, const Target *t, size_t M, uint64_t seed) {
-  return predictive_make(f->ctx, a, f->model, f->train, t, M, seed, f->pool);
+static Predictive *objective_of(Fitter *f, size_t M, uint64_t seed) {
+  return predictive_make(f->arena, f->train, &f->target, &f->q, M, seed, f->pool);
 }
 
 static bool evaluate(Fitter *f, Predictive *p, const double *phi, PredictiveValue *v) {
@@ -108,32 +109,27 @@ static bool evaluate(Fitter *f, Predictive *p, const double *phi, PredictiveValu
 
 static const double start_sds[] = {0.1, 1, 0.01, 0.001};
 
-/* Mean-field VI on few draws, from zero; phi of the mean-field family. */
-static double *vi_centre(Fitter *f, Arena *a) {
+/* Mean-field VI on few draws, from zero: mean and sd of every parameter. */
+static void vi_centre(Fitter *f, double *mean, double *sd) {
   size_t d = f->model->dim;
-  const Family *mf = family_of(FAMILY_meanfield);
-  Target t = {SCORE_elbo, FAMILY_meanfield, {.dim = d}, REG_PRIOR, 1};
-  Predictive *p = objective_of(f, a, &t, VI_DRAWS, seed_of(f, SEED_VI));
-  double *phi = NEW_ARRAY(a, double, 2 * d), *zero = NEW_ARRAY(a, double, d), *sd = NEW_ARRAY(a, double, d);
-  for (size_t s = 0; s < sizeof start_sds / sizeof *start_sds; s++) {
+  Target vi = {.score = SCORE_elbo, .regularizer = REG_PRIOR, .lambda = 1, .score_weight = 1};
+  Q *q = NEW(f->arena, Q);
+  *q = q_make(f->arena, FAMILY_meanfield, (Shape){0}, d, NULL);
+  Predictive *p = predictive_make(f->arena, f->train_ll, &vi, q, VI_DRAWS, seed_of(f, SEED_VI), f->pool);
+  double *phi = NEW_ARRAY(f->arena, double, q_size(q));
+  enum { NSTARTS = sizeof start_sds / sizeof *start_sds };
+  for (int s = 0; s < NSTARTS; s++) {
     PredictiveValue v;
-    for (size_t k = 0; k < d; k++) sd[k] = start_sds[s];
-    mf->start(phi, &t.shape, zero, sd);
+    for (size_t k = 0; k < d; k++) mean[k] = 0, sd[k] = start_sds[s];
+    q_start(q, phi, mean, sd);
     if (evaluate(f, p, phi, &v)) break;
-    if (s + 1 == sizeof start_sds / sizeof *start_sds)
+    if (s + 1 == NSTARTS)
       ctx_fail(f->ctx, PVI_FAILURE, NOWHERE,
                "the log density is not finite at any starting point around zero; check the priors and the data");
   }
-  Target kept = f->target;
-  double *best = f->best_phi;
-  f->best_phi = NULL;
   double tolerance = f->target.score == SCORE_elbo ? 1e-7 : 1e-5; /* others need only a centre and units */
-  f->target = t;
-  OptimResult r = run_lbfgs(f, p, phi, 2000, tolerance, "VI");
-  f->target = kept;
-  f->best_phi = best;
-  (void)r;
-  return phi;
+  run_lbfgs(f, p, phi, 2000, tolerance, "VI");
+  q_moments(q, phi, mean, sd);
 }
 
 /* ---- 2. starts ---------------------------------------------------------------------------------------------------- */
@@ -146,32 +142,31 @@ typedef struct {
 /* VI's sd is that of n observations; one observation's is sqrt(n) times as wide. */
 static const Width widths[] = {{"VI", 0}, {"VI widened by n^1/4", 0.25}, {"VI widened by n^1/2 / 2", 0.5}};
 
-static void start_at(const Fitter *f, const double *centre, const Width *w, double *phi) {
+static void start_at(const Fitter *f, const double *mean, const double *vi_sd, const Width *w, double *phi) {
   size_t d = f->model->dim;
-  double *mean = NEW_ARRAY(f->arena, double, d), *sd = NEW_ARRAY(f->arena, double, d);
-  family_of(FAMILY_meanfield)->moments(centre, &(Shape){.dim = d}, mean, sd);
+  double *sd = NEW_ARRAY(f->arena, double, d);
   double factor = pow((double)f->n, w->power) * (w->power == 0.5 ? 0.5 : 1);
   for (size_t k = 0; k < d; k++) {
-    double wide = sd[k] * factor, most = fmax(1, 2 * sd[k]);
-    sd[k] = w->power == 0 ? sd[k] : fmin(wide, most);
+    double wide = vi_sd[k] * factor, most = fmax(1, 2 * vi_sd[k]);
+    sd[k] = w->power == 0 ? vi_sd[k] : fmin(wide, most);
   }
-  family_of(f->target.family)->start(phi, &f->target.shape, mean, sd);
+  q_start(&f->q, phi, mean, sd);
 }
 
+/* Families that can put a component on a single datum need more draws from the beginning. */
+static bool is_rich(const Fitter *f) { return f->q.family != FAMILY_meanfield; }
+
 /* The best of the starts after a few iterations each. */
-static double *explore(Fitter *f, Arena *a, const double *centre) {
-  size_t size = family_of(f->target.family)->size(&f->target.shape);
+static double *explore(Fitter *f, const double *mean, const double *sd) {
+  size_t size = q_size(&f->q);
   size_t M = f->o->draws && f->o->draws < EXPLORE_DRAWS ? f->o->draws : EXPLORE_DRAWS;
-  if (f->target.family == FAMILY_fullrank) M *= 4;
-  Predictive *p = objective_of(f, a, &f->target, M, seed_of(f, SEED_EXPLORE));
-  Predictive *judge = objective_of(f, a, &f->target, JUDGE_DRAWS, seed_of(f, SEED_JUDGE));
+  if (is_rich(f)) M *= 4;
+  Predictive *p = objective_of(f, M, seed_of(f, SEED_EXPLORE)), *judge = objective_of(f, JUDGE_DRAWS, seed_of(f, SEED_JUDGE));
   double *best = NULL, best_value = -INFINITY;
-  double *kept = f->best_phi;
-  f->best_phi = NULL;
   for (size_t s = 0; s < sizeof widths / sizeof *widths; s++) {
-    double *phi = NEW_ARRAY(a, double, size);
+    double *phi = NEW_ARRAY(f->arena, double, size);
     PredictiveValue v;
-    start_at(f, centre, &widths[s], phi);
+    start_at(f, mean, sd, &widths[s], phi);
     if (!evaluate(f, p, phi, &v)) continue;
     run_lbfgs(f, p, phi, EXPLORE_ITERATIONS, 1e-4, widths[s].name);
     bool finite = evaluate(f, judge, phi, &v);
@@ -182,7 +177,6 @@ static double *explore(Fitter *f, Arena *a, const double *centre) {
       best = phi;
     }
   }
-  f->best_phi = kept;
   if (!best) ctx_fail(f->ctx, PVI_FAILURE, NOWHERE, "the objective is not finite at any start");
   return best;
 }
@@ -237,12 +231,12 @@ static void prefer(Fitter *f, Predictive *p, double *phi, const double *other, s
 }
 
 static void finish(Fitter *f, double *phi) {
-  size_t size = family_of(f->target.family)->size(&f->target.shape);
+  size_t size = q_size(&f->q);
   double *start = memcpy(NEW_ARRAY(f->arena, double, size), phi, size * sizeof *phi);
-  size_t M = f->o->draws ? f->o->draws : f->target.family == FAMILY_fullrank ? 4 * FIRST_DRAWS : FIRST_DRAWS;
+  size_t M = f->o->draws ? f->o->draws : is_rich(f) ? 4 * FIRST_DRAWS : FIRST_DRAWS;
   for (;; M *= 4) {
     ArenaMark stage = arena_mark(f->arena);
-    Predictive *p = objective_of(f, f->arena, &f->target, M, seed_of(f, SEED_FIT + M));
+    Predictive *p = objective_of(f, M, seed_of(f, SEED_FIT + M));
     if (f->fit->nstages) prefer(f, p, phi, start, size);
     OptimResult r = run_lbfgs(f, p, phi, f->o->iterations ? f->o->iterations : 5000, 1e-9, "fit");
     bool done = agrees(f, p, phi, &r, M) || f->o->draws || M >= MOST_DRAWS;
@@ -277,11 +271,11 @@ static bool stochastic_eval(void *self, const double *phi, double *value, double
   return ok;
 }
 
-static void run_stochastic(Fitter *f, Arena *a, double *phi) {
+static void run_stochastic(Fitter *f, double *phi) {
   size_t M = f->o->draws ? f->o->draws : 100;
-  Stochastic s = {f, objective_of(f, a, &f->target, M, seed_of(f, SEED_FIT)), 1};
+  Stochastic s = {f, objective_of(f, M, seed_of(f, SEED_FIT)), 1};
   if (f->o->minibatch && f->o->minibatch < f->n) s.batches = (f->n + f->o->minibatch - 1) / f->o->minibatch;
-  Objective objective = {.dim = family_of(f->target.family)->size(&f->target.shape), .self = &s, .eval = stochastic_eval,
+  Objective objective = {.dim = q_size(&f->q), .self = &s, .eval = stochastic_eval,
                          .iteration = next_iteration};
   OptimOptions o = optim_defaults(f->o->optimizer);
   if (f->o->iterations) o.max_iterations = f->o->iterations;
@@ -304,42 +298,61 @@ static void run_stochastic(Fitter *f, Arena *a, double *phi) {
 
 /* ---- all ---------------------------------------------------------------------------------------------------------- */
 
-static void choose_family(Fitter *f) {
-  if (!f->o->choose_family) return;
-  f->target.family = f->model->dim <= FULLRANK_MOST ? FAMILY_fullrank : FAMILY_meanfield;
-  add_note(f, arena_format(&f->ctx->arena, "family %s chosen: %zu parameters (%s up to %d)", family_name(f->target.family),
-                           f->model->dim, family_name(FAMILY_fullrank), FULLRANK_MOST));
+/* Which parameters are points: those of the program's variables with these names. */
+static const bool *point_flags(Fitter *f) {
+  const Model *m = f->model;
+  bool *flags = NEW_ARRAY(&f->ctx->arena, bool, m->dim + 1);
+  for (int p = 0; p < f->o->npoints; p++) {
+    bool found = false;
+    for (int k = 0; k < m->noutputs; k++) {
+      const Output *o = &m->outputs[k];
+      if (o->block != BLOCK_PARAMETERS || strcmp(o->name, f->o->points[p]) != 0) continue;
+      for (int32_t i = 0; i < o->unconstrained; i++) flags[o->offset + i] = true;
+      found = true;
+    }
+    if (!found) ctx_fail(f->ctx, PVI_USAGE, NOWHERE, "--point %s: the program has no such parameter", f->o->points[p]);
+  }
+  return f->o->npoints ? flags : NULL;
+}
+
+static void choose_q(Fitter *f) {
+  FamilyId family = f->o->family;
+  if (f->o->choose_family) {
+    family = f->model->dim <= FULLRANK_MOST ? FAMILY_fullrank : FAMILY_meanfield;
+    add_note(f, arena_format(&f->ctx->arena, "family %s chosen: %zu parameters (%s up to %d)", family_name(family), f->model->dim,
+                             family_name(FAMILY_fullrank), FULLRANK_MOST));
+  }
+  f->q = q_make(&f->ctx->arena, family, f->o->shape, f->model->dim, point_flags(f));
 }
 
 /* Value of the final q on fresh draws, for those ways that have not measured it, or have changed phi since. */
-static void measure(Fitter *f, Arena *a, const double *phi) {
+static void measure(Fitter *f, const double *phi) {
   double se;
-  Predictive *p = objective_of(f, a, &f->target, FIRST_DRAWS, seed_of(f, SEED_FRESH));
-  fresh_value(f, p, phi, &se, &f->fit->value);
+  fresh_value(f, objective_of(f, FIRST_DRAWS, seed_of(f, SEED_FRESH)), phi, &se, &f->fit->value);
 }
 
 static void run(Fitter *f) {
-  const Family *family = family_of(f->target.family);
-  size_t size = family->size(&f->target.shape);
+  size_t size = q_size(&f->q), d = f->model->dim;
   double *phi = f->fit->phi = NEW_ARRAY(&f->ctx->arena, double, size);
-  double *centre = vi_centre(f, f->arena);
-  if (f->o->select_validation) f->best_phi = NEW_ARRAY(f->arena, double, size);
-  f->best_valid = -INFINITY;
+  double *mean = NEW_ARRAY(f->arena, double, d), *sd = NEW_ARRAY(f->arena, double, d);
+  vi_centre(f, mean, sd);
   if (f->target.score == SCORE_elbo) {
-    start_at(f, centre, &widths[0], phi);
+    start_at(f, mean, sd, &widths[0], phi);
   } else {
-    memcpy(phi, explore(f, f->arena, centre), size * sizeof *phi);
+    memcpy(phi, explore(f, mean, sd), size * sizeof *phi);
   }
+  f->best_valid = -INFINITY;
+  if (f->o->select_validation) f->best_phi = NEW_ARRAY(f->arena, double, size);
   if (f->o->optimizer == OPTIM_LBFGS) {
     finish(f, phi);
   } else {
-    run_stochastic(f, f->arena, phi);
+    run_stochastic(f, phi);
   }
   if (f->best_phi && isfinite(f->best_valid)) {
     memcpy(phi, f->best_phi, size * sizeof *phi);
     add_note(f, "the iterate with the best validation score was kept");
   }
-  if (f->best_phi || f->o->optimizer != OPTIM_LBFGS) measure(f, f->arena, phi);
+  if (f->best_phi || f->o->optimizer != OPTIM_LBFGS) measure(f, phi);
 }
 
 /* Mini-batches are consecutive rows: of a random order. */
@@ -369,15 +382,17 @@ Fit *fit_run(Ctx *c, const Model *m, const Split *split, const FitOptions *o, Po
     f.target.regularizer = REG_PRIOR;
     f.target.lambda = 1;
   }
-  choose_family(&f);
-  f.target.shape.dim = m->dim;
-  f.target.shape = family_shape(f.target.family, f.target.shape);
-  f.train = model_tape(m, training_order(&f, split), split->count[PART_TRAIN], NULL, WANT_LL);
-  f.valid = model_tape(m, split->rows[PART_VALID], split->count[PART_VALID], NULL, WANT_LL);
+  const char *why;
+  if (!observed_allows(c, m, f.target.score, &why)) ctx_fail(c, PVI_USAGE, NOWHERE, "%s", why);
+  choose_q(&f);
+  const size_t *order = training_order(&f, split);
+  unsigned wants = target_wants(&f.target);
+  f.train = observed_make(c, m, order, f.n, wants);
+  f.train_ll = wants == WANT_LL ? f.train : observed_make(c, m, order, f.n, WANT_LL);
+  f.valid = observed_make(c, m, split->rows[PART_VALID], f.nvalid, wants);
   f.valid_scores = NEW_ARRAY(&arena, double, f.nvalid);
   run(&f);
-  fit->family = f.target.family;
-  fit->shape = f.target.shape;
+  fit->q = f.q;
   fit->seconds = base_seconds() - f.started;
   c->trap = outer;
   arena_free(&arena);

@@ -5,10 +5,15 @@
 #include "data/data.h"
 #include "infer/optim.h"
 #include "infer/predictive.h"
+#include "infer/q.h"
 
 typedef struct {
   Target target;
-  bool choose_family;    /* target.family is not given */
+  FamilyId family;
+  Shape shape;           /* what the user set of it; zeros: defaults */
+  bool choose_family;    /* family is not given */
+  const char *const *points; /* names of parameters to be estimated as points */
+  int npoints;
   size_t draws;          /* 0: start small and grow */
   OptimKind optimizer;
   long iterations;       /* 0: the optimizer's default */
@@ -39,8 +44,7 @@ typedef struct {
 } FitStage;
 
 typedef struct {
-  FamilyId family;
-  Shape shape;
+  Q q;
   double *phi;
   PredictiveValue value; /* on draws that the optimizer has not seen */
   long evaluations, iterations, skipped;

@@ -8,87 +8,135 @@
 #include <string.h>
 
 struct Predictive {
-  const Model *model;
-  const Tape *tape;
+  const Observed *o;
   Target target;
-  const Family *family;
-  Shape shape;
+  const Q *q;
   ScoreFunction *score;
   Work *work;
-  Noise noise;
-  double *u, *theta, *adj; /* [rows x ld] */
+  QDraws draws;
+  size_t M, ld;
+  double *theta, *adj;     /* [dim x ld] */
   double *row_score;       /* per observation: its score */
   double *row_mean;        /* per observation: mean log likelihood, for the posterior regularizer */
   double scale;            /* of the observations' sum: all / those in the mini-batch */
   double posterior;        /* lambda where the posterior regularizes, else 0 */
-  size_t rows;
+  double *scratch;         /* per worker: for the score */
+  size_t scratch_size;
+  double *adj_w;           /* [chunks + 1 x ld]: derivative in the draws' weights, last row the sum; NULL: equal weights */
+  double *adj_row;         /* per worker: one row of it */
+  double *gradient;        /* for those who do not ask for it */
   PredictiveValue last;
-  double *scratch;         /* gradient nobody asked for */
 };
 
-Predictive *predictive_make(Ctx *c, Arena *a, const Model *m, const Tape *tape, const Target *t, size_t M, uint64_t seed,
-                            Pool *pool) {
-  (void)c;
+unsigned target_wants(const Target *t) {
+  unsigned needs = score_needs(t->score);
+  unsigned wants = needs & NEEDS_LL || (t->regularizer == REG_POSTERIOR && t->lambda != 0) ? WANT_LL : 0;
+  return needs & NEEDS_KIND ? wants | WANT_PARAMETERS : wants;
+}
+
+Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const Q *q, size_t M, uint64_t seed, Pool *pool) {
   Predictive *p = NEW(a, Predictive);
-  p->model = m;
-  p->tape = tape;
+  p->o = o;
   p->target = *t;
-  p->family = family_of(t->family);
-  p->shape = t->shape;
+  p->q = q;
   p->score = score_of(t->score);
-  p->work = vm_work(a, tape, M, pool);
-  p->rows = vm_rows(tape);
+  p->work = vm_work(a, o->tape, M, pool);
+  p->M = M;
+  p->ld = vm_lanes(p->work);
   p->scale = 1;
   p->posterior = t->regularizer == REG_POSTERIOR ? t->lambda : 0;
-  size_t ld = vm_lanes(p->work);
-  p->u = NEW_ARRAY(a, double, p->family->noise(&p->shape) * ld);
-  p->theta = NEW_ARRAY(a, double, m->dim * ld);
-  p->adj = NEW_ARRAY(a, double, m->dim * ld);
-  p->row_score = NEW_ARRAY(a, double, p->rows);
-  p->row_mean = NEW_ARRAY(a, double, p->rows);
-  p->scratch = NEW_ARRAY(a, double, p->family->size(&p->shape));
-  p->noise = (Noise){.shape = &p->shape, .M = M, .ld = ld, .u = p->u, .k = vm_kernels(p->work)};
-  if (p->family->scratch) p->noise.scratch = NEW_ARRAY(a, double, p->family->scratch(&p->shape, ld));
+  p->draws = q_draws(a, q, M, p->ld, vm_kernels(p->work));
+  p->theta = NEW_ARRAY(a, double, q->dim * p->ld);
+  p->adj = NEW_ARRAY(a, double, q->dim * p->ld);
+  p->row_score = NEW_ARRAY(a, double, o->n);
+  p->row_mean = NEW_ARRAY(a, double, o->n);
+  p->gradient = NEW_ARRAY(a, double, q_size(q));
+  size_t workers = (size_t)vm_workers(p->work);
+  p->scratch_size = (score_scratch(M, 0) + LANES) / LANES * LANES;
+  p->scratch = NEW_ARRAY(a, double, workers * p->scratch_size);
+  if (p->draws.weights) {
+    p->adj_w = NEW_ARRAY(a, double, (vm_chunks(p->work) + 1) * p->ld);
+    p->adj_row = NEW_ARRAY(a, double, workers * p->ld);
+  }
   predictive_renew(p, seed, false);
   return p;
 }
 
 void predictive_renew(Predictive *p, uint64_t seed, bool random) {
-  size_t rows = p->family->noise(&p->shape);
+  size_t rows = q_noise(p->q);
   if (random) {
-    for (size_t k = 0; k < rows; k++) rng_fill_normal(rng_make(seed, 0), 0, k, p->u + k * p->noise.ld, p->noise.M);
+    for (size_t k = 0; k < rows; k++) rng_fill_normal(rng_make(seed, 0), 0, k, p->draws.u + k * p->ld, p->M);
   } else {
-    sobol_normal(p->u, rows, p->noise.M, p->noise.ld, seed, false);
+    sobol_normal(p->draws.u, rows, p->M, p->ld, seed, false);
   }
 }
 
 void predictive_range(Predictive *p, double lo, double hi) {
   size_t n = vm_set_range(p->work, lo, hi);
-  p->scale = n ? (double)p->rows / (double)n : 1;
+  p->scale = n ? (double)p->o->n / (double)n : 1;
 }
 
 /* ---- one evaluation ----------------------------------------------------------------------------------------------- */
 
+static double mean_of(const Predictive *p, const double *row) {
+  const Kernels *k = p->draws.noise.k;
+  return p->draws.weights ? k->dot(p->draws.weights, row, p->M) : k->sum(row, p->M) / (double)p->M;
+}
+
+static double weight_of(const Predictive *p, size_t j) { return p->draws.weights ? p->draws.weights[j] : 1 / (double)p->M; }
+
+/* The posterior regularizer: lambda times the mean log likelihood. */
+static void add_posterior(Predictive *p, size_t row, const double *ll, double *adj, double *adj_w) {
+  double c = p->posterior * p->scale;
+  p->row_mean[row] = mean_of(p, ll);
+  for (size_t j = 0; adj && j < p->M; j++) adj[j] += c * weight_of(p, j);
+  for (size_t j = 0; adj_w && j < p->M; j++) adj_w[j] += c * ll[j];
+}
+
+static void times(double *x, double c, size_t n) {
+  for (size_t j = 0; x && c != 1 && j < n; j++) x[j] *= c;
+}
+
+/* What the score sees of row r of the tile, and where its derivatives go. */
+static ScoreCase case_of(const Predictive *p, const TileView *t, size_t r, ScoreAdjoint *adj) {
+  const Observed *o = p->o;
+  Kind kind = o->wants & WANT_PARAMETERS ? o->kinds[t->block] : KIND_NONE;
+  size_t ld = t->lanes, width = kind == KIND_CATEGORICAL ? (size_t)o->model->blocks[t->block].width : 1;
+  ScoreCase c = {.q = {.kind = kind, .M = p->M, .ld = ld, .weights = p->draws.weights}, .o = p->target.score_options,
+                 .k = p->draws.noise.k, .scratch = p->scratch + (size_t)t->worker * p->scratch_size};
+  if (t->heads[HEAD_LL]) c.ll = t->heads[HEAD_LL] + r * ld;
+  if (t->adj[HEAD_LL] && score_needs(p->target.score) & NEEDS_LL) adj->ll = t->adj[HEAD_LL] + r * ld;
+  if (kind == KIND_NONE) return c;
+  c.y = o->y[t->row + r];
+  c.q.size = (size_t)o->size[t->row + r];
+  for (int k = 0; k < kind_parameters(kind); k++) {
+    c.q.par[k] = t->heads[HEAD_PAR + k] + r * width * ld;
+    if (t->adj[HEAD_PAR + k]) adj->par[k] = t->adj[HEAD_PAR + k] + r * width * ld;
+  }
+  return c;
+}
+
 /* Every observation of the tile: its score, and what flows back from it. */
 static void score_tile(void *self, const TileView *t) {
   Predictive *p = self;
-  size_t row = t->row, rows = t->rows;
-  const double *ll = t->heads[0];
-  double *adj = t->adj[0];
-  size_t ld = p->noise.ld, M = p->noise.M;
-  ScoreCase one = {.q = {.M = M, .ld = ld}, .k = p->noise.k};
-  double each = p->posterior * p->scale / (double)M;
-  for (size_t r = 0; r < rows; r++) {
-    double *a = adj ? adj + r * ld : NULL;
-    one.ll = ll + r * ld;
-    p->row_score[row + r] = p->score(&one, &(ScoreAdjoint){.ll = a});
-    if (p->posterior != 0) p->row_mean[row + r] = p->noise.k->sum(ll + r * ld, M) / (double)M;
-    if (!a || (p->scale == 1 && each == 0)) continue;
-    for (size_t j = 0; j < M; j++) a[j] = a[j] * p->scale + each;
+  bool back = t->adj[HEAD_LL] || t->adj[HEAD_PAR];
+  double factor = p->scale * p->target.score_weight;
+  double *adj_w = p->adj_w && back ? p->adj_row + (size_t)t->worker * p->ld : NULL;
+  for (size_t r = 0; r < t->rows; r++) {
+    ScoreAdjoint adj = {.weights = adj_w};
+    ScoreCase c = case_of(p, t, r, &adj);
+    p->row_score[t->row + r] = p->score(&c, &adj);
+    times(adj.ll, factor, p->M);
+    times(adj_w, factor, p->M);
+    for (int k = 0; k < KIND_PARAMETERS; k++)
+      times(adj.par[k], factor, p->ld * (c.q.kind == KIND_CATEGORICAL ? c.q.size : 1));
+    if (p->posterior != 0)
+      add_posterior(p, t->row + r, c.ll, t->adj[HEAD_LL] ? t->adj[HEAD_LL] + r * p->ld : NULL, adj_w);
+    if (adj_w) p->draws.noise.k->add(p->adj_w + t->chunk * p->ld, adj_w, p->ld);
   }
 }
 
-/* Sum in a fixed order, of the observations in range. */
+/* Sum in a fixed order. */
 static double sum_rows(const double *x, size_t n) {
   if (n <= 64) {
     double s = 0;
@@ -98,44 +146,55 @@ static double sum_rows(const double *x, size_t n) {
   return sum_rows(x, n / 2) + sum_rows(x + n / 2, n - n / 2);
 }
 
-static double mean_root(const Predictive *p, int root) {
-  return p->noise.k->sum(vm_value(p->work, root, 0), p->noise.M) / (double)p->noise.M;
-}
-
 static bool all_finite(const double *x, size_t n) {
   for (size_t k = 0; k < n; k++)
     if (!isfinite(x[k])) return false;
   return true;
 }
 
+/* Derivative in the weights: of all chunks, and of the prior's mean. */
+static const double *sum_adj_w(Predictive *p) {
+  if (!p->adj_w) return NULL;
+  size_t chunks = vm_chunks(p->work);
+  double *sum = p->adj_w + chunks * p->ld;
+  const double *prior = vm_value(p->work, ROOT_PRIOR, 0), *jacobian = vm_value(p->work, ROOT_JACOBIAN, 0);
+  for (size_t j = 0; j < p->ld; j++) sum[j] = j < p->M ? p->target.lambda * (prior[j] + jacobian[j]) : 0;
+  for (size_t c = 0; c < chunks; c++) p->draws.noise.k->add(sum, p->adj_w + c * p->ld, p->ld);
+  return sum;
+}
+
+static void pull_back(Predictive *p, const double *phi, double *grad) {
+  double each = p->target.lambda / (p->draws.weights ? 1 : (double)p->M);
+  vm_backward(p->work, (double[]){each, each}, p->draws.weights, p->adj);
+  q_adjoint(p->q, phi, &p->draws, p->adj, sum_adj_w(p), grad);
+}
+
 bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, double *grad) {
-  size_t size = p->family->size(&p->shape);
   double lambda = p->target.lambda;
-  double *g = grad ? grad : p->scratch;
-  memset(p->row_score, 0, p->rows * sizeof *p->row_score);
-  memset(p->row_mean, 0, p->rows * sizeof *p->row_mean);
-  memset(g, 0, size * sizeof *g);
-  p->family->draw(phi, &p->noise, p->theta);
+  double *g = grad ? grad : p->gradient;
+  memset(p->row_score, 0, p->o->n * sizeof *p->row_score);
+  memset(p->row_mean, 0, p->o->n * sizeof *p->row_mean);
+  memset(g, 0, q_size(p->q) * sizeof *g);
+  if (p->adj_w) memset(p->adj_w, 0, vm_chunks(p->work) * p->ld * sizeof *p->adj_w);
+  q_draw(p->q, phi, &p->draws, p->theta);
   vm_forward(p->work, p->theta);
   vm_tiles(p->work, score_tile, p, grad != NULL);
-  double prior = lambda == 0 ? 0 : mean_root(p, ROOT_PRIOR) + mean_root(p, ROOT_JACOBIAN);
-  double entropy = p->family->entropy(phi, &p->noise, lambda, g);
-  v->score = p->scale * sum_rows(p->row_score, p->rows);
-  v->regularizer = -(prior + entropy);
-  if (p->posterior != 0) v->regularizer -= p->scale * sum_rows(p->row_mean, p->rows);
-  v->value = v->score - (lambda == 0 ? 0 : lambda * v->regularizer);
+  double prior = lambda == 0 ? 0 : mean_of(p, vm_value(p->work, ROOT_PRIOR, 0)) + mean_of(p, vm_value(p->work, ROOT_JACOBIAN, 0));
+  double entropy = q_entropy(p->q, phi, &p->draws, lambda, g);
+  v->score = p->scale * sum_rows(p->row_score, p->o->n);
+  v->regularizer = -(prior + entropy) - (p->posterior != 0 ? p->scale * sum_rows(p->row_mean, p->o->n) : 0);
+  v->value = p->target.score_weight * v->score - (lambda == 0 ? 0 : lambda * v->regularizer);
   if (!isfinite(v->value)) return false;
   if (grad) {
-    double seed = lambda / (double)p->noise.M;
-    vm_backward(p->work, (double[]){seed, seed}, p->adj);
-    p->family->adjoint(phi, &p->noise, p->adj, NULL, grad);
-    if (!all_finite(grad, size)) return false;
+    pull_back(p, phi, grad);
+    if (!all_finite(grad, q_size(p->q))) return false;
   }
   p->last = *v;
   return true;
 }
 
 PredictiveValue predictive_last(const Predictive *p) { return p->last; }
+const double *predictive_rows(const Predictive *p) { return p->row_score; }
 
 /* ---- as the optimizers see it ------------------------------------------------------------------------------------- */
 
@@ -147,73 +206,107 @@ static bool objective_eval(void *self, const double *phi, double *value, double 
 }
 
 static void objective_scale(void *self, const double *phi, double *d) {
-  Predictive *p = self;
-  p->family->scale(phi, &p->shape, d);
+  const Predictive *p = self;
+  q_scale(p->q, phi, d);
 }
 
 Objective predictive_objective(Predictive *p) {
-  return (Objective){.dim = p->family->size(&p->shape), .self = p, .eval = objective_eval,
-                     .scale = p->family->scale ? objective_scale : NULL};
+  return (Objective){.dim = q_size(p->q), .self = p, .eval = objective_eval, .scale = q_has_scale(p->q) ? objective_scale : NULL};
 }
 
 /* ---- scores on fresh draws ---------------------------------------------------------------------------------------- */
 
+/* Runs work with an arena of its own, freed whatever happens. */
+typedef struct {
+  Ctx *c;
+  const Observed *o;
+  const Target *t;
+  const Q *q;
+  const double *phi;
+  size_t M;
+  uint64_t seed;
+  Pool *pool;
+  double *scores;
+} ScoreJob;
+
+static void in_arena(ScoreJob *job, void (*run)(ScoreJob *, Arena *)) {
+  Arena arena = arena_make(job->c);
+  jmp_buf here, *outer = job->c->trap;
+  if (setjmp(here)) {
+    arena_free(&arena);
+    job->c->trap = outer;
+    ctx_jump(job->c, job->c->status);
+  }
+  job->c->trap = &here;
+  run(job, &arena);
+  job->c->trap = outer;
+  arena_free(&arena);
+}
+
 typedef struct {
   size_t M, ld;
   const Kernels *k;
+  const double *weights;
   double *scores; /* running log of the sum of densities */
 } Running;
 
 static void add_densities(void *self, const TileView *v) {
   Running *s = self;
   for (size_t r = 0; r < v->rows; r++) {
-    double lse = s->k->softmax(NULL, v->heads[0] + r * s->ld, s->M), *t = &s->scores[v->row + r];
-    double top = lse > *t ? lse : *t, low = lse > *t ? *t : lse;
+    ScoreCase c = {.q = {.M = s->M, .ld = s->ld, .weights = s->weights}, .ll = v->heads[HEAD_LL] + r * s->ld, .k = s->k};
+    double one = score_log(&c, &(ScoreAdjoint){0}), *t = &s->scores[v->row + r];
+    double top = one > *t ? one : *t, low = one > *t ? *t : one;
     *t = top == -INFINITY ? top : top + log1p(exp(low - top));
   }
 }
 
-void predictive_scores(Ctx *c, const Model *m, const Tape *tape, FamilyId family, const Shape *shape, const double *phi, size_t M,
-                       uint64_t seed, Pool *pool, double *log_scores) {
+/* In batches, so that memory does not grow with the number of draws. */
+static void log_scores(ScoreJob *j, Arena *a) {
   enum { BATCH = 1024 };
-  Arena arena = arena_make(c);
-  jmp_buf here, *outer = c->trap;
-  if (setjmp(here)) {
-    arena_free(&arena);
-    c->trap = outer;
-    ctx_jump(c, c->status);
-  }
-  c->trap = &here;
-  const Family *f = family_of(family);
-  size_t batches = (M + BATCH - 1) / BATCH, n = vm_rows(tape), rows = f->noise(shape);
-  Work *w = vm_work(&arena, tape, BATCH, pool);
-  double *all = NEW_ARRAY(&arena, double, rows * batches * BATCH);
-  double *u = NEW_ARRAY(&arena, double, rows * BATCH), *theta = NEW_ARRAY(&arena, double, m->dim * BATCH);
-  double *scratch = f->scratch ? NEW_ARRAY(&arena, double, f->scratch(shape, BATCH)) : NULL;
-  sobol_normal(all, rows, batches * BATCH, batches * BATCH, seed, false);
-  for (size_t k = 0; k < n; k++) log_scores[k] = -INFINITY;
+  size_t batches = (j->M + BATCH - 1) / BATCH, rows = q_noise(j->q);
+  Work *w = vm_work(a, j->o->tape, BATCH, j->pool);
+  QDraws d = q_draws(a, j->q, BATCH, BATCH, vm_kernels(w));
+  double *all = NEW_ARRAY(a, double, rows * batches * BATCH), *theta = NEW_ARRAY(a, double, j->q->dim * BATCH);
+  sobol_normal(all, rows, batches * BATCH, batches * BATCH, j->seed, false);
+  for (size_t k = 0; k < j->o->n; k++) j->scores[k] = -INFINITY;
   for (size_t b = 0; b < batches; b++) {
-    for (size_t k = 0; k < rows; k++) memcpy(u + k * BATCH, all + (k * batches + b) * BATCH, BATCH * sizeof *u);
-    Noise noise = {.shape = shape, .M = BATCH, .ld = BATCH, .u = u, .k = vm_kernels(w), .scratch = scratch};
-    f->draw(phi, &noise, theta);
+    for (size_t k = 0; k < rows; k++) memcpy(d.u + k * BATCH, all + (k * batches + b) * BATCH, BATCH * sizeof *d.u);
+    q_draw(j->q, j->phi, &d, theta);
     vm_forward(w, theta);
-    Running s = {BATCH, BATCH, vm_kernels(w), log_scores};
+    Running s = {BATCH, BATCH, vm_kernels(w), d.weights, j->scores};
     vm_tiles(w, add_densities, &s, false);
   }
-  for (size_t k = 0; k < n; k++) log_scores[k] -= log((double)(batches * BATCH));
-  c->trap = outer;
-  arena_free(&arena);
+  for (size_t k = 0; k < j->o->n; k++) j->scores[k] -= log((double)batches);
+}
+
+void predictive_log_scores(Ctx *c, const Observed *o, const Q *q, const double *phi, size_t M, uint64_t seed, Pool *pool,
+                           double *scores) {
+  in_arena(&(ScoreJob){c, o, NULL, q, phi, M, seed, pool, scores}, log_scores);
+}
+
+static void any_scores(ScoreJob *j, Arena *a) {
+  Target t = *j->t;
+  t.lambda = 0;
+  Predictive *p = predictive_make(a, j->o, &t, j->q, j->M, j->seed, j->pool);
+  PredictiveValue v;
+  predictive_eval(p, j->phi, &v, NULL);
+  memcpy(j->scores, p->row_score, j->o->n * sizeof *j->scores);
+}
+
+void predictive_scores(Ctx *c, const Observed *o, const Target *t, const Q *q, const double *phi, size_t M, uint64_t seed,
+                       Pool *pool, double *scores) {
+  in_arena(&(ScoreJob){c, o, t, q, phi, M, seed, pool, scores}, any_scores);
 }
 
 static void keep_first(void *self, const TileView *t) {
   double *out = self;
-  for (size_t r = 0; r < t->rows; r++) out[t->row + r] = t->heads[0][r * LANES];
+  for (size_t r = 0; r < t->rows; r++) out[t->row + r] = t->heads[HEAD_LL][r * LANES];
 }
 
-void predictive_point(Ctx *c, const Model *m, const Tape *tape, const double *theta, double *log_densities) {
-  double *rows = NEW_ARRAY(&c->arena, double, m->dim * LANES);
-  for (size_t k = 0; k < m->dim * LANES; k++) rows[k] = theta[k / LANES];
-  Work *w = vm_work(&c->arena, tape, LANES, NULL);
+void predictive_point(Ctx *c, const Observed *o, const double *theta, double *log_densities) {
+  double *rows = NEW_ARRAY(&c->arena, double, o->model->dim * LANES);
+  for (size_t k = 0; k < o->model->dim * LANES; k++) rows[k] = theta[k / LANES];
+  Work *w = vm_work(&c->arena, o->tape, LANES, NULL);
   vm_forward(w, rows);
   vm_tiles(w, keep_first, log_densities, false);
 }

@@ -8,8 +8,9 @@
 #ifndef PVI_PREDICTIVE_H
 #define PVI_PREDICTIVE_H
 
-#include "family/family.h"
 #include "infer/objective.h"
+#include "infer/observed.h"
+#include "infer/q.h"
 #include "model/model.h"
 #include "score/score.h"
 
@@ -17,17 +18,18 @@ typedef enum { REG_PRIOR, REG_POSTERIOR } Regularizer;
 
 typedef struct {
   ScoreId score;
-  FamilyId family;
-  Shape shape;
+  ScoreOptions score_options;
   Regularizer regularizer;
   double lambda;
+  double score_weight; /* of the sum of scores; 1, or 1 - lambda for the interpolation of VI and PVI */
 } Target;
+
+unsigned target_wants(const Target *t); /* heads that the observations must have */
 
 typedef struct Predictive Predictive;
 
-/* M draws of noise with the given seed over the observations of the tape. */
-Predictive *predictive_make(Ctx *c, Arena *a, const Model *m, const Tape *tape, const Target *t, size_t M, uint64_t seed,
-                            Pool *pool);
+/* M draws of q's noise with the given seed, over the given observations. q must outlive it. */
+Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const Q *q, size_t M, uint64_t seed, Pool *pool);
 /* What the optimizers see; lives as long as p. */
 Objective predictive_objective(Predictive *p);
 void predictive_renew(Predictive *p, uint64_t seed, bool random); /* new noise: scrambled Sobol, or pseudo-random */
@@ -39,12 +41,15 @@ typedef struct {
 /* At phi; grad may be NULL. False when not finite. */
 bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, double *grad);
 PredictiveValue predictive_last(const Predictive *p); /* of the last finite evaluation */
+const double *predictive_rows(const Predictive *p);   /* score of every observation at the last evaluation */
 
-/* Scores log E_q p(y_i | theta) of every row of the tape by at least M draws that no fit has seen. */
-void predictive_scores(Ctx *c, const Model *m, const Tape *tape, FamilyId family, const Shape *shape, const double *phi, size_t M,
-                       uint64_t seed, Pool *pool, double *log_scores);
-
-/* log p(y_i | theta) of every row of the tape at one point. */
-void predictive_point(Ctx *c, const Model *m, const Tape *tape, const double *theta, double *log_densities);
+/* Log scores log E_q p(y_i | theta) of every observation by at least M draws that no fit has seen. */
+void predictive_log_scores(Ctx *c, const Observed *o, const Q *q, const double *phi, size_t M, uint64_t seed, Pool *pool,
+                           double *scores);
+/* Any score of every observation, by M fresh draws. */
+void predictive_scores(Ctx *c, const Observed *o, const Target *t, const Q *q, const double *phi, size_t M, uint64_t seed,
+                       Pool *pool, double *scores);
+/* log p(y_i | theta) of every observation at one point. */
+void predictive_point(Ctx *c, const Observed *o, const double *theta, double *log_densities);
 
 #endif

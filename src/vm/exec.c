@@ -388,7 +388,7 @@ const double *vm_value(const Work *w, int root, int32_t element) {
 }
 
 /* One tile: forward, score, backward into the chunk's boundary. */
-static void run_tile(Work *w, size_t tile, double *boundary, int worker) {
+static void run_tile(Work *w, size_t tile, size_t chunk, double *boundary, int worker) {
   int b = 0;
   while (tile >= w->tile_first[b + 1]) b++;
   const TapeBlock *block = &w->tape->blocks[b];
@@ -399,7 +399,7 @@ static void run_tile(Work *w, size_t tile, double *boundary, int worker) {
              .boundary = boundary, .tile = true};
   run_forward(&f, block->code, block->count);
   if (w->want_adjoint) memset(s->tile_adj, 0, block->width * w->T * w->lanes * sizeof(double));
-  TileView view = {.block = b, .worker = worker, .row = block->first + row, .rows = rows, .lanes = w->lanes};
+  TileView view = {.block = b, .worker = worker, .chunk = chunk, .row = block->first + row, .rows = rows, .lanes = w->lanes};
   for (int h = 0; h < VM_HEADS; h++) {
     if (!block->has[h]) continue;
     view.heads[h] = s->tile + block->out[h] * w->T * w->lanes;
@@ -415,7 +415,7 @@ static void chunk_piece(void *arg, size_t chunk, int worker) {
   size_t size = w->tape->boundary_elements * w->lanes;
   double *boundary = w->chunk_adj + chunk * size;
   if (w->want_adjoint) memset(boundary, 0, size * sizeof *boundary);
-  for (size_t t = tiles * chunk / w->chunks; t < tiles * (chunk + 1) / w->chunks; t++) run_tile(w, t, boundary, worker);
+  for (size_t t = tiles * chunk / w->chunks; t < tiles * (chunk + 1) / w->chunks; t++) run_tile(w, t, chunk, boundary, worker);
 }
 
 void vm_tiles(Work *w, VmTile *tile, void *self, bool adjoint) {
@@ -426,7 +426,8 @@ void vm_tiles(Work *w, VmTile *tile, void *self, bool adjoint) {
   run_pieces(w, w->chunks, chunk_piece, w);
 }
 
-void vm_clear_adjoints(Work *w) { w->tiles_ran = false; }
+size_t vm_chunks(const Work *w) { return w->chunks; }
+int vm_workers(const Work *w) { return w->pool ? pool_threads(w->pool) : 1; }
 
 /* Adjoints of the boundary, all chunks added in order, for one block of draws. */
 static void gather_boundary(const Work *w, const Frame *f) {
@@ -445,7 +446,7 @@ static void clear_lanes(const Work *w, const Frame *f) {
 
 typedef struct {
   Work *w;
-  const double *seeds;
+  const double *seeds, *lane;
 } BackwardJob;
 
 static void backward_piece(void *arg, size_t piece, int worker) {
@@ -457,13 +458,13 @@ static void backward_piece(void *arg, size_t piece, int worker) {
   if (w->tiles_ran) gather_boundary(w, &f);
   for (int r = 0; r < t->nroots; r++) {
     double *adj = w->adjoint + t->roots[r] * w->lanes + f.lane;
-    for (size_t j = 0; job->seeds[r] != 0 && j < f.n; j++) adj[j] += job->seeds[r];
+    for (size_t j = 0; job->seeds[r] != 0 && j < f.n; j++) adj[j] += job->seeds[r] * (job->lane ? job->lane[f.lane + j] : 1);
   }
   run_backward(&f, t->code, t->count);
 }
 
-void vm_backward(Work *w, const double *seeds, double *adj_theta) {
-  BackwardJob job = {w, seeds};
+void vm_backward(Work *w, const double *seeds, const double *lane, double *adj_theta) {
+  BackwardJob job = {w, seeds, lane};
   run_pieces(w, lane_pieces(w), backward_piece, &job);
   memcpy(adj_theta, w->adjoint, w->tape->dim * w->lanes * sizeof *adj_theta);
 }

@@ -54,19 +54,20 @@ const double *vm_value(const Work *w, int root, int32_t element); /* a row of dr
  * asked for, likewise and zero on entry: the function writes d objective / d head. It may write only what belongs to its rows. */
 typedef struct {
   int block, worker;
+  size_t chunk; /* the piece of work it belongs to: what is summed over observations may be summed per chunk, in order */
   size_t row, rows, lanes;
   const double *heads[VM_HEADS];
   double *adj[VM_HEADS];
 } TileView;
 typedef void VmTile(void *self, const TileView *t);
 void vm_tiles(Work *w, VmTile *tile, void *self, bool adjoint);
+size_t vm_chunks(const Work *w);
+int vm_workers(const Work *w);
 /* Only part of the observations: of every block the rows [lo, hi) of [0, 1). All: (0, 1). Returns how many. */
 size_t vm_set_range(Work *w, double lo, double hi);
 
-/* seeds[r]: d objective / d root r, the same for all its elements and draws. adj_theta: [dim x lanes], overwritten. */
-void vm_backward(Work *w, const double *seeds, double *adj_theta);
-/* The same from zero, when no tile ran before: forgets the tiles' adjoints. */
-void vm_clear_adjoints(Work *w);
+/* seeds[r]: d objective / d root r, times lane[j] for draw j where lane is not NULL. adj_theta: [dim x lanes], overwritten. */
+void vm_backward(Work *w, const double *seeds, const double *lane, double *adj_theta);
 
 /* Constant folding: out[e] = op(args[k][e] or args[k][0]) over n elements. */
 void vm_fold(unsigned op, const double *const *args, const size_t *sizes, double *out, size_t n);

@@ -1,0 +1,59 @@
+/* observed.c: which heads and outcomes the observations of a part have. */
+#include "infer/observed.h"
+
+Kind observed_kind(const ObsBlock *b) {
+  switch (b->dist) {
+  case DIST_normal: return KIND_NORMAL;
+  case DIST_student_t: return KIND_STUDENT_T;
+  case DIST_lognormal: return KIND_LOGNORMAL;
+  case DIST_cauchy: return KIND_CAUCHY;
+  case DIST_logistic: return KIND_LOGISTIC;
+  case DIST_double_exponential: return KIND_DOUBLE_EXPONENTIAL;
+  case DIST_gamma: return KIND_GAMMA;
+  case DIST_exponential: return KIND_EXPONENTIAL;
+  case DIST_beta: return KIND_BETA;
+  case DIST_bernoulli: return KIND_BERNOULLI;
+  case DIST_binomial: return KIND_BINOMIAL;
+  case DIST_poisson: return KIND_POISSON;
+  case DIST_neg_binomial_2: return KIND_NEG_BINOMIAL_2;
+  case DIST_categorical: return KIND_CATEGORICAL;
+  default: return KIND_NONE;
+  }
+}
+
+Observed *observed_make(Ctx *c, const Model *m, const size_t *rows, size_t nrows, unsigned wants) {
+  Observed *o = NEW(&c->arena, Observed);
+  Arena *a = &c->arena;
+  size_t n = rows ? nrows : m->n_obs;
+  o->model = m;
+  o->n = n;
+  o->wants = wants;
+  o->obs = NEW_ARRAY(a, int32_t, n);
+  o->y = NEW_ARRAY(a, double, n);
+  o->size = NEW_ARRAY(a, double, n);
+  o->kinds = NEW_ARRAY(a, Kind, m->nblocks + 1);
+  o->tape = model_tape(m, rows, n, o->obs, wants);
+  int32_t *block = NEW_ARRAY(a, int32_t, n), *row = NEW_ARRAY(a, int32_t, n);
+  model_block_rows(m, rows, n, block, row);
+  for (int b = 0; b < m->nblocks; b++) o->kinds[b] = observed_kind(&m->blocks[b]);
+  for (size_t k = 0; k < n; k++) {
+    const ObsBlock *b = &m->blocks[block[k]];
+    if (b->dist < 0) continue;
+    o->y[k] = b->y[row[k]];
+    o->size[k] = b->size ? b->size[row[k]] : b->width;
+  }
+  return o;
+}
+
+bool observed_allows(Ctx *c, const Model *m, ScoreId score, const char **why) {
+  if (!(score_needs(score) & NEEDS_KIND)) return true;
+  for (int b = 0; b < m->nblocks; b++) {
+    const ObsBlock *k = &m->blocks[b];
+    Kind kind = observed_kind(k);
+    if (kind != KIND_NONE && score_allows(score, kind)) continue;
+    *why = arena_format(&c->arena, "the %s score is not defined for the observations of line %u (%s)%s", score_name(score),
+                        k->loc.line, k->name, kind == KIND_NONE ? ": the distribution of the outcome is not known there" : "");
+    return false;
+  }
+  return true;
+}

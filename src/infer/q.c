@@ -1,0 +1,91 @@
+/* q.c: the family's functions, around the point-estimated parameters. */
+#include "infer/q.h"
+
+#include <string.h>
+
+Q q_make(Arena *a, FamilyId family, Shape shape, size_t dim, const bool *is_point) {
+  Q q = {.family = family, .dim = dim};
+  size_t n = 0, *free = NEW_ARRAY(a, size_t, dim), *point = NEW_ARRAY(a, size_t, dim);
+  for (size_t k = 0; k < dim; k++) {
+    if (is_point && is_point[k]) {
+      point[q.npoint++] = k;
+    } else {
+      free[n++] = k;
+    }
+  }
+  if (q.npoint) q.free = free;
+  q.point = point;
+  shape.dim = n;
+  q.shape = family_shape(family, shape);
+  return q;
+}
+
+size_t q_size(const Q *q) { return family_of(q->family)->size(&q->shape) + q->npoint; }
+size_t q_noise(const Q *q) { return family_of(q->family)->noise(&q->shape); }
+
+QDraws q_draws(Arena *a, const Q *q, size_t M, size_t ld, const Kernels *k) {
+  const Family *f = family_of(q->family);
+  QDraws d = {.u = NEW_ARRAY(a, double, f->noise(&q->shape) * ld)};
+  d.noise = (Noise){.shape = &q->shape, .M = M, .ld = ld, .u = d.u, .k = k};
+  if (f->scratch) d.noise.scratch = NEW_ARRAY(a, double, f->scratch(&q->shape, ld));
+  if (q->free) d.compact = NEW_ARRAY(a, double, q->shape.dim * ld);
+  if (f->weights) d.weights = NEW_ARRAY(a, double, ld);
+  return d;
+}
+
+static size_t point_at(const Q *q) { return family_of(q->family)->size(&q->shape); }
+static size_t free_at(const Q *q, size_t k) { return q->free ? q->free[k] : k; }
+
+void q_start(const Q *q, double *phi, const double *mean, const double *sd) {
+  double m[q->shape.dim + 1], s[q->shape.dim + 1];
+  for (size_t k = 0; k < q->shape.dim; k++) {
+    m[k] = mean[free_at(q, k)];
+    s[k] = sd[free_at(q, k)];
+  }
+  family_of(q->family)->start(phi, &q->shape, m, s);
+  for (size_t k = 0; k < q->npoint; k++) phi[point_at(q) + k] = mean[q->point[k]];
+}
+
+void q_moments(const Q *q, const double *phi, double *mean, double *sd) {
+  double m[q->shape.dim + 1], s[q->shape.dim + 1];
+  family_of(q->family)->moments(phi, &q->shape, m, s);
+  for (size_t k = 0; k < q->shape.dim; k++) {
+    mean[free_at(q, k)] = m[k];
+    sd[free_at(q, k)] = s[k];
+  }
+  for (size_t k = 0; k < q->npoint; k++) {
+    mean[q->point[k]] = phi[point_at(q) + k];
+    sd[q->point[k]] = 0;
+  }
+}
+
+void q_draw(const Q *q, const double *phi, QDraws *d, double *theta) {
+  const Family *f = family_of(q->family);
+  size_t ld = d->noise.ld;
+  f->draw(phi, &d->noise, q->free ? d->compact : theta);
+  if (d->weights) f->weights(phi, &d->noise, d->weights);
+  if (!q->free) return;
+  for (size_t k = 0; k < q->shape.dim; k++) memcpy(theta + q->free[k] * ld, d->compact + k * ld, ld * sizeof *theta);
+  for (size_t k = 0; k < q->npoint; k++)
+    for (size_t j = 0; j < ld; j++) theta[q->point[k] * ld + j] = phi[point_at(q) + k];
+}
+
+void q_adjoint(const Q *q, const double *phi, QDraws *d, const double *adj_theta, const double *adj_w, double *grad) {
+  size_t ld = d->noise.ld;
+  const double *adj = adj_theta;
+  if (q->free) {
+    for (size_t k = 0; k < q->shape.dim; k++) memcpy(d->compact + k * ld, adj_theta + q->free[k] * ld, ld * sizeof *grad);
+    adj = d->compact;
+  }
+  family_of(q->family)->adjoint(phi, &d->noise, adj, adj_w, grad);
+  for (size_t k = 0; k < q->npoint; k++) grad[point_at(q) + k] += d->noise.k->sum(adj_theta + q->point[k] * ld, d->noise.M);
+}
+
+double q_entropy(const Q *q, const double *phi, QDraws *d, double weight, double *grad) {
+  return family_of(q->family)->entropy(phi, &d->noise, weight, grad);
+}
+
+void q_log_q(const Q *q, const double *phi, QDraws *d, double *out) { family_of(q->family)->log_q(phi, &d->noise, out); }
+
+bool q_has_scale(const Q *q) { return family_of(q->family)->scale && !q->npoint; }
+void q_scale(const Q *q, const double *phi, double *d) { family_of(q->family)->scale(phi, &q->shape, d); }

@@ -1,0 +1,236 @@
+#!/usr/bin/env bash
+# test_cli.sh: the program as its user meets it: what it answers to wrong input, its help, its dumps. PVI names the program.
+# Every check is a line of TAP: "ok - ..." or "not ok - ...".
+set -uo pipefail
+cd "$(dirname "$0")/.."
+PVI=${PVI:-build/pvi}
+shared=${PVI_SHARED:-../shared}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+failed=0
+
+check() { # RESULT NAME [DETAIL]
+  if [ "$1" -eq 0 ]; then
+    echo "ok - $2"
+  else
+    echo "not ok - $2"
+    [ $# -gt 2 ] && printf '%s\n' "$3" | head -n 12 | sed 's/^/# /'
+    failed=1
+  fi
+}
+
+# expect STATUS FRAGMENT NAME ARGUMENTS...: the status, and the fragment somewhere in what is said; a crash is never right
+expect() {
+  local status=$1 fragment=$2 name=$3 said got
+  shift 3
+  said=$("$PVI" "$@" 2>&1 </dev/null)
+  got=$?
+  if [ $got -eq "$status" ] && [[ $said == *"$fragment"* ]]; then
+    check 0 "$name"
+  else
+    check 1 "$name" "status $got, not $status, or no \"$fragment\" in: $said"
+  fi
+}
+
+file() { printf '%s' "$2" >"$dir/$1"; }
+
+# ---- a right program and right data --------------------------------------------------------------------------------------
+
+file good.stan 'data { int<lower=0> N; vector[N] x; array[N] int<lower=0, upper=1> y; }
+parameters { vector[2] b; }
+model {
+  b ~ normal(0, 1);
+  y ~ bernoulli_logit(b[1] + b[2] * x);
+}
+'
+file good.json '{"N": 3, "x": [1, 2.5, -1], "y": [0, 1, 1]}'
+file good.csv 'x,y
+1,0
+2.5,1
+-1,1
+'
+file points.json '[[0, 0], [0.5, -0.5]]'
+
+expect 0 "is right" "a right program" check "$dir/good.stan"
+expect 0 "3 observations" "with data" check "$dir/good.stan" "$dir/good.json"
+expect 0 "3 observations" "with a table" check "$dir/good.stan" "$dir/good.csv"
+expect 0 '"n_obs": 3' "as JSON" check "$dir/good.stan" "$dir/good.json" --json
+expect 0 "3 observations" "data by --set" check "$dir/good.stan" --set N=3 --set 'x=[1,2,3]' --set 'y=[0,1,1]'
+expect 0 "point 2: lp" "densities" density "$dir/good.stan" "$dir/good.json" --at "$dir/points.json"
+expect 0 '"pointwise"' "densities as JSON" density "$dir/good.stan" "$dir/good.csv" --at "$dir/points.json" --json
+expect 0 "point 1: lp" "options in front" density --at "$dir/points.json" "$dir/good.stan" "$dir/good.json"
+expect 0 "point 1: lp" "--name=value" density "$dir/good.stan" "$dir/good.json" --at="$dir/points.json"
+one=$("$PVI" density "$dir/good.stan" "$dir/good.json" --at "$dir/points.json" --json)
+two=$("$PVI" density "$dir/good.stan" "$dir/good.csv" --at "$dir/points.json" --json)
+[ "$one" = "$two" ]
+check $? "JSON and CSV give the same bytes"
+
+# ---- usage: status 2 -----------------------------------------------------------------------------------------------------
+
+expect 2 "usage: pvi COMMAND" "no command"
+expect 2 "unknown command" "unknown command" frobnicate
+expect 2 "did you mean check" "nearly a command" chek
+expect 2 "unknown option --frob" "unknown option" check --frob "$dir/good.stan"
+expect 2 "did you mean --dump" "nearly an option" check --dmp=tree "$dir/good.stan"
+expect 2 "unknown option -x" "unknown short option" check -x "$dir/good.stan"
+expect 2 "missing argument" "no program" check
+expect 2 "unexpected argument" "too many arguments" check "$dir/good.stan" "$dir/good.json" more
+expect 2 "--dump takes one of" "no such stage" check "$dir/good.stan" --dump=soup
+expect 2 "need DATA" "a stage that needs data" check "$dir/good.stan" --dump=graph
+expect 2 "needs a value" "a value is missing" check "$dir/good.stan" --dump
+expect 2 "takes no value" "a flag with a value" check "$dir/good.stan" --json=1
+expect 2 "--at POINTS.json is missing" "no points" density "$dir/good.stan" "$dir/good.json"
+expect 2 "missing argument" "fit without a program" fit
+expect 2 "takes one of" "no such score" fit "$dir/good.stan" "$dir/good.json" --score=best
+
+# ---- programs that are wrong: status 4, with place and caret -------------------------------------------------------------
+
+wrong_program() { # FRAGMENT NAME TEXT
+  file wrong.stan "$3"
+  expect 4 "$1" "$2" check "$dir/wrong.stan"
+}
+wrong_program "wrong.stan:1:21: error" "a syntax error has its place" 'parameters { real b }
+'
+wrong_program "^" "and a caret" 'parameters { real b }
+'
+wrong_program "norml" "an unknown distribution" 'parameters { real b; } model { b ~ norml(0, 1); }'
+wrong_program "did you mean" "its nearest name" 'parameters { real b; } model { b ~ norml(0, 1); }'
+wrong_program "wrong.stan:1:43: error: \`mu\` is not declared" "an unknown variable" 'parameters { real b; } model { b ~ normal(mu, 1); }'
+wrong_program "error" "a type error" 'parameters { real b; } model { vector[2] v = b; }'
+wrong_program "error" "an int from a real" 'parameters { real b; } model { int k = b; }'
+wrong_program "error" "assigning to data" 'data { int N; } model { N = 3; }'
+wrong_program "error" "a parameter in the data block" 'data { vector[b] x; } parameters { real b; }'
+wrong_program "error" "declared twice" 'parameters { real b; real b; }'
+wrong_program "error" "blocks out of order" 'model { } parameters { real b; }'
+wrong_program "error" "an unclosed block" 'parameters { real b;'
+wrong_program "error" "an unclosed comment" 'parameters { real b; } /* model { }'
+wrong_program "error" "wrong arguments" 'parameters { real b; } model { target += normal_lpdf(b | 0); }'
+wrong_program "error" "no such function" 'parameters { real b; } model { target += frobnicate(b); }'
+wrong_program "error" "break outside of a loop" 'model { break; }'
+file wrong.stan 'parameters { real b; } model { b ~ norml(0, 1); target += c; }'
+said=$("$PVI" check "$dir/wrong.stan" 2>&1)
+[ "$(grep -c ': error: ' <<<"$said")" -ge 2 ]
+check $? "several errors are told at once" "$said"
+expect 4 '"ok": false' "errors as JSON" check "$dir/wrong.stan" --json
+printf 'parameters { real \x80\xff\x01 b; }' >"$dir/wrong.stan"
+expect 4 "error" "bytes that are no text" check "$dir/wrong.stan"
+file wrong.stan ''
+expect 0 "" "an empty program is one" check "$dir/wrong.stan"
+file wrong.stan '#include "absent.stan"
+model { }'
+expect 4 "absent.stan" "an included file that is not there" check "$dir/wrong.stan"
+file part.stan 'real twice(real x) { return 2 * x; }
+'
+file including.stan 'functions {
+#include part.stan
+}
+parameters { real b; } model { twice(b) ~ normal(0, 1); }'
+expect 0 "is right" "an included file" check "$dir/including.stan"
+file wrong.stan 'parameters { vector[2] b; }
+model { target += b[3]; }'
+expect 4 "index 3 is out of range" "an index out of range" check "$dir/wrong.stan" --set N=1
+
+# ---- data that are wrong: status 3 ---------------------------------------------------------------------------------------
+
+wrong_data() { # FRAGMENT NAME TEXT [FILE]
+  file "${4:-wrong.json}" "$3"
+  expect 3 "$1" "$2" check "$dir/good.stan" "$dir/${4:-wrong.json}"
+}
+wrong_data "x" "a missing variable" '{"N": 3, "y": [0, 1, 1]}'
+wrong_data "good.stan" "its declaration is shown" '{"N": 3, "y": [0, 1, 1]}'
+wrong_data "x" "a wrong size" '{"N": 3, "x": [1, 2], "y": [0, 1, 1]}'
+wrong_data "y" "a real where an int is declared" '{"N": 3, "x": [1, 2, 3], "y": [0, 1.5, 1]}'
+wrong_data "y" "1.0 is no int" '{"N": 3, "x": [1, 2, 3], "y": [0, 1.0, 1]}'
+wrong_data "y[2]" "a violated bound" '{"N": 3, "x": [1, 2, 3], "y": [0, 2, 1]}'
+wrong_data "N" "a negative size" '{"N": -3, "x": [], "y": []}'
+wrong_data "wrong.json:1:26" "a file cut in the middle" '{"N": 3, "x": [1, 2, 3], "'
+wrong_data "wrong.json:1:20" "cut in an array" '{"N": 3, "x": [1, 2'
+wrong_data "twice" "a name given twice" '{"N": 3, "N": 3, "x": [1, 2, 3], "y": [0, 1, 1]}'
+wrong_data "x" "null" '{"N": 3, "x": [1, null, 3], "y": [0, 1, 1]}'
+wrong_data "x" "a string" '{"N": 3, "x": [1, "two", 3], "y": [0, 1, 1]}'
+wrong_data "rectang" "rows of different lengths" '{"N": 3, "x": [[1, 2], [3]], "y": [0, 1, 1]}'
+wrong_data "wrong.json" "an empty file" ''
+wrong_data "x" "a cell that is no number" 'x,y
+1,0
+two,1
+' wrong.csv
+wrong_data "y" "a column is missing" 'x
+1
+2
+' wrong.csv
+wrong_data "3" "a row too short" 'x,y
+1,0
+2
+' wrong.csv
+expect 3 "absent.json" "a data file that is not there" check "$dir/good.stan" "$dir/absent.json"
+expect 4 "absent.stan" "a program that is not there" check "$dir/absent.stan"
+expect 3 "absent.json" "points that are not there" density "$dir/good.stan" "$dir/good.json" --at "$dir/absent.json"
+file wrong.json '[[0, 0, 0]]'
+expect 3 "points have 3 numbers; the program has 2" "points of the wrong length" density "$dir/good.stan" "$dir/good.json" --at "$dir/wrong.json"
+file wrong.json '[]'
+expect 3 "0 numbers" "no points at all" density "$dir/good.stan" "$dir/good.json" --at "$dir/wrong.json"
+file wrong.json '{"u": 3}'
+expect 3 "array of vectors" "points that are an object" density "$dir/good.stan" "$dir/good.json" --at "$dir/wrong.json"
+expect 2 "--set takes name=value" "--set without a value" check "$dir/good.stan" --set N
+"$PVI" density "$dir/good.stan" "$dir/good.json" --at "$dir/points.json" >/dev/full 2>"$dir/said"
+[ $? -eq 1 ] && grep -q "cannot write" "$dir/said"
+check $? "a full disk is an error" "$(cat "$dir/said")"
+
+# Every prefix of the data file ends well or says what is wrong; nothing crashes.
+text=$(cat "$dir/good.json")
+bad=0
+for ((n = 0; n < ${#text}; n += 3)); do
+  file wrong.json "${text:0:n}"
+  "$PVI" check "$dir/good.stan" "$dir/wrong.json" >/dev/null 2>&1
+  [ $? -eq 3 ] || bad=$n
+done
+check "$bad" "data cut anywhere"
+text=$(cat "$dir/good.stan")
+bad=0
+for ((n = 0; n < ${#text}; n += 3)); do
+  file wrong.stan "${text:0:n}"
+  "$PVI" check "$dir/wrong.stan" >/dev/null 2>&1
+  status=$?
+  [ $status -eq 4 ] || [ $status -eq 0 ] || bad=$n
+done
+check "$bad" "programs cut anywhere"
+
+# ---- help ----------------------------------------------------------------------------------------------------------------
+
+expect 0 "usage: pvi COMMAND" "--help" --help
+expect 0 "pvi " "--version" --version
+for command in $("$PVI" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
+  expect 0 "usage: pvi $command" "$command --help" "$command" --help
+  expect 0 "examples:" "$command --help has examples" "$command" -h
+done
+
+# ---- dumps of every example ----------------------------------------------------------------------------------------------
+
+data_of() {
+  case $1 in
+    */golf/*) echo examples/golf/golf.csv ;;
+    */earnings.stan) echo "$shared/data/posteriordb/earnings.json" ;;
+    */kidscore.stan) echo "$shared/data/posteriordb/kidiq.json" ;;
+    */nes.stan) echo "$shared/data/posteriordb/nes2000.json" ;;
+    */wells.stan) echo "$shared/data/posteriordb/wells_data.json" ;;
+    */radon.stan) echo "$shared/data/posteriordb/radon_all.json" ;;
+    */election.stan) echo "$shared/data/posteriordb/election88.json" ;;
+    */glmm.stan) echo "$shared/data/posteriordb/GLMM_data.json" ;;
+  esac
+}
+for example in examples/golf/*.stan examples/paper/*.stan; do
+  expect 0 "parameters" "tokens of $example" check "$example" --dump=tokens
+  expect 0 "(parameters" "tree of $example" check "$example" --dump=tree
+  expect 0 ":real" "types of $example" check "$example" --dump=typed
+  data=$(data_of "$example")
+  if [ -r "$data" ]; then
+    expect 0 "prior %" "graph of $example" check "$example" "$data" --dump=graph
+    expect 0 "observations" "tape of $example" check "$example" "$data" --dump=tape
+  else
+    echo "# skip: ${data:-the data of $example} is absent"
+    echo "ok - graph of $example # SKIP"
+    echo "ok - tape of $example # SKIP"
+  fi
+done
+
+exit $failed

@@ -1,0 +1,601 @@
+/* test_vm.c: tapes against a straightforward evaluation of the graph, node by node and draw by draw: values, gradients by finite
+ * differences, selections of rows, numbers of threads and draws; first on graphs made by hand, then on many random ones. Last the row
+ * kernels that are not in ops.def. */
+#include "testing.h"
+
+#include "vm/vm.h"
+
+/* ---- the reference: one draw, every node ---------------------------------------------------------------------------- */
+
+static void evaluate_map(const Graph *g, const IrNode *x, double *const *v, double *out) {
+  const double *in[IR_MAX_ARGS];
+  size_t sizes[IR_MAX_ARGS];
+  for (int k = 0; k < x->nargs; k++) {
+    in[k] = v[x->args[k]];
+    sizes[k] = (size_t)ir_size(g, x->args[k]);
+  }
+  vm_fold(x->op, in, sizes, out, (size_t)x->n);
+}
+
+static void evaluate_node(const Graph *g, const IrNode *x, double *const *v, const double *theta, double *out) {
+  const double *a = x->nargs ? v[x->args[0]] : NULL, *b = x->nargs > 1 ? v[x->args[1]] : NULL;
+  int columns = x->op == IR_MATMUL ? x->attr2 : 1, W = x->attr;
+  if (ir_is_map(x->op)) {
+    evaluate_map(g, x, v, out);
+    return;
+  }
+  for (int e = 0; e < x->n; e++) {
+    double s = 0;
+    switch (x->op) {
+    case IR_CONST: s = x->u.values[e]; break;
+    case IR_INPUT: s = theta[x->attr + e]; break;
+    case IR_GATHER: s = a[x->u.index[e]]; break;
+    case IR_PACK: s = v[x->u.picks[e].node][x->u.picks[e].elem]; break;
+    case IR_SUM:
+      for (int w = 0; w < W; w++) s += a[e * W + w];
+      break;
+    case IR_LSE:
+      for (int w = 0; w < W; w++) s += exp(a[e * W + w]);
+      s = log(s);
+      break;
+    case IR_CUMSUM: s = a[e] + (e % W ? out[e - 1] : 0); break;
+    default:
+      for (int k = 0; k < W; k++) s += a[e / columns * W + k] * b[k * columns + e % columns];
+    }
+    out[e] = s;
+  }
+}
+
+static double **evaluate(Ctx *c, const Graph *g, const double *theta) {
+  double **v = NEW_ARRAY(&c->arena, double *, g->count);
+  for (Node k = 0; k < g->count; k++) {
+    v[k] = NEW_ARRAY(&c->arena, double, ir_size(g, k));
+    evaluate_node(g, ir_node(g, k), v, theta, v[k]);
+  }
+  return v;
+}
+
+/* ---- a case: a graph, its roots, its blocks ------------------------------------------------------------------------- */
+
+enum { MAX_ROOTS = 4, MAX_BLOCKS = 3 };
+
+typedef struct {
+  Graph *g;
+  size_t dim;
+  Node roots[MAX_ROOTS];
+  int nroots;
+  VmBlock blocks[MAX_BLOCKS];
+  int nblocks;
+} Case;
+
+/* The objective: sum of the roots (with seeds) and of every element of every head, weighted by its place. */
+static const double seeds[MAX_ROOTS] = {1, -0.5, 2, 0.25};
+static double weight(int block, int head, int32_t row, int32_t w) { return 0.5 + 0.1 * (block + head + w) + 0.03 * (row % 7); }
+
+static int32_t head_width(const Case *k, int b, int h) { return ir_size(k->g, k->blocks[b].heads[h]) / k->blocks[b].rows; }
+
+static double objective(Ctx *c, const Case *k, const double *theta) {
+  ArenaMark mark = arena_mark(&c->arena);
+  double **v = evaluate(c, k->g, theta), s = 0;
+  for (int r = 0; r < k->nroots; r++) s += seeds[r] * v[k->roots[r]][0];
+  for (int b = 0; b < k->nblocks; b++)
+    for (int h = 0; h < VM_HEADS; h++)
+      for (int32_t i = 0; k->blocks[b].heads[h] != NO_NODE && i < k->blocks[b].nselect; i++)
+        for (int32_t w = 0, W = head_width(k, b, h); w < W; w++) {
+          int32_t row = k->blocks[b].select[i];
+          s += weight(b, h, row, w) * v[k->blocks[b].heads[h]][row * W + w];
+        }
+  arena_reset(&c->arena, mark);
+  return s;
+}
+
+/* What a run of the tape gives: every head's values by block, head, selected row, element and lane. */
+typedef struct {
+  const Case *k;
+  size_t lanes;
+  double *heads[MAX_BLOCKS][VM_HEADS];
+  size_t first[MAX_BLOCKS]; /* number of the block's first row in the plan */
+  int *visits;              /* of each row of the plan */
+} Seen;
+
+static void look(void *self, const TileView *t) {
+  Seen *s = self;
+  const Case *k = s->k;
+  for (size_t r = 0; r < t->rows; r++) {
+    s->visits[t->row + r]++;
+    size_t i = t->row + r - s->first[t->block];
+    for (int h = 0; h < VM_HEADS; h++) {
+      assert_true((k->blocks[t->block].heads[h] != NO_NODE) == (t->heads[h] != NULL));
+      if (!t->heads[h]) continue;
+      size_t W = (size_t)head_width(k, t->block, h);
+      for (size_t w = 0; w < W; w++)
+        for (size_t j = 0; j < t->lanes; j++) {
+          s->heads[t->block][h][(i * W + w) * t->lanes + j] = t->heads[h][(r * W + w) * t->lanes + j];
+          if (t->adj[h]) t->adj[h][(r * W + w) * t->lanes + j] += weight(t->block, h, k->blocks[t->block].select[i], (int32_t)w);
+        }
+    }
+  }
+}
+
+typedef struct {
+  Seen seen;
+  double *roots[MAX_ROOTS], *grad;
+} Run;
+
+static Run run(Ctx *c, const Case *k, size_t M, const double *theta, int threads) {
+  Tape *tape = vm_plan(c, k->g, k->dim, k->roots, k->nroots, k->blocks, k->nblocks);
+  Pool *pool = threads ? pool_make(c, threads) : NULL;
+  Work *w = vm_work(&c->arena, tape, M, pool);
+  Run r = {.seen = {.k = k, .lanes = vm_lanes(w), .visits = NEW_ARRAY(&c->arena, int, vm_rows(tape) + 1)}};
+  size_t lanes = vm_lanes(w), rows = 0;
+  for (int b = 0; b < k->nblocks; b++) {
+    r.seen.first[b] = rows;
+    rows += (size_t)k->blocks[b].nselect;
+    for (int h = 0; h < VM_HEADS; h++)
+      if (k->blocks[b].heads[h] != NO_NODE)
+        r.seen.heads[b][h] = NEW_ARRAY(&c->arena, double, (size_t)k->blocks[b].nselect * (size_t)head_width(k, b, h) * lanes);
+  }
+  assert_int_equal(rows, vm_rows(tape));
+  r.grad = NEW_ARRAY(&c->arena, double, k->dim * lanes);
+  vm_forward(w, theta);
+  vm_tiles(w, look, &r.seen, true);
+  vm_backward(w, seeds, NULL, r.grad);
+  for (size_t i = 0; i < rows; i++) assert_int_equal(r.seen.visits[i], 1);
+  for (int i = 0; i < k->nroots; i++) {
+    r.roots[i] = NEW_ARRAY(&c->arena, double, lanes);
+    memcpy(r.roots[i], vm_value(w, i, 0), lanes * sizeof(double));
+  }
+  pool_free(pool);
+  return r;
+}
+
+static double *draws(Ctx *c, size_t dim, size_t M, uint64_t seed) {
+  size_t lanes = (M + LANES - 1) / LANES * LANES;
+  double *theta = NEW_ARRAY(&c->arena, double, dim * lanes);
+  for (size_t k = 0; k < dim * lanes; k++) theta[k] = uniform(&seed, -1, 1);
+  return theta;
+}
+
+static void check_values(Ctx *c, const Case *k, const Run *r, size_t j, const double *theta) {
+  double **v = evaluate(c, k->g, theta);
+  for (int i = 0; i < k->nroots; i++) assert_close(r->roots[i][j], v[k->roots[i]][0], 1e-12);
+  for (int b = 0; b < k->nblocks; b++)
+    for (int h = 0; h < VM_HEADS; h++)
+      for (int32_t i = 0; k->blocks[b].heads[h] != NO_NODE && i < k->blocks[b].nselect; i++)
+        for (int32_t w = 0, W = head_width(k, b, h); w < W; w++)
+          assert_close(r->seen.heads[b][h][(size_t)(i * W + w) * r->seen.lanes + j],
+                       v[k->blocks[b].heads[h]][k->blocks[b].select[i] * W + w], 1e-12);
+}
+
+static void check_gradient(Ctx *c, const Case *k, const Run *r, size_t j, double *theta) {
+  const double h = 3e-4;
+  for (size_t d = 0; d < k->dim; d++) {
+    double f[4], x = theta[d];
+    for (int s = 0; s < 4; s++) {
+      theta[d] = x + h * (double[]){-2, -1, 1, 2}[s];
+      f[s] = objective(c, k, theta);
+    }
+    theta[d] = x;
+    assert_close(r->grad[d * r->seen.lanes + j], difference(f, h), 1e-6);
+  }
+}
+
+/* Values and gradient of draw j. */
+static void check_draw(Ctx *c, const Case *k, const Run *r, const double *all, size_t j) {
+  double *theta = NEW_ARRAY(&c->arena, double, k->dim);
+  for (size_t d = 0; d < k->dim; d++) theta[d] = all[d * r->seen.lanes + j];
+  check_values(c, k, r, j, theta);
+  check_gradient(c, k, r, j, theta);
+}
+
+static void check_same(const Case *k, const Run *r, const Run *o) {
+  assert_memory_equal(r->grad, o->grad, k->dim * r->seen.lanes * sizeof(double));
+  for (int b = 0; b < k->nblocks; b++)
+    for (int h = 0; h < VM_HEADS; h++)
+      if (r->seen.heads[b][h] && k->blocks[b].nselect)
+        assert_memory_equal(r->seen.heads[b][h], o->seen.heads[b][h],
+                            (size_t)(k->blocks[b].nselect * head_width(k, b, h)) * r->seen.lanes * sizeof(double));
+}
+
+/* The whole programme for a case: one draw and many, without a pool and with 1, 2, 3, 7 threads. */
+static void check_case(Ctx *c, const Case *k) {
+  static const size_t counts[] = {1, 5, 100};
+  for (size_t m = 0; m < 3; m++) {
+    double *theta = draws(c, k->dim, counts[m], 7 + m);
+    Run r = run(c, k, counts[m], theta, 0);
+    check_draw(c, k, &r, theta, 0);
+    check_draw(c, k, &r, theta, counts[m] - 1);
+    for (int t = 0; t < 4; t++) {
+      Run o = run(c, k, counts[m], theta, (int[]){1, 2, 3, 7}[t]);
+      check_same(k, &r, &o);
+    }
+  }
+}
+
+/* ---- graphs by hand ------------------------------------------------------------------------------------------------- */
+
+static Node map1(Graph *g, unsigned op, Node a) { return ir_map(g, op, (Node[]){a}); }
+static Node map2(Graph *g, unsigned op, Node a, Node b) { return ir_map(g, op, (Node[]){a, b}); }
+
+static const int32_t *iota(Ctx *c, int32_t n) {
+  int32_t *v = NEW_ARRAY(&c->arena, int32_t, n);
+  for (int32_t k = 0; k < n; k++) v[k] = k;
+  return v;
+}
+
+static double *numbers(Ctx *c, int32_t n, uint64_t seed) {
+  double *v = NEW_ARRAY(&c->arena, double, n);
+  for (int32_t k = 0; k < n; k++) v[k] = uniform(&seed, -1, 1);
+  return v;
+}
+
+static const int32_t *indexes(Ctx *c, int32_t n, int32_t of, uint64_t seed) {
+  int32_t *v = NEW_ARRAY(&c->arena, int32_t, n);
+  for (int32_t k = 0; k < n; k++) v[k] = (int32_t)uniform(&seed, 0, of);
+  return v;
+}
+
+static Case one_block(Ctx *c, Graph *g, size_t dim, Node root, Node head, int32_t rows) {
+  return (Case){.g = g, .dim = dim, .roots = {root}, .nroots = 1, .nblocks = 1,
+                .blocks = {{{head, NO_NODE, NO_NODE, NO_NODE}, rows, iota(c, rows), rows}}};
+}
+
+/* normal(y | alpha[group] + X beta, sigma) */
+static Node regression(Ctx *c, Graph *g, int32_t rows, Node theta) {
+  Node beta = ir_gather(g, theta, (int32_t[]){0, 1, 2}, 3), group = ir_gather(g, theta, indexes(c, rows, 3, 5), rows);
+  Node mu = map2(g, IR_ADD, group, ir_matvec(g, ir_const(g, numbers(c, 3 * rows, 1), 3 * rows), beta));
+  Node log_sigma = ir_gather(g, theta, (int32_t[]){4}, 1);
+  return ir_map(g, IR_NORMAL, (Node[]){ir_const(g, numbers(c, rows, 2), rows), mu, map1(g, IR_EXP, map1(g, IR_NEG, log_sigma)), log_sigma});
+}
+
+TEST(gather_and_matvec) {
+  Graph *g = ir_graph(c);
+  Node theta = ir_input(g, 0, 5);
+  Case k = one_block(c, g, 5, ir_reduce(g, IR_SUM, map1(g, IR_SQUARE, theta), 5), regression(c, g, 131, theta), 131);
+  check_case(c, &k);
+}
+
+TEST(rows_of_several_elements) {
+  Graph *g = ir_graph(c);
+  enum { R = 37, W = 3 };
+  Node theta = ir_input(g, 0, 6);
+  Node wide = map1(g, IR_SIN, map2(g, IR_MUL, ir_gather(g, theta, indexes(c, R * W, 6, 3), R * W), ir_const(g, numbers(c, R * W, 4), R * W)));
+  Node lse = ir_reduce(g, IR_LSE, wide, W);
+  int32_t spread[R * W]; /* back to every element of the row */
+  for (int e = 0; e < R * W; e++) spread[e] = e / W;
+  Node centred = map2(g, IR_SUB, wide, ir_gather(g, lse, spread, R * W));
+  int32_t middle[R], turned[R * W];
+  for (int r = 0; r < R; r++) middle[r] = r * W + 1;
+  for (int e = 0; e < R * W; e++) turned[e] = e / W * W + (W - 1 - e % W);
+  Node head = map2(g, IR_ADD, map2(g, IR_MUL, ir_gather(g, centred, middle, R), lse), ir_reduce(g, IR_SUM, map2(g, IR_MUL, centred, ir_gather(g, wide, turned, R * W)), W));
+  Case k = one_block(c, g, 6, ir_gather(g, theta, (int32_t[]){2}, 1), head, R);
+  k.blocks[0].heads[2] = centred; /* a head of width 3 */
+  check_case(c, &k);
+}
+
+TEST(everything_global) {
+  Graph *g = ir_graph(c);
+  Node theta = ir_input(g, 0, 12);
+  Node a = ir_gather(g, theta, iota(c, 6), 6), product = ir_matmul(g, a, theta, 2, 6); /* 3 x 2 times 2 x 6 */
+  Node sums = ir_cumsum(g, product, 6);
+  Node packed = ir_pack(g, (Pick[]){{sums, 5}, {theta, 3}, {ir_number(g, 2), 0}, {product, 17}, {sums, 5}}, 5);
+  Node head = map1(g, IR_TANH, ir_gather(g, sums, indexes(c, 40, 18, 9), 40)); /* rows share elements of a global value */
+  Case k = one_block(c, g, 12, ir_reduce(g, IR_LSE, packed, 5), head, 40);
+  k.roots[1] = ir_number(g, 3); /* data as a root */
+  k.roots[2] = ir_gather(g, theta, (int32_t[]){11}, 1);
+  k.nroots = 3;
+  check_case(c, &k);
+}
+
+TEST(packs_of_rows) {
+  Graph *g = ir_graph(c);
+  enum { R = 20 };
+  Node theta = ir_input(g, 0, 4), zero = ir_number(g, 0);
+  Node u = map1(g, IR_SIN, ir_gather(g, theta, indexes(c, R, 4, 1), R)), v = map1(g, IR_COS, ir_gather(g, theta, indexes(c, R, 4, 2), R));
+  Pick some[R], both[2 * R]; /* every third row has none; and two columns side by side */
+  for (int r = 0; r < R; r++) {
+    some[r] = r % 3 ? (Pick){v, r} : (Pick){zero, 0};
+    both[2 * r] = (Pick){u, r};
+    both[2 * r + 1] = (Pick){v, r};
+  }
+  Node head = map2(g, IR_ADD, map2(g, IR_MUL, u, ir_pack(g, some, R)), ir_reduce(g, IR_LSE, ir_pack(g, both, 2 * R), 2));
+  Case k = one_block(c, g, 4, ir_gather(g, theta, (int32_t[]){0}, 1), head, R);
+  check_case(c, &k);
+}
+
+TEST(heads_that_are_no_tile_values) {
+  Graph *g = ir_graph(c);
+  Node theta = ir_input(g, 0, 5);
+  Case k = one_block(c, g, 5, ir_gather(g, theta, (int32_t[]){0}, 1), theta, 5); /* the input itself */
+  k.blocks[1] = (VmBlock){{ir_const(g, numbers(c, 9, 3), 9), NO_NODE, NO_NODE, NO_NODE}, 9, iota(c, 9), 9}; /* data */
+  int32_t zero[6] = {0};
+  Node one = map1(g, IR_EXP, ir_gather(g, theta, (int32_t[]){1}, 1));
+  k.blocks[2] = (VmBlock){{NO_NODE, ir_gather(g, one, zero, 6), NO_NODE, NO_NODE}, 6, iota(c, 6), 6}; /* one value for all rows */
+  k.nblocks = 3;
+  check_case(c, &k);
+}
+
+TEST(blocks_that_share) {
+  Graph *g = ir_graph(c);
+  Node theta = ir_input(g, 0, 5), head = regression(c, g, 50, theta);
+  Case k = one_block(c, g, 5, ir_gather(g, theta, (int32_t[]){4}, 1), head, 50);
+  k.blocks[1] = (VmBlock){{map1(g, IR_EXP, head), head, NO_NODE, NO_NODE}, 50, iota(c, 7), 7};
+  k.blocks[2] = (VmBlock){{head, NO_NODE, NO_NODE, NO_NODE}, 50, NULL, 0}; /* nothing of it */
+  k.nblocks = 3;
+  check_case(c, &k);
+}
+
+/* Rows of a selection are, bit for bit, those rows of the whole. */
+TEST(selections) {
+  Graph *g = ir_graph(c);
+  Node theta = ir_input(g, 0, 5);
+  Case all = one_block(c, g, 5, ir_gather(g, theta, (int32_t[]){4}, 1), regression(c, g, 131, theta), 131), some = all;
+  int32_t select[] = {130, 0, 64, 65, 66, 12, 99, 3};
+  some.blocks[0].select = select;
+  some.blocks[0].nselect = 8;
+  double *u = draws(c, 5, 20, 3);
+  Run whole = run(c, &all, 20, u, 0), part = run(c, &some, 20, u, 2);
+  size_t lanes = whole.seen.lanes;
+  for (int i = 0; i < 8; i++)
+    assert_memory_equal(part.seen.heads[0][0] + (size_t)i * lanes, whole.seen.heads[0][0] + (size_t)select[i] * lanes, lanes * sizeof(double));
+  check_case(c, &some);
+}
+
+/* ---- parts of a run ------------------------------------------------------------------------------------------------- */
+
+static void count_rows(void *self, const TileView *t) { *(size_t *)self += t->rows; }
+
+TEST(ranges) {
+  Graph *g = ir_graph(c);
+  Node theta = ir_input(g, 0, 5);
+  Case k = one_block(c, g, 5, ir_gather(g, theta, (int32_t[]){4}, 1), regression(c, g, 131, theta), 131);
+  k.blocks[1] = k.blocks[0];
+  k.blocks[1].nselect = 10;
+  k.nblocks = 2;
+  Work *w = vm_work(&c->arena, vm_plan(c, g, 5, k.roots, 1, k.blocks, 2), 8, NULL);
+  vm_forward(w, draws(c, 5, 8, 1));
+  size_t total = 0;
+  for (int part = 0; part < 5; part++) {
+    size_t rows = 0, said = vm_set_range(w, part / 5.0, (part + 1) / 5.0);
+    vm_tiles(w, count_rows, &rows, false);
+    assert_int_equal(rows, said);
+    total += rows;
+  }
+  assert_int_equal(total, 141);
+  assert_int_equal(vm_set_range(w, 0, 1), 141);
+}
+
+TEST(adjoints_of_roots_alone) {
+  Graph *g = ir_graph(c);
+  Node theta = ir_input(g, 0, 5);
+  Case k = one_block(c, g, 5, ir_reduce(g, IR_SUM, map1(g, IR_SQUARE, theta), 5), regression(c, g, 30, theta), 30);
+  double *u = draws(c, 5, 8, 1), *grad = NEW_ARRAY(&c->arena, double, 5 * LANES);
+  Seen s = {.k = &k, .lanes = LANES, .visits = NEW_ARRAY(&c->arena, int, 30)};
+  s.heads[0][0] = NEW_ARRAY(&c->arena, double, 30 * LANES);
+  Work *w = vm_work(&c->arena, vm_plan(c, g, 5, k.roots, 1, k.blocks, 1), 8, NULL);
+  vm_forward(w, u);
+  vm_tiles(w, look, &s, true);
+  vm_forward(w, u); /* a forward pass forgets the adjoints of tiles */
+  vm_backward(w, (double[]){3}, NULL, grad);
+  for (int e = 0; e < 5 * LANES; e++) assert_close(grad[e], 6 * u[e], 1e-15);
+  double lane[LANES] = {1, 0, -2, 0.5, 3, 1, 1, 7}; /* a weight for every draw */
+  vm_backward(w, (double[]){3}, lane, grad);
+  for (int e = 0; e < 5 * LANES; e++) assert_close(grad[e], 6 * u[e] * lane[e % LANES], 1e-15);
+}
+
+TEST(shapes_and_printing) {
+  Graph *g = ir_graph(c);
+  Node theta = ir_input(g, 0, 5);
+  Case k = one_block(c, g, 5, ir_gather(g, theta, (int32_t[]){4}, 1), regression(c, g, 30, theta), 30);
+  Tape *t = vm_plan(c, g, 5, k.roots, 1, k.blocks, 1);
+  assert_int_equal(vm_rows(t), 30);
+  assert_true(vm_shape(t).tile_ops >= 2 && vm_shape(t).global_elements >= 5 && vm_shape(t).tile_width < 10);
+  Text out = text_make(&c->arena);
+  vm_print(&out, t);
+  assert_non_null(strstr(out.s, "NORMAL"));
+  assert_non_null(strstr(out.s, "30 observations"));
+}
+
+/* ---- random graphs -------------------------------------------------------------------------------------------------- */
+
+/* Nodes of three sizes: one element, one a row, W a row. */
+enum { SCALAR, COLUMN, WIDE, SIZES, LIST = 64 };
+typedef struct {
+  Ctx *c;
+  Graph *g;
+  uint64_t seed;
+  int32_t rows, width, dim;
+  Node nodes[SIZES][LIST];
+  int count[SIZES];
+} Random;
+
+static int32_t size_of(const Random *r, int s) { return s == SCALAR ? 1 : s == COLUMN ? r->rows : r->rows * r->width; }
+static int pick(Random *r, int n) { return (int)uniform(&r->seed, 0, n); }
+static Node any(Random *r, int s) { return r->nodes[s][pick(r, r->count[s])]; }
+static void add(Random *r, int s, Node x) {
+  assert_int_equal(ir_size(r->g, x), size_of(r, s));
+  if (r->count[s] < LIST) r->nodes[s][r->count[s]++] = x;
+}
+
+static const int32_t *some_indexes(Random *r, int32_t n, int32_t of) { return indexes(r->c, n, of, r->seed++ * 77); }
+
+/* Element w of every row of a wide node; a column spread over the elements; a wide node's elements turned within the row. */
+static const int32_t *row_indexes(Random *r, int32_t n, int kind) {
+  int32_t *v = NEW_ARRAY(&r->c->arena, int32_t, n), W = r->width, w = pick(r, W);
+  for (int32_t e = 0; e < n; e++) v[e] = kind == 0 ? e * W + w : kind == 1 ? e / W : e / W * W + (e + w) % W;
+  return v;
+}
+
+static Node random_pack(Random *r, int s) {
+  int32_t n = size_of(r, s);
+  Pick *p = NEW_ARRAY(&r->c->arena, Pick, n);
+  Node a = any(r, s), b = any(r, s), scalar = any(r, SCALAR);
+  int every = 1 + pick(r, 3);
+  for (int32_t e = 0; e < n; e++) p[e] = e % (every + 1) == every ? (Pick){scalar, 0} : (Pick){e % every ? a : b, e};
+  return ir_pack(r->g, p, n);
+}
+
+static void grow(Random *r) {
+  Graph *g = r->g;
+  int s = 1 + pick(r, 2);
+  int32_t n = size_of(r, s), wide = size_of(r, WIDE);
+  switch (pick(r, 16)) {
+  case 0: add(r, s, map1(g, IR_SIN, any(r, s))); break;
+  case 1: add(r, s, map1(g, IR_TANH, map2(g, IR_MUL, any(r, s), any(r, s)))); break;
+  case 2: add(r, s, map2(g, IR_ADD, any(r, s), any(r, SCALAR))); break;
+  case 3: add(r, s, map2(g, IR_MUL, any(r, SCALAR), any(r, s))); break;
+  case 4: add(r, s, map1(g, IR_TANH, map2(g, IR_SUB, any(r, s), any(r, s)))); break;
+  case 5: add(r, COLUMN, ir_reduce(g, IR_LSE, any(r, WIDE), r->width)); break;
+  case 6: add(r, COLUMN, map1(g, IR_SIN, ir_reduce(g, IR_SUM, any(r, WIDE), r->width))); break;
+  case 7: add(r, SCALAR, map1(g, IR_TANH, ir_reduce(g, IR_SUM, any(r, s), n))); break;
+  case 8: add(r, COLUMN, ir_gather(g, any(r, WIDE), row_indexes(r, r->rows, 0), r->rows)); break;
+  case 9: add(r, WIDE, ir_gather(g, any(r, COLUMN), row_indexes(r, wide, 1), wide)); break;
+  case 10: add(r, WIDE, ir_gather(g, any(r, WIDE), row_indexes(r, wide, 2), wide)); break;
+  case 11: add(r, s, ir_gather(g, any(r, s), some_indexes(r, n, n), n)); break;
+  case 12: add(r, s, map1(g, IR_TANH, ir_cumsum(g, any(r, s), pick(r, 2) ? n : n / r->rows))); break;
+  case 13: {
+    Node b = ir_gather(g, any(r, s), some_indexes(r, 3, n), 3);
+    add(r, COLUMN, ir_matvec(g, ir_const(g, numbers(r->c, 3 * r->rows, r->seed++), 3 * r->rows), b));
+    break;
+  }
+  case 14: {
+    Node a = ir_gather(g, any(r, COLUMN), some_indexes(r, 2 * r->rows, r->rows), 2 * r->rows);
+    Node b = ir_gather(g, any(r, s), some_indexes(r, 2 * r->width, n), 2 * r->width);
+    add(r, WIDE, map1(g, IR_TANH, ir_matmul(g, a, b, 2, r->width)));
+    break;
+  }
+  default: add(r, s, random_pack(r, s));
+  }
+}
+
+static Case random_case(Ctx *c, uint64_t seed) {
+  Random r = {.c = c, .g = ir_graph(c), .seed = seed * 1000};
+  r.rows = 1 + pick(&r, 40), r.width = 2 + pick(&r, 3), r.dim = 3 + pick(&r, 5);
+  Node theta = ir_input(r.g, 0, r.dim);
+  for (int32_t k = 0; k < r.dim; k++) add(&r, SCALAR, ir_gather(r.g, theta, &k, 1));
+  for (int s = COLUMN; s <= WIDE; s++) {
+    int32_t n = size_of(&r, s);
+    add(&r, s, ir_const(r.g, numbers(c, n, r.seed++), n));
+    add(&r, s, ir_gather(r.g, theta, some_indexes(&r, n, r.dim), n));
+  }
+  for (int k = 0; k < 25; k++) grow(&r);
+  Case k = {.g = r.g, .dim = (size_t)r.dim, .roots = {any(&r, SCALAR), any(&r, SCALAR)}, .nroots = 2, .nblocks = 2};
+  for (int b = 0; b < 2; b++) {
+    int32_t *select = NEW_ARRAY(&c->arena, int32_t, r.rows), n = 0;
+    for (int32_t i = 0; i < r.rows; i++)
+      if (b == 0 || pick(&r, 2)) select[n++] = b ? r.rows - 1 - i : i; /* all in order; some, backwards */
+    Node last = r.nodes[COLUMN][r.count[COLUMN] - 1], wide = r.nodes[WIDE][r.count[WIDE] - 1];
+    k.blocks[b] = (VmBlock){{b ? any(&r, COLUMN) : last, b ? NO_NODE : any(&r, COLUMN), b ? any(&r, WIDE) : wide, NO_NODE}, r.rows, select, n};
+  }
+  return k;
+}
+
+TEST(random_tapes) {
+  for (uint64_t seed = 1; seed <= 400; seed++) {
+    ArenaMark mark = arena_mark(&c->arena);
+    Case k = random_case(c, seed);
+    double *theta = draws(c, k.dim, 19, seed);
+    Run r = run(c, &k, 19, theta, 0), o = run(c, &k, 19, theta, 3);
+    check_same(&k, &r, &o);
+    check_draw(c, &k, &r, theta, 18);
+    arena_reset(&c->arena, mark);
+  }
+}
+
+/* ---- row kernels ---------------------------------------------------------------------------------------------------- */
+
+static void check_gemm(Ctx *c, const Kernels *k, size_t rows, size_t inner, size_t n, bool transposed, bool add_to) {
+  double *A = numbers(c, (int32_t)(rows * inner), 1), *B = numbers(c, (int32_t)(inner * n), 2), *C = numbers(c, (int32_t)(rows * n), 3);
+  double *want = NEW_ARRAY(&c->arena, double, rows * n);
+  for (size_t i = 0; i < rows; i++)
+    for (size_t j = 0; j < n; j++) {
+      double s = add_to ? C[i * n + j] : 0;
+      for (size_t m = 0; m < inner; m++) s += A[transposed ? m * rows + i : i * inner + m] * B[m * n + j];
+      want[i * n + j] = s;
+    }
+  k->gemm(C, n, A, transposed ? 1 : inner, transposed ? rows : 1, B, n, rows, inner, n, add_to);
+  for (size_t e = 0; e < rows * n; e++) assert_close(C[e], want[e], 1e-14);
+}
+
+static void check_rows(Ctx *c, const Kernels *k, size_t m) {
+  size_t n = (m + LANES - 1) / LANES * LANES;
+  double *a = numbers(c, (int32_t)n, 1), *b = numbers(c, (int32_t)n, 2), *out = numbers(c, (int32_t)n, 3);
+  double *w = NEW_ARRAY(&c->arena, double, n), *before = NEW_ARRAY(&c->arena, double, n), sum = 0, dot = 0, total = 0;
+  for (size_t j = 0; j < m; j++) sum += a[j], dot += a[j] * b[j], total += exp(a[j]);
+  assert_close(k->sum(a, m), sum, 1e-14);
+  assert_close(k->dot(a, b, m), dot, 1e-14);
+  assert_close(k->softmax(w, a, m), log(total), 1e-14);
+  assert_close(k->softmax(NULL, a, m), log(total), 1e-14);
+  for (size_t j = 0; j < n; j++) assert_close(w[j], j < m ? exp(a[j]) / total : 0, 1e-14);
+  memcpy(before, out, n * sizeof *out);
+  k->add(out, a, n);
+  k->axpy(out, -2, b, n);
+  k->multiply_add(out, a, b, n);
+  for (size_t j = 0; j < n; j++) assert_close(out[j], before[j] + a[j] - 2 * b[j] + a[j] * b[j], 1e-14);
+}
+
+static void check_lse(Ctx *c, const Kernels *k, size_t width, size_t n) {
+  const double *in[5];
+  double *adj[5], copies[LANES], *out = NEW_ARRAY(&c->arena, double, n), *g = numbers(c, (int32_t)n, 9);
+  size_t step[5];
+  for (int j = 0; j < LANES; j++) copies[j] = 0.7;
+  for (size_t w = 0; w < width; w++) {
+    step[w] = w != 1; /* the second is data */
+    in[w] = step[w] ? numbers(c, (int32_t)n, w + 1) : copies;
+    adj[w] = step[w] ? NEW_ARRAY(&c->arena, double, n) : NULL;
+  }
+  k->log_sum_exp(out, in, step, width, n);
+  k->log_sum_exp_adjoint(g, out, in, step, adj, width, n);
+  for (size_t j = 0; j < n; j++) {
+    double s = 0;
+    for (size_t w = 0; w < width; w++) s += exp(in[w][step[w] * j]);
+    assert_close(out[j], log(s), 1e-14);
+    for (size_t w = 0; w < width; w++)
+      if (adj[w]) assert_close(adj[w][j], g[j] * exp(in[w][j]) / s, 1e-14);
+  }
+}
+
+TEST(row_kernels) {
+  static const char *const sets[] = {"base", "avx2", "avx512"};
+  for (int s = 0; s < 3; s++) {
+    const Kernels *k = kernels_named(sets[s]);
+    if (!k) continue;
+    for (size_t rows = 1; rows <= 9; rows += 2)
+      for (size_t n = LANES; n <= 5 * LANES; n += LANES)
+        for (int way = 0; way < 4; way++) check_gemm(c, k, rows, 1 + rows % 4, n, way & 1, way & 2);
+    for (size_t m = 1; m <= 35; m++) check_rows(c, k, m);
+    for (size_t width = 1; width <= 5; width++) check_lse(c, k, width, 3 * LANES);
+  }
+}
+
+TEST(softmax_of_extremes) {
+  static const char *const sets[] = {"base", "avx2", "avx512"};
+  for (int s = 0; s < 3; s++) {
+    const Kernels *k = kernels_named(sets[s]);
+    if (!k) continue;
+    double w[LANES], far[LANES] = {-2000, -2001, -INFINITY}, none[LANES] = {-INFINITY, -INFINITY, -INFINITY};
+    assert_close(k->softmax(w, far, 3), -2000 + log1p(exp(-1)), 1e-14);
+    assert_close(w[0], 1 / (1 + exp(-1)), 1e-14);
+    assert_true(w[2] == 0 && w[3] == 0);
+    assert_true(k->softmax(NULL, none, 3) == -INFINITY);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(gather_and_matvec),
+      cmocka_unit_test(rows_of_several_elements),
+      cmocka_unit_test(everything_global),
+      cmocka_unit_test(packs_of_rows),
+      cmocka_unit_test(heads_that_are_no_tile_values),
+      cmocka_unit_test(blocks_that_share),
+      cmocka_unit_test(selections),
+      cmocka_unit_test(ranges),
+      cmocka_unit_test(adjoints_of_roots_alone),
+      cmocka_unit_test(shapes_and_printing),
+      cmocka_unit_test(random_tapes),
+      cmocka_unit_test(row_kernels),
+      cmocka_unit_test(softmax_of_extremes),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
