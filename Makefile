@@ -23,6 +23,7 @@ endif
 
 # One short line a file; `make V=1` shows the commands.
 Q := $(if $(V),,@)
+SUBMAKE = $(MAKE) --no-print-directory $(if $(V),,-s)
 
 # Debian's names: what building and testing need, and what only some targets need.
 PACKAGES          := gcc make libc6-dev libcmocka-dev
@@ -68,7 +69,7 @@ $(BUILD)/%.o: src/%.c
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 # The vector mathematics lives in headers, so its test is compiled per instruction set too.
-$(BUILD)/test/test_vmath_%: test/test_vmath.c $(BUILD)/libpvi.a
+$(BUILD)/test/test_vmath_avx2 $(BUILD)/test/test_vmath_avx512: $(BUILD)/test/test_vmath_%: test/test_vmath.c $(BUILD)/libpvi.a
 	@mkdir -p $(@D)
 	@echo '  CC  $< ($*)'
 	$(Q)$(CC) $(CPPFLAGS) -Itest $(CFLAGS) $(ISA_$*) $(LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/libpvi.a -lcmocka $(LDLIBS)
@@ -84,11 +85,11 @@ deps: ## install the Debian packages that are missing
 	@tool/deps.sh $(PACKAGES)
 
 demo: deps ## build, then fit the golf example
-	@$(MAKE) --no-print-directory all
+	@+$(SUBMAKE) all
 	@PVI=$(BUILD)/pvi tool/demo.sh
 
 test: deps ## build, run every test; the last line is "N passed, M failed"
-	@$(MAKE) --no-print-directory all tests
+	@+$(SUBMAKE) all tests
 	@PVI=$(BUILD)/pvi tool/test.sh $(BUILD)/test
 
 tests: $(TESTS)
@@ -97,14 +98,14 @@ tests: $(TESTS)
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 torture: deps ## all tests under sanitizers, with tiny buffers and failing allocations
 	@tool/deps.sh $(PACKAGES_torture)
-	@CPPFLAGS='-DPVI_TORTURE -DPVI_ARENA_BLOCK=64' \
-	  $(MAKE) --no-print-directory BUILD=$(BUILD)-torture CC=clang OPT='-O1 -g $(SANITIZE)' all tests
+	@+CPPFLAGS='-DPVI_TORTURE -DPVI_ARENA_BLOCK=64' \
+	  $(SUBMAKE) BUILD=$(BUILD)-torture CC=clang OPT='-O1 -g $(SANITIZE)' all tests
 	@PVI=$(BUILD)-torture/pvi PVI_THREADS=7 tool/test.sh $(BUILD)-torture/test
 	@PVI=$(BUILD)-torture/pvi tool/torture.sh
 
 valgrind: deps ## a small set of tests under valgrind
 	@tool/deps.sh $(PACKAGES_valgrind)
-	@$(MAKE) --no-print-directory all tests
+	@+$(SUBMAKE) all tests
 	@PVI=$(BUILD)/pvi tool/valgrind.sh $(BUILD)/test
 
 format: ## clang-format all C files

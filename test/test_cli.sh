@@ -195,6 +195,24 @@ for ((n = 0; n < ${#text}; n += 3)); do
 done
 check "$bad" "programs cut anywhere"
 
+# ---- one seed gives the same bytes for any number of threads -------------------------------------------------------------
+
+fit_with() { # THREADS SCORE: the run folder holds the number of threads and the score
+  "$PVI" fit examples/golf/logistic.stan examples/golf/golf.csv --score "$2" --family meanfield --draws 64 --iterations 30 --quiet \
+    --threads "$1" --out "$dir/$2-$1" >/dev/null 2>"$dir/said"
+  status=$?
+  [ $status -eq 0 ] || [ $status -eq 5 ]
+}
+for score in elbo log; do
+  fit_with 1 $score
+  check $? "fit with --score $score" "$(cat "$dir/said")"
+  for threads in 2 "${PVI_THREADS:-3}"; do
+    fit_with "$threads" $score && cmp -s "$dir/$score-1/q.json" "$dir/$score-$threads/q.json" &&
+      cmp -s "$dir/$score-1/draws.csv" "$dir/$score-$threads/draws.csv" && cmp -s "$dir/$score-1/scores.csv" "$dir/$score-$threads/scores.csv"
+    check $? "the same bytes with $threads threads, --score $score" "$(cat "$dir/said")"
+  done
+done
+
 # ---- help ----------------------------------------------------------------------------------------------------------------
 
 expect 0 "usage: pvi COMMAND" "--help" --help

@@ -7,6 +7,7 @@ dir=$(cd "${1:?usage: test.sh DIR}" && pwd)
 PVI=$(cd "$(dirname "${PVI:-build/pvi}")" && pwd)/$(basename "${PVI:-build/pvi}")
 cd "$(dirname "$0")/.."
 export PVI CMOCKA_MESSAGE_OUTPUT=TAP
+[ -z "${PVI_SHARED:-}" ] && [ -d ../shared ] && export PVI_SHARED=../shared
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
@@ -42,7 +43,7 @@ while read -r name _; do
   [ "$s" -gt 0 ] && printf ', %d skipped' "$s"
   [ "$f" -gt 0 ] && printf ', %d FAILED' "$f"
   echo
-  grep -E '^# skip' "$log" | sort -u | sed 's/^# /    /'
+  grep -E '^# skip|^skipped:' "$log" | sort -u | sed 's/^# /    /'
   [ "$f" -gt 0 ] && grep -vE '^ok|^1\.\.' "$log" | tail -n 60 | sed 's/^/    /'
   passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 done <"$out/list"

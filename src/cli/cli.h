@@ -41,5 +41,6 @@ Status cmd_check(Ctx *c, int argc, char **argv);
 Status cmd_density(Ctx *c, int argc, char **argv);
 Status cmd_fit(Ctx *c, int argc, char **argv);
 Status cmd_compare(Ctx *c, int argc, char **argv);
+Status cmd_bench(Ctx *c, int argc, char **argv);
 
 #endif

@@ -15,6 +15,7 @@ static const CommandRow commands[] = {
     {"density", cmd_density, "log density, gradient, prior, likelihood and pointwise terms at given points"},
     {"fit", cmd_fit, "the distribution of parameters whose predictions score best; a run folder"},
     {"compare", cmd_compare, "several fits side by side: scores, gains over VI, means and standard deviations"},
+    {"bench", cmd_bench, "what one evaluation of the objective costs"},
 };
 enum { NCOMMANDS = sizeof commands / sizeof *commands };
 

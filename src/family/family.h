@@ -55,6 +55,9 @@ typedef struct Family {
   void (*scale)(const double *phi, const Shape *s, double *d);
   /* the slices of phi; returns how many */
   int (*parts)(const Shape *s, FamilyPart *out);
+  /* u with T_phi(u) = theta, and log |det dT/du| there: log q(theta) = log N(u) - log_det. NULL: u has more rows than theta, or
+   * T is not one map. */
+  void (*inverse)(const double *phi, const Shape *s, const double *theta, double *u, double *log_det);
 } Family;
 
 typedef enum {
@@ -69,6 +72,8 @@ const char *family_name(FamilyId id);
 const char *family_about(FamilyId id);
 bool family_find(const char *name, FamilyId *id);
 Shape family_shape(FamilyId id, Shape wanted); /* defaults in the place of zeros */
+/* One point through Family.inverse; false for a family that has none. */
+bool family_inverse(FamilyId id, const double *phi, const Shape *s, const double *theta, double *u, double *log_det);
 
 #define FAMILY(id, name, about) extern const Family family_##id;
 #include "family/families.def"

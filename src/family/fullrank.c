@@ -1,10 +1,8 @@
 /* fullrank.c: theta = m + L u, L lower triangular; phi = (m, rows of L with log of the diagonal). */
-#include "family/family.h"
+#include "family/family_int.h"
 
 #include <math.h>
 #include <string.h>
-
-static const double HALF_LOG_2PI = 0.91893853320467274178;
 
 static size_t size(const Shape *s) { return s->dim + s->dim * (s->dim + 1) / 2; }
 static size_t noise(const Shape *s) { return s->dim; }
@@ -98,5 +96,19 @@ static int parts(const Shape *s, FamilyPart *out) {
   return 2;
 }
 
+/* forward substitution */
+static void inverse(const double *phi, const Shape *shape, const double *theta, double *u, double *log_det) {
+  size_t dim = shape->dim;
+  *log_det = 0;
+  for (size_t i = 0; i < dim; i++) {
+    const double *row = phi + row_of(dim, i);
+    double rest = theta[i] - phi[i];
+    for (size_t j = 0; j < i; j++) rest -= row[j] * u[j];
+    u[i] = rest / family_sd(row[i]);
+    *log_det += row[i];
+  }
+}
+
 const Family family_fullrank = {.size = size, .noise = noise, .start = start, .moments = moments, .draw = draw,
-                                .adjoint = adjoint, .entropy = entropy, .log_q = log_q, .scale = scale, .parts = parts};
+                                .adjoint = adjoint, .entropy = entropy, .log_q = log_q, .scale = scale, .parts = parts,
+                                .inverse = inverse};

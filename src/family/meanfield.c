@@ -1,9 +1,7 @@
 /* meanfield.c: theta_k = m_k + s_k u_k, phi = (m, log s). */
-#include "family/family.h"
+#include "family/family_int.h"
 
 #include <math.h>
-
-static const double HALF_LOG_2PI = 0.91893853320467274178;
 
 static size_t size(const Shape *s) { return 2 * s->dim; }
 static size_t noise(const Shape *s) { return s->dim; }
@@ -79,5 +77,15 @@ static int parts(const Shape *s, FamilyPart *out) {
   return 2;
 }
 
+static void inverse(const double *phi, const Shape *shape, const double *theta, double *u, double *log_det) {
+  size_t dim = shape->dim;
+  *log_det = 0;
+  for (size_t k = 0; k < dim; k++) {
+    u[k] = (theta[k] - phi[k]) / family_sd(phi[dim + k]);
+    *log_det += phi[dim + k];
+  }
+}
+
 const Family family_meanfield = {.size = size, .noise = noise, .start = start, .moments = moments, .draw = draw,
-                                 .adjoint = adjoint, .entropy = entropy, .log_q = log_q, .scale = scale, .parts = parts};
+                                 .adjoint = adjoint, .entropy = entropy, .log_q = log_q, .scale = scale, .parts = parts,
+                                 .inverse = inverse};

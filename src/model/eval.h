@@ -76,6 +76,7 @@ typedef struct {
   int32_t iteration;
   Loc loc;
   const char *name; /* distribution, or "target" */
+  bool bare;        /* without any density: likelihood when its loop has one, else prior */
   int dist;         /* canonical DistId of the outcome, or -1: unknown */
   int npar;
   int32_t width;
@@ -150,6 +151,7 @@ bool value_is_scalar(const Value *v);
 
 Value *eval_expr(Eval *E, const Expr *e);
 Value *eval_binary(Eval *E, Operator op, Value *a, Value *b, Loc loc);
+bool eval_is_density_name(const char *name); /* ..._lpdf, ..._lpmf and their _lup forms */
 Value *eval_user(Eval *E, const FunDef *f, Value **args, Loc loc, bool outcome_is_data);
 Flow eval_stmt(Eval *E, const Stmt *s);
 Flow eval_block(Eval *E, const Stmt *block);

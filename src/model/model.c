@@ -210,13 +210,30 @@ static void split_lifted(Model *m, int *cap, const Site *s, size_t n) {
   m->n_obs += (size_t)covered;
 }
 
+/* Increments without a density, in a loop without one. */
+static bool only_bare(const Site *s, size_t n) {
+  for (size_t k = 0; k < n; k++)
+    if (!s[k].bare) return false;
+  return true;
+}
+
+static void add_to_prior(Eval *E, const Site *s, size_t n) {
+  for (size_t k = 0; k < n; k++) {
+    int32_t size = ir_size(E->graph, s[k].node);
+    Value *v = value_sum(E, value_of_node(E, value_shape(E, TY_VECTOR, 0, 1, &size), NULL, s[k].node));
+    PUSH(E->arena, E->prior, E->nprior, E->cap_prior, v);
+  }
+}
+
 static void split_sites(Eval *E, Model *m) {
   int cap = 0;
   for (size_t k = 0, n; k < E->nsites; k += n) {
     const Site *s = &E->sites[k];
     n = 1;
     while (s->loop >= 0 && k + n < E->nsites && s[n].loop == s->loop) n++;
-    if (s->loop < 0) {
+    if (only_bare(s, n)) {
+      add_to_prior(E, s, n);
+    } else if (s->loop < 0) {
       split_vector(m, &cap, s);
     } else if (s->axis) {
       split_lifted(m, &cap, s, n);
@@ -256,9 +273,9 @@ Model *model_make(Ctx *c, const Program *p, const Data *d) {
   collect_outputs(E, m, &cap, BLOCK_TRANSFORMED_PARAMETERS);
   run_block(E, BLOCK_MODEL, false);
   collect_outputs(E, m, &cap, BLOCK_GENERATED);
+  split_sites(E, m);
   m->prior = total(E, E->prior, E->nprior);
   m->jacobian = total(E, E->jacobian, E->njacobian);
-  split_sites(E, m);
   m->loops = E->loops;
   m->nloops = E->nloops;
   m->evaluator = E;

@@ -172,27 +172,80 @@ void eval_add_target(Eval *E, Value *v, Loc loc, const char *name, const Outcome
   PUSH(E->arena, E->sites, E->nsites, E->cap_sites, site);
 }
 
-/* target += e. Terms of a sum count one by one; the elements of a vectorized density are observations of their own. */
-void eval_increment(Eval *E, const Expr *e) {
-  while (e->kind == EX_PAREN) e = e->args[0];
-  bool scalar = e->type->array_dims == 0 && (e->type->kind == TY_REAL || e->type->kind == TY_INT); /* vector + 1 adds n ones */
-  if (e->kind == EX_BINARY && scalar && e->op == OP_ADD) {
-    eval_increment(E, e->args[0]);
-    eval_increment(E, e->args[1]);
-    return;
-  }
+/* A copy of v that counts as a density of data. */
+static Value *as_likelihood(Eval *E, Value *v) {
+  if (!v->known) return value_of_node(E, v, v->axis, ir_mark_likelihood(E->graph, value_node(E, v)));
+  Value *r = value_reshape(E, v, v->kind, v->array_dims, v->ndims, v->dims);
+  r->likelihood = true;
+  return r;
+}
+
+/* A term of target += a + b - c. A density by name is of data or of parameters; other terms are neither by themselves. */
+typedef struct {
+  Value *v; /* one element per observation, where it is a vectorized density */
+  bool density;
+  Outcome outcome;
+  Loc loc;
+  const char *name;
+} Term;
+
+static Term eval_term(Eval *E, const Expr *e) {
+  Term t = {.loc = e->loc, .name = "target"};
   if (e->kind == EX_CALL && e->call == CALL_DIST && e->distfun == DF_LPDF) {
     Value **args = NEW_ARRAY(E->arena, Value *, e->nargs);
     for (int k = 0; k < e->nargs; k++) args[k] = eval_expr(E, e->args[k]);
-    Outcome o = args[0]->known ? outcome_of(E, (DistId)e->builtin, args) : (Outcome){.known = false};
-    eval_add_target(E, dist_lpdf(E, (DistId)e->builtin, args, e->nargs, e->loc), e->loc, stan_dist_names[e->builtin], &o);
+    if (args[0]->known) t.outcome = outcome_of(E, (DistId)e->builtin, args);
+    t.v = dist_lpdf(E, (DistId)e->builtin, args, e->nargs, e->loc);
+    t.density = true;
+    t.name = stan_dist_names[e->builtin];
+  } else if (e->kind == EX_CALL && e->call == CALL_FUNCTION && e->builtin == FUN_sum && e->nargs == 1) {
+    t.v = eval_expr(E, e->args[0]);
+  } else {
+    t.v = eval_expr(E, e);
+    t.density = e->kind == EX_CALL && e->call == CALL_USER && eval_is_density_name(e->user->name);
+  }
+  return t;
+}
+
+static void collect_terms(Eval *E, const Expr *e, bool minus, Term **terms, int *n, int *cap) {
+  while (e->kind == EX_PAREN) e = e->args[0];
+  bool scalar = e->type->array_dims == 0 && (e->type->kind == TY_REAL || e->type->kind == TY_INT); /* vector + 1 adds n ones */
+  if (e->kind == EX_BINARY && scalar && (e->op == OP_ADD || e->op == OP_SUB)) {
+    collect_terms(E, e->args[0], minus, terms, n, cap);
+    collect_terms(E, e->args[1], minus != (e->op == OP_SUB), terms, n, cap);
     return;
   }
-  if (e->kind == EX_CALL && e->call == CALL_FUNCTION && e->builtin == FUN_sum && e->nargs == 1) {
-    eval_add_target(E, eval_expr(E, e->args[0]), e->loc, "target", NULL);
-    return;
+  Term t = eval_term(E, e);
+  if (minus) {
+    t.v = map1(E, IR_NEG, t.v);
+    t.outcome.known = false;
   }
-  eval_add_target(E, eval_expr(E, e), e->loc, "target", NULL);
+  PUSH(E->arena, *terms, *n, *cap, t);
+}
+
+/* target += e. Densities of parameters are prior. What stands beside a density of data belongs to it, shared evenly by its
+ * elements: log1m(theta) + poisson_lpmf(y | lambda). Where there is no density at all, the loop decides (Site.bare). */
+void eval_increment(Eval *E, const Expr *e) {
+  Term *terms = NULL, *data = NULL;
+  int n = 0, cap = 0;
+  collect_terms(E, e, false, &terms, &n, &cap);
+  for (int k = n; k-- > 0;)
+    if (terms[k].v->likelihood && terms[k].v->n) data = &terms[k];
+  for (int k = 0; k < n; k++) {
+    Term *t = &terms[k];
+    if (!data || t->density || t->v->likelihood) continue;
+    data->v = map2(E, IR_ADD, data->v, map2(E, IR_DIV, value_sum(E, t->v), value_real(E, data->v->n)));
+    data->outcome.known = false;
+    t->v = NULL;
+  }
+  for (int k = 0; k < n; k++) {
+    Term *t = &terms[k];
+    if (!t->v) continue;
+    bool bare = !t->v->likelihood && !t->density && E->loop >= 0;
+    size_t sites = E->nsites;
+    eval_add_target(E, bare ? as_likelihood(E, t->v) : t->v, t->loc, t->name, &t->outcome);
+    if (bare && E->nsites > sites) E->sites[sites].bare = true;
+  }
 }
 
 static void eval_tilde(Eval *E, const Stmt *s) {
@@ -205,9 +258,7 @@ static void eval_tilde(Eval *E, const Stmt *s) {
     if (s->truncated) ctx_fail(E->ctx, PVI_PROGRAM, s->loc, "truncation of a user's distribution is not supported");
     bool data = args[0]->known;
     Value *v = eval_user(E, s->user, args, s->loc, data);
-    if (data && !v->known) v = value_of_node(E, v, v->axis, ir_mark_likelihood(E->graph, value_node(E, v)));
-    if (data && v->known) v->likelihood = true;
-    eval_add_target(E, v, s->loc, s->name, NULL);
+    eval_add_target(E, data ? as_likelihood(E, v) : v, s->loc, s->name, NULL);
     return;
   }
   Value *v = dist_lpdf(E, (DistId)s->builtin, args, s->nargs + 1, s->loc);

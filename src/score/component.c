@@ -139,7 +139,7 @@ static void exponential_cdf_d(const double *p, double t, double *d) { d[0] = t >
 static double exponential_gap(const double *p, double y, double *d) {
   double b = p[0], t = fmax(y, 0), e = exp(-b * t);
   if (d) d[0] = (1 - 2 * e * (1 + b * t)) / (b * b);
-  return fabs(y) + (2 * e - 1) / b + (y < 0 ? 0 : 0);
+  return fabs(y) + (2 * e - 1) / b;
 }
 
 /* beta(a, b): E|Y - y| = y (2 I_y(a, b) - 1) + m (1 - 2 I_y(a + 1, b)), m = a / (a + b) */

@@ -1,5 +1,5 @@
 /* score.c: the tables of scores and kinds. */
-#include "score/score.h"
+#include "score/spread.h"
 
 #include <string.h>
 
@@ -37,3 +37,23 @@ static const struct {
 
 int kind_parameters(Kind k) { return kinds[k].parameters; }
 bool kind_discrete(Kind k) { return kinds[k].discrete; }
+
+/* ---- which score for which kind --------------------------------------------------------------------------------------------- */
+
+bool score_evaluates(ScoreId id, Kind kind) {
+  if (!(rows[id].needs & NEEDS_KIND)) return true;
+  if (kind == KIND_NONE) return false;
+  if (id == SCORE_quadratic) return kind_discrete(kind);
+  return !(id == SCORE_crps && kind == KIND_CAUCHY);
+}
+
+/* Quantiles of discrete outcomes are steps: their derivative is zero almost everywhere. */
+bool score_allows(ScoreId id, Kind kind) {
+  if (!score_evaluates(id, kind)) return false;
+  return !(kind_discrete(kind) && id == SCORE_interval);
+}
+
+/* Rows of mixture.c and of the score, nodes of spread.c, a sorted copy of the simulated outcomes. */
+size_t score_scratch(size_t M, size_t nsim) {
+  return (MIXTURE_ROWS + SPREAD_ROWS) * score_padded(M) + SPREAD_NODES + 1 + nsim + LANES;
+}

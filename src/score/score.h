@@ -79,6 +79,7 @@ const char *score_name(ScoreId id);
 unsigned score_needs(ScoreId id);
 bool score_find(const char *name, ScoreId *id);
 bool score_allows(ScoreId id, Kind kind); /* is it defined for outcomes of this kind, by parameters */
+bool score_evaluates(ScoreId id, Kind kind); /* has it a value there, if perhaps no derivative to train on */
 size_t score_scratch(size_t M, size_t nsim); /* numbers of scratch any score needs for these sizes */
 
 #endif

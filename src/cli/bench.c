@@ -1,0 +1,115 @@
+/* bench.c: pvi bench: what one evaluation of the objective with its gradient costs. */
+#include "cli/cli.h"
+
+#include "infer/predictive.h"
+
+#include <stdlib.h>
+
+static const Command command = {
+    "bench", "MODEL DATA [options]",
+    "Times value and gradient of the objective at the origin (q with standard deviations 0.1): best of several runs.",
+    "  pvi bench examples/golf/logistic.stan examples/golf/golf.csv --score log --draws 100\n"
+    "  pvi bench model.stan data.json --score elbo --family meanfield --draws 128 --threads 1 --json\n"};
+
+enum { REPEATS = 7 };
+
+typedef struct {
+  double best, median; /* seconds per evaluation */
+  long evaluations;
+} Timing;
+
+static int by_value(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return x < y ? -1 : x > y;
+}
+
+/* Batches of at least 20 ms each. */
+static Timing time_objective(Predictive *p, const double *phi, double *grad) {
+  PredictiveValue v;
+  Timing t = {.evaluations = 1};
+  double start = base_seconds();
+  bool ok = predictive_eval(p, phi, &v, grad);
+  double once = base_seconds() - start;
+  (void)ok;
+  long each = once > 0.02 ? 1 : (long)(0.02 / (once + 1e-9)) + 1;
+  double runs[REPEATS];
+  for (int r = 0; r < REPEATS; r++) {
+    start = base_seconds();
+    for (long k = 0; k < each; k++) predictive_eval(p, phi, &v, grad);
+    runs[r] = (base_seconds() - start) / (double)each;
+    t.evaluations += each;
+  }
+  qsort(runs, REPEATS, sizeof *runs, by_value);
+  t.best = runs[0];
+  t.median = runs[REPEATS / 2];
+  return t;
+}
+
+Status cmd_bench(Ctx *c, int argc, char **argv) {
+  const char *place[2], *split_file = NULL, *score_text = "log", *family_text = "meanfield";
+  long draws = 100, threads = 1;
+  bool json = false;
+  OptionList sets = {.count = 0};
+  const Option options[] = {
+      {"score", OPT_TEXT, "NAME", &score_text, 0, "default log"},
+      {"family", OPT_TEXT, "NAME", &family_text, 0, "default meanfield"},
+      {"draws", OPT_INT, "M", &draws, 1, "default 100"},
+      {"threads", OPT_INT, "N", &threads, 0, "default 1; 0: one per core"},
+      {"split", OPT_TEXT, "FILE", &split_file, 0, "only its train part"},
+      {"set", OPT_LIST, "NAME=VALUE", &sets, 0, "a data variable given here; may be repeated"},
+      {"json", OPT_FLAG, NULL, &json, 0, "machine-readable output"},
+  };
+  if (!cli_options(c, &command, options, 7, argc, argv, place, 1, 2)) return PVI_OK;
+  Target target = {.regularizer = REG_PRIOR, .lambda = 1, .score_weight = 1, .score_options = {.alpha = 0.1}};
+  FamilyId family;
+  if (!score_find(score_text, &target.score)) ctx_fail(c, PVI_USAGE, NOWHERE, "unknown score %s", score_text);
+  if (!family_find(family_text, &family)) ctx_fail(c, PVI_USAGE, NOWHERE, "unknown family %s", family_text);
+  Program *program = cli_program(c, place[0], NULL);
+  Model *model = model_make(c, program, cli_data(c, place[1], &sets));
+  const char *why;
+  if (!observed_allows(c, model, target.score, &why)) ctx_fail(c, PVI_USAGE, NOWHERE, "%s", why);
+  Split *split = split_file ? split_read(c, split_file, model->n_obs) : split_all(c, model->n_obs);
+  Observed *o = observed_make(c, model, split->rows[PART_TRAIN], split->count[PART_TRAIN], target_wants(&target));
+  Pool *pool = pool_make(c, (int)threads);
+  Q q = q_make(&c->arena, family, (Shape){0}, model->dim, NULL);
+  Predictive *p = predictive_make(&c->arena, o, &target, &q, (size_t)draws, 1, pool);
+  double *phi = NEW_ARRAY(&c->arena, double, q_size(&q)), *grad = NEW_ARRAY(&c->arena, double, q_size(&q));
+  double *mean = NEW_ARRAY(&c->arena, double, model->dim), *sd = NEW_ARRAY(&c->arena, double, model->dim);
+  for (size_t k = 0; k < model->dim; k++) sd[k] = 0.1;
+  q_start(&q, phi, mean, sd);
+  Timing t = time_objective(p, phi, grad);
+  int used = pool_threads(pool);
+  pool_free(pool);
+  double ns = 1e9 * t.best / ((double)o->n * (double)draws);
+  VmShape shape = vm_shape(o->tape);
+  if (json) {
+    Text out = text_make(&c->arena);
+    JsonWriter j = json_writer(&out, true);
+    json_object(&j);
+    json_key(&j, "score"), json_string(&j, score_text);
+    json_key(&j, "family"), json_string(&j, family_text);
+    json_key(&j, "draws"), json_integer(&j, draws);
+    json_key(&j, "observations"), json_integer(&j, (long long)o->n);
+    json_key(&j, "dim"), json_integer(&j, (long long)model->dim);
+    json_key(&j, "threads"), json_integer(&j, used);
+    json_key(&j, "isa"), json_string(&j, kernels_best()->name);
+    json_key(&j, "ms"), json_number(&j, 1e3 * t.best);
+    json_key(&j, "ms_median"), json_number(&j, 1e3 * t.median);
+    json_key(&j, "ns_per_observation_draw"), json_number(&j, ns);
+    json_key(&j, "us_per_draw"), json_number(&j, 1e6 * t.best / (double)draws);
+    json_key(&j, "evaluations"), json_integer(&j, t.evaluations);
+    json_key(&j, "plan"), json_object(&j);
+    json_key(&j, "global_elements"), json_integer(&j, (long long)shape.global_elements);
+    json_key(&j, "global_ops"), json_integer(&j, (long long)shape.global_ops);
+    json_key(&j, "tile_elements"), json_integer(&j, (long long)shape.tile_width);
+    json_key(&j, "tile_ops"), json_integer(&j, (long long)shape.tile_ops);
+    json_object_end(&j);
+    json_object_end(&j);
+    puts(out.s);
+  } else {
+    printf("%s, %s, %ld draws, %zu observations, %zu parameters, %d thread%s, %s\n", score_text, family_text, draws, o->n, model->dim,
+           used, used == 1 ? "" : "s", kernels_best()->name);
+    printf("%.4f ms per value and gradient (median %.4f), %.3f ns per observation and draw\n", 1e3 * t.best, 1e3 * t.median, ns);
+  }
+  return PVI_OK;
+}

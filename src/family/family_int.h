@@ -1,0 +1,14 @@
+/* family_int.h: what the files of this folder share. */
+#ifndef PVI_FAMILY_INT_H
+#define PVI_FAMILY_INT_H
+
+#include "family/family.h"
+
+#define HALF_LOG_2PI 0.91893853320467274178
+
+static inline size_t family_padded(size_t n) { return (n + LANES - 1) / LANES * LANES; }
+
+/* Moments from a fixed set of 4096 draws, for families without a formula: their draws have equal weights. */
+void family_sampled_moments(const Family *f, const double *phi, const Shape *s, double *mean, double *sd);
+
+#endif
