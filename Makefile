@@ -135,6 +135,8 @@ clean: ## remove everything that was built
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
 
+# Dependencies are made by compiling, never by a rule of their own.
+$(BUILD)/%.d: ;
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 .PHONY: all deps demo test tests torture valgrind format format-check install uninstall clean help
 .SECONDARY:

@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const char *const op_names[IR_OP_COUNT] = {
-    "const", "input", "gather", "pack", "sum", "log_sum_exp", "cumsum", "matvec", "matmul",
+    "const", "input", "gather", "pack", "sum", "log_sum_exp", "cumsum", "matvec", "matmul", "affine",
 #define OP(NAME, arity, value, shared, partials, domain) #NAME,
 #include "ir/ops.def"
 #undef OP

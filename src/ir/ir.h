@@ -22,6 +22,7 @@ typedef enum {
   IR_CUMSUM, /* out[r W + w] = sum of a[r W .. r W + w], W = attr */
   IR_MATVEC, /* out[r] = sum_k A[r, k] b[k], A = a constant of n K numbers, row-major, K = attr */
   IR_MATMUL, /* out[i, j] = sum_k a[i, k] b[k, j], K = attr, columns of b = attr2 */
+  IR_AFFINE, /* only on tapes: an affine function of shared values, one per observation */
 #define OP(NAME, arity, value, shared, partials, domain) IR_##NAME,
 #include "ir/ops.def"
 #undef OP

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #define SQRT_2PI 2.50662827463100050242
+#define SQRT_PI 1.77245385090551602730
 
 /* ---- pairs --------------------------------------------------------------------------------------------------------------- */
 
@@ -107,7 +108,7 @@ static double pairs(const ScoreCase *c, Pair *pair, double g, const ScoreAdjoint
 
 /* ---- pairs of normals, a row at a time --------------------------------------------------------------------------------
  * e = A(mu_j - mu_i, s), s^2 = s_j^2 + s_i^2, A(d, s) = d (2 Phi(z) - 1) + 2 s phi(z), z = d / s; dA/dd = 2 Phi - 1,
- * dA/ds = 2 phi. Lane j meets the lanes i <= j: rows of width n. */
+ * dA/ds = 2 phi. Lane j meets the lanes i < j: rows of width n. */
 
 typedef struct {
   double *z, *s, *P, *e; /* d / s, s, Phi(z), exp(-z^2 / 2) */
@@ -125,26 +126,44 @@ static void normal_pair_rows(const ScoreCase *c, size_t j, size_t n, const PairR
   c->k->forward[IR_EXP](r->e, (const double *const[]){r->e}, (size_t[]){1}, n);
 }
 
-/* Row j of the sums: its part of the value; derivatives by lane j and by the lanes i. */
+/* Sums over the lanes i of a row, w: their weights. */
+typedef struct {
+  vd e, slope, per; /* A, dA/dd, dA/ds / s */
+} PairSums;
+
+/* VL lanes at i against lane j: adds to the sums and to the derivatives by the lanes i, which f = g w_j multiplies. */
+static inline void normal_pair_add(const PairRows *r, size_t i, vd w, vd f, const double *scale, const ScoreAdjoint *adj,
+                                   PairSums *sum) {
+  vd s = v_load(r->s + i), phi = 2 / SQRT_2PI * v_load(r->e + i), slope = 2.0 * v_load(r->P + i) - 1.0;
+  vd e = s * (v_load(r->z + i) * slope + phi), per = phi / s;
+  sum->e += w * e;
+  sum->slope += w * slope;
+  sum->per += w * per;
+  if (adj->par[0]) v_store(adj->par[0] + i, v_load(adj->par[0] + i) - f * w * slope);
+  if (adj->par[1]) v_store(adj->par[1] + i, v_load(adj->par[1] + i) + f * w * per * v_load(scale + i));
+  if (adj->weights) v_store(adj->weights + i, v_load(adj->weights + i) + f * e);
+}
+
+/* Row j of the sums, i < j: its part of the value, and derivatives by lane j. The pair (j, j) is known: e = 2 s_j / sqrt(pi). */
 static double normal_pair_sum(const ScoreCase *c, size_t j, const PairRows *r, double g, const ScoreAdjoint *adj) {
   const Mixture *q = &c->q;
   const double *scale = q->par[1];
-  double wj = mixture_weight(q, j), value = 0, dmu = 0, ds = 0, dw = 0;
-  for (size_t i = 0; i <= j; i++) {
-    double w = (i == j ? 0.5 : 1) * mixture_weight(q, i), phi = 2 / SQRT_2PI * r->e[i], slope = 2 * r->P[i] - 1;
-    double e = r->s[i] * (r->z[i] * slope + phi), per = phi / r->s[i];
-    value += w * e;
-    dmu += w * slope;
-    ds += w * per;
-    dw += w * e;
-    if (adj->par[0]) adj->par[0][i] -= g * wj * w * slope;
-    if (adj->par[1]) adj->par[1][i] += g * wj * w * per * scale[i];
-    if (adj->weights) adj->weights[i] += g * (i == j ? 0.5 : 1) * wj * e;
+  double wj = mixture_weight(q, j), each = 1 / (double)q->M, self = 2 / SQRT_PI;
+  PairSums sum = {{0}, {0}, {0}};
+  size_t i = 0;
+  for (; i + VL <= j; i += VL) {
+    vd w = q->weights ? v_load(q->weights + i) : v_splat(each);
+    normal_pair_add(r, i, w, v_splat(g * wj), scale, adj, &sum);
   }
-  if (adj->par[0]) adj->par[0][j] += g * wj * dmu;
-  if (adj->par[1]) adj->par[1][j] += g * wj * ds * scale[j];
-  if (adj->weights) adj->weights[j] += g * dw;
-  return wj * value;
+  if (i < j) { /* lanes from j on have no weight and get nothing */
+    vd w = v_load_n(q->weights ? q->weights + i : (const double[VL]){[0 ... VL - 1] = each}, j - i);
+    vd f = v_load_n((const double[VL]){[0 ... VL - 1] = g * wj}, j - i);
+    normal_pair_add(r, i, w, f, scale, adj, &sum);
+  }
+  if (adj->par[0]) adj->par[0][j] += g * wj * v_sum(sum.slope);
+  if (adj->par[1]) adj->par[1][j] += g * wj * (scale[j] * v_sum(sum.per) + 0.5 * wj * self);
+  if (adj->weights) adj->weights[j] += g * (v_sum(sum.e) + wj * self * scale[j]);
+  return wj * (v_sum(sum.e) + 0.5 * wj * self * scale[j]);
 }
 
 static double normal_pairs(const ScoreCase *c, double g, const ScoreAdjoint *adj) {
@@ -152,7 +171,7 @@ static double normal_pairs(const ScoreCase *c, double g, const ScoreAdjoint *adj
   size_t row = score_padded(c->q.M);
   PairRows r = {space, space + row, space + 2 * row, space + 3 * row};
   for (size_t j = 0; j < c->q.M; j++) {
-    normal_pair_rows(c, j, score_padded(j + 1), &r);
+    normal_pair_rows(c, j, score_padded(j), &r);
     value += normal_pair_sum(c, j, &r, g, adj);
   }
   return value;
@@ -175,12 +194,12 @@ static Reach lane_reach(Kind kind, const double *p) {
   Moments m;
   double sd, tail;
   switch (kind) {
-  case KIND_NORMAL: return (Reach){p[0] - 7 * p[1], p[0] + 7 * p[1], p[0], 0.6 * p[1]};
+  case KIND_NORMAL: return (Reach){p[0] - 7 * p[1], p[0] + 7 * p[1], p[0], 0.68 * p[1]};
   case KIND_LOGISTIC: return (Reach){p[0] - 28 * p[1], p[0] + 28 * p[1], p[0], 0.75 * p[1]};
   case KIND_STUDENT_T: /* the cdf has branch points at location +- i scale sqrt(nu); its tail is z^-nu */
     tail = p[2] * fmin(exp(28 / (p[0] - 1)), 1e290);
-    return (Reach){p[1] - tail, p[1] + tail, p[1], p[2] * fmin(0.25 * sqrt(p[0]), 0.6)};
-  case KIND_LOGNORMAL: return (Reach){p[0] - 7 * p[1], p[0] + p[1] * (p[1] + 7), p[0], 0.6 * p[1]};
+    return (Reach){p[1] - tail, p[1] + tail, p[1], p[2] * fmin(0.25 * sqrt(p[0]), 0.65)};
+  case KIND_LOGNORMAL: return (Reach){p[0] - 7 * p[1], p[0] + p[1] * (p[1] + 7), p[0], 0.68 * p[1]};
   case KIND_GAMMA:
     m = component_moments(kind, 0, p);
     sd = sqrt(m.variance);
@@ -205,7 +224,7 @@ static Axis line_axis(const ScoreCase *c) {
     far += (mu[j] - centre) * (mu[j] - centre);
     narrow = fmin(narrow, s[j]);
   }
-  return (Axis){AXIS_SINH, centre, 2 * sqrt(far / (double)c->q.M) + 4 * narrow};
+  return (Axis){AXIS_SINH, centre, 0.5 * sqrt(far / (double)c->q.M) + 4 * narrow};
 }
 
 static Grid grid_make(const ScoreCase *c) {
@@ -271,7 +290,7 @@ static bool wants(const ScoreAdjoint *adj) { return adj->par[0] || adj->par[1] |
 
 static double nodes(const ScoreCase *c, Grid *grid, double g, const ScoreAdjoint *adj) {
   double *F = mixture_space(c), value, rough;
-  double enough = c->q.kind == KIND_NORMAL || c->q.kind == KIND_LOGNORMAL ? 1e-4 : 1e-6;
+  double enough = c->q.kind == KIND_NORMAL || c->q.kind == KIND_LOGNORMAL ? 0.02 : 1e-6;
   fill(c, grid, 0, 1, F);
   for (;;) {
     value = trapezoid(grid, 1, F);

@@ -21,6 +21,8 @@ typedef struct {
   double **adj;
   size_t *step;
   double *splat; /* LANES copies of each data operand */
+  const double **coef; /* of one affine instruction */
+  const int32_t **index;
 } Scratch;
 
 struct Work {
@@ -147,6 +149,37 @@ static void matvec_forward(const Frame *f, const Instr *i, size_t n, size_t firs
              w->global + i->in[1].base * w->lanes + f->lane, w->lanes, n, inner, f->n, false);
 }
 
+/* Pointers of an affine instruction for the rows of this tile. */
+static AffineRows affine_rows(const Frame *f, const TapeAffine *t, bool adjoint) {
+  const Work *w = f->w;
+  Scratch *s = f->s;
+  size_t D = t->ndense;
+  AffineRows a = {.ndense = D, .nsparse = t->nsparse, .A = t->A + f->row * D, .ld = w->lanes, .dense = s->in, .base = s->in + D,
+                  .dense_adj = s->adj, .base_adj = s->adj + D, .coef = s->coef, .index = s->index};
+  if (t->constant) a.constant = t->constant + f->row;
+  for (size_t k = 0; k < D; k++) {
+    s->in[k] = w->global + t->dense[k] * w->lanes;
+    if (adjoint) s->adj[k] = f->boundary + t->dense_adj[k] * w->lanes;
+  }
+  for (size_t k = 0; k < t->nsparse; k++) {
+    s->in[D + k] = w->global + t->base[k] * w->lanes;
+    if (adjoint) s->adj[D + k] = f->boundary + t->base_adj[k] * w->lanes;
+    s->coef[k] = t->coef[k] ? t->coef[k] + f->row : NULL;
+    s->index[k] = t->index[k] + f->row;
+  }
+  return a;
+}
+
+static void affine_forward(const Frame *f, const Instr *i) {
+  AffineRows a = affine_rows(f, i->affine, false);
+  f->w->k->affine(result_row(f, i, 0), f->w->lanes, &a, f->rows, f->n);
+}
+
+static void affine_backward(const Frame *f, const Instr *i) {
+  AffineRows a = affine_rows(f, i->affine, true);
+  f->w->k->affine_adjoint(result_adjoint(f, i, 0), f->w->lanes, &a, f->rows, f->n);
+}
+
 static void cumsum_forward(const Frame *f, const Instr *i, size_t n) {
   for (size_t e = 0; e < n; e++) {
     double *out = result_row(f, i, e);
@@ -186,6 +219,7 @@ static void run_forward(const Frame *f, const Instr *code, int count) {
     case IR_CUMSUM: cumsum_forward(f, i, n); break;
     case IR_MATVEC: matvec_forward(f, i, n, first); break;
     case IR_MATMUL: matmul_forward(f, i); break;
+    case IR_AFFINE: affine_forward(f, i); break;
     default: map_forward(f, i, n, first);
     }
   }
@@ -278,6 +312,7 @@ static void run_backward(const Frame *f, const Instr *code, int count) {
     case IR_CUMSUM: cumsum_backward(f, i, n); break;
     case IR_MATVEC: matvec_backward(f, i, n, first); break;
     case IR_MATMUL: matmul_backward(f, i); break;
+    case IR_AFFINE: affine_backward(f, i); break;
     default: map_backward(f, i, n, first);
     }
   }
@@ -305,6 +340,8 @@ static void make_scratch(Arena *a, Scratch *s, const Work *w) {
   s->in = NEW_ARRAY(a, const double *, w->tape->max_width);
   s->adj = NEW_ARRAY(a, double *, w->tape->max_width);
   s->step = NEW_ARRAY(a, size_t, w->tape->max_width);
+  s->coef = NEW_ARRAY(a, const double *, w->tape->max_width);
+  s->index = NEW_ARRAY(a, const int32_t *, w->tape->max_width);
   s->splat = NEW_ARRAY(a, double, max_size(w->tape->max_width, IR_MAX_ARGS) * LANES);
 }
 

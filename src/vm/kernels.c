@@ -105,6 +105,75 @@ static void gemm(double *C, size_t ldc, const double *A, size_t ra, size_t ca, c
   }
 }
 
+/* ---- affine functions: linear predictors ------------------------------------------------------------------------------ */
+
+/* R rows by COLS vectors of draws, all in registers. */
+#define AFFINE_BLOCK(R, COLS)                                                                                                  \
+  static inline void affine_##R##_##COLS(double *out, size_t ldo, const AffineRows *a, size_t r0, size_t j) {                  \
+    vd acc[R][COLS];                                                                                                           \
+    for (int i = 0; i < R; i++)                                                                                                \
+      for (int v = 0; v < COLS; v++) acc[i][v] = v_splat(a->constant ? a->constant[r0 + (size_t)i] : 0.0);                     \
+    for (size_t k = 0; k < a->ndense; k++) {                                                                                   \
+      const double *b = a->dense[k] + j;                                                                                       \
+      for (int i = 0; i < R; i++) {                                                                                            \
+        vd x = v_splat(a->A[(r0 + (size_t)i) * a->ndense + k]);                                                                \
+        for (int v = 0; v < COLS; v++) acc[i][v] = v_fma(x, v_load(b + v * VL), acc[i][v]);                                    \
+      }                                                                                                                        \
+    }                                                                                                                          \
+    for (size_t s = 0; s < a->nsparse; s++)                                                                                    \
+      for (int i = 0; i < R; i++) {                                                                                            \
+        const double *b = a->base[s] + (size_t)a->index[s][r0 + (size_t)i] * a->ld + j;                                        \
+        vd x = v_splat(a->coef[s] ? a->coef[s][r0 + (size_t)i] : 1.0);                                                         \
+        for (int v = 0; v < COLS; v++) acc[i][v] = v_fma(x, v_load(b + v * VL), acc[i][v]);                                    \
+      }                                                                                                                        \
+    for (int i = 0; i < R; i++)                                                                                                \
+      for (int v = 0; v < COLS; v++) v_store(out + (r0 + (size_t)i) * ldo + j + (size_t)v * VL, acc[i][v]);                    \
+  }
+AFFINE_BLOCK(4, 2)
+AFFINE_BLOCK(4, 1)
+AFFINE_BLOCK(1, 2)
+AFFINE_BLOCK(1, 1)
+
+static void affine(double *out, size_t ldo, const AffineRows *a, size_t rows, size_t n) {
+  for (size_t j = 0; j < n;) {
+    bool wide = n - j >= 2 * VL;
+    size_t r = 0;
+    for (; r + 4 <= rows; r += 4) (wide ? affine_4_2 : affine_4_1)(out, ldo, a, r, j);
+    for (; r < rows; r++) (wide ? affine_1_2 : affine_1_1)(out, ldo, a, r, j);
+    j += wide ? 2 * VL : VL;
+  }
+}
+
+/* dense_adj[k .. k + R) += A' g */
+#define AFFINE_ADJOINT(R)                                                                                                      \
+  static inline void affine_adjoint_##R(const double *g, size_t ldg, const AffineRows *a, size_t k0, size_t rows, size_t j) {  \
+    vd acc[R];                                                                                                                 \
+    for (int i = 0; i < R; i++) acc[i] = v_load(a->dense_adj[k0 + (size_t)i] + j);                                             \
+    for (size_t r = 0; r < rows; r++) {                                                                                        \
+      vd x = v_load(g + r * ldg + j);                                                                                          \
+      for (int i = 0; i < R; i++) acc[i] = v_fma(v_splat(a->A[r * a->ndense + k0 + (size_t)i]), x, acc[i]);                    \
+    }                                                                                                                          \
+    for (int i = 0; i < R; i++) v_store(a->dense_adj[k0 + (size_t)i] + j, acc[i]);                                             \
+  }
+AFFINE_ADJOINT(8)
+AFFINE_ADJOINT(4)
+AFFINE_ADJOINT(1)
+
+static void affine_adjoint(const double *g, size_t ldg, const AffineRows *a, size_t rows, size_t n) {
+  for (size_t j = 0; j < n; j += VL) {
+    size_t k = 0;
+    for (; k + 8 <= a->ndense; k += 8) affine_adjoint_8(g, ldg, a, k, rows, j);
+    for (; k + 4 <= a->ndense; k += 4) affine_adjoint_4(g, ldg, a, k, rows, j);
+    for (; k < a->ndense; k++) affine_adjoint_1(g, ldg, a, k, rows, j);
+  }
+  for (size_t r = 0; r < rows; r++)
+    for (size_t s = 0; s < a->nsparse; s++) {
+      double *to = a->base_adj[s] + (size_t)a->index[s][r] * a->ld;
+      vd x = v_splat(a->coef[s] ? a->coef[s][r] : 1.0);
+      for (size_t j = 0; j < n; j += VL) v_store(to + j, v_fma(x, v_load(g + r * ldg + j), v_load(to + j)));
+    }
+}
+
 /* ---- rows --------------------------------------------------------------------------------------------------------- */
 
 static void add_row(double *out, const double *a, size_t n) {
@@ -212,6 +281,8 @@ const Kernels JOIN(kernels_, ISA) = {
 #undef OP
     },
     .gemm = gemm,
+    .affine = affine,
+    .affine_adjoint = affine_adjoint,
     .add = add_row,
     .axpy = axpy_row,
     .multiply_add = multiply_add,

@@ -16,6 +16,20 @@ typedef void MapForward(double *out, const double *const *in, const size_t *step
 typedef void MapBackward(const double *g, const double *r, const double *const *in, const size_t *step, double *const *adj,
                          size_t n);
 
+/* out[r, :] = constant[r] + sum_k A[r, k] dense[k][:] + sum_s coef[s][r] base[s][index[s][r] ld ..]: the linear predictor of the
+ * rows of a tile. constant and coef[s] may be NULL: zeros, ones. */
+typedef struct {
+  size_t ndense, nsparse;
+  const double *constant;
+  const double *A;              /* [rows x ndense] */
+  const double *const *dense;   /* ndense rows of draws */
+  const double *const *coef;    /* nsparse */
+  const int32_t *const *index;  /* nsparse */
+  const double *const *base;    /* nsparse */
+  size_t ld;                    /* distance of rows behind base */
+  double *const *dense_adj, *const *base_adj; /* the same places for adjoints */
+} AffineRows;
+
 typedef struct Kernels {
   const char *name;
   MapForward *forward[IR_OP_COUNT];
@@ -24,6 +38,8 @@ typedef struct Kernels {
   /* C[i, :] (+)= sum_k A[i ra + k ca] B[k, :] for i < rows, k < inner; ldb, ldc: distance of rows. */
   void (*gemm)(double *C, size_t ldc, const double *A, size_t ra, size_t ca, const double *B, size_t ldb, size_t rows,
                size_t inner, size_t n, bool add);
+  void (*affine)(double *out, size_t ldo, const AffineRows *a, size_t rows, size_t n);
+  void (*affine_adjoint)(const double *g, size_t ldg, const AffineRows *a, size_t rows, size_t n);
   void (*add)(double *out, const double *a, size_t n);                    /* out += a */
   void (*axpy)(double *out, double c, const double *a, size_t n);         /* out += c a */
   void (*multiply_add)(double *out, const double *a, const double *b, size_t n); /* out += a b */

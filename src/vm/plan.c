@@ -5,33 +5,10 @@
  * and become tile instructions; gathers compose it; everything else is needed whole and ends the walk. So a gather costs nothing:
  * it is how an operand is read.
  */
-#include "vm/vm_int.h"
+#include "vm/plan_int.h"
 
 #include <assert.h>
 #include <string.h>
-
-typedef struct {
-  Node node;
-  const int32_t *index; /* element of the node for every element of the tile rows */
-  int32_t width;        /* elements per observation */
-  size_t slot;
-} TileValue;
-
-typedef struct {
-  Ctx *ctx;
-  Tape *tape;
-  const Graph *g;
-  size_t *global_at; /* node -> element + 1, 0: not planned */
-  size_t *boundary_at; /* node -> boundary entry + 1 */
-  /* the block being planned */
-  TapeBlock *block;
-  const int32_t *select;
-  int32_t rows, full_rows;
-  TileValue *values;
-  size_t nvalues, cap_values;
-} Planner;
-
-static size_t plan_global(Planner *p, Node id);
 
 /* ---- global instructions ------------------------------------------------------------------------------------------ */
 
@@ -108,7 +85,7 @@ static Node operand_node(const Planner *p, const IrNode *x, int32_t k) {
 }
 
 /* The element at which node id begins, planned whole. Chains can be long (unrolled recurrences), so the walk has its own stack. */
-static size_t plan_global(Planner *p, Node id) {
+size_t plan_global(Planner *p, Node id) {
   if (p->global_at[id]) return p->global_at[id] - 1;
   Node *stack = NULL;
   size_t depth = 0, cap = 0;
@@ -131,7 +108,7 @@ static size_t plan_global(Planner *p, Node id) {
 
 /* ---- tile instructions -------------------------------------------------------------------------------------------- */
 
-static size_t boundary_of(Planner *p, Node id) {
+size_t plan_boundary(Planner *p, Node id) {
   Tape *t = p->tape;
   if (!p->boundary_at[id]) {
     const IrNode *x = ir_node(p->g, id);
@@ -157,7 +134,7 @@ static bool is_iota(const int32_t *index, size_t n) {
 
 /* Read a shared value: whole, by index. */
 static Operand boundary_operand(Planner *p, Node id, const int32_t *index, size_t n) {
-  Operand o = {.place = IN_GLOBAL, .access = AT_INDEX, .base = plan_global(p, id), .adjoint = boundary_of(p, id), .index = index};
+  Operand o = {.place = IN_GLOBAL, .access = AT_INDEX, .base = plan_global(p, id), .adjoint = plan_boundary(p, id), .index = index};
   if (all_same(index, n)) {
     o.access = AT_ONE;
     o.base += (size_t)index[0];
@@ -213,6 +190,15 @@ static bool distinct(Planner *p, const int32_t *index, size_t n, int32_t size) {
 }
 
 static size_t tile_value(Planner *p, Node id, const int32_t *index, int32_t width);
+
+/* Is node x, read at these elements, a value that observations share, so that it is evaluated once and not per observation? */
+bool plan_shared(Planner *p, const IrNode *x, const int32_t *index, int32_t width) {
+  if (x->n == 1 || !tileable(x->op)) return true;
+  size_t n = (size_t)p->rows * (size_t)width;
+  int32_t within = x->n % p->full_rows == 0 ? x->n / p->full_rows : 0;
+  if (within && same_observation(p, index, width, within)) return x->op == IR_PACK && !uniform_columns(p, x, within);
+  return x->op == IR_PACK || n > (size_t)x->n || !distinct(p, index, n, x->n);
+}
 
 /* How a tile instruction of `width` elements per observation reads the given elements of node id. */
 static Operand tile_operand(Planner *p, Node id, const int32_t *index, int32_t width) {
@@ -271,10 +257,13 @@ static size_t tile_value(Planner *p, Node id, const int32_t *index, int32_t widt
   Arena *a = &p->ctx->arena;
   Instr i = {.op = x->op, .nargs = x->nargs, .n = width, .width = x->attr, .node = id};
   note_width(p, x);
-  if (x->op == IR_MATVEC) {
+  if (width == 1 && (i.affine = plan_affine(p, id, index))) {
+    i.op = IR_AFFINE;
+    i.nargs = 0;
+  } else if (x->op == IR_MATVEC) {
     i.in[0] = (Operand){.place = IN_DATA, .data = matrix_rows(p, x->args[0], x->attr, index, n)};
     Node b = x->args[1];
-    i.in[1] = (Operand){.place = IN_GLOBAL, .base = plan_global(p, b), .adjoint = boundary_of(p, b)};
+    i.in[1] = (Operand){.place = IN_GLOBAL, .base = plan_global(p, b), .adjoint = plan_boundary(p, b)};
   } else if (x->op == IR_PACK) { /* index is the observation's own row, all of it */
     Operand *columns = NEW_ARRAY(a, Operand, width);
     for (int32_t w = 0; w < width; w++) {
@@ -379,6 +368,7 @@ static void print_operand(Text *out, const Operand *o) {
 static void print_instr(Text *out, const Instr *i, char place) {
   text_printf(out, "  %c%zu = %s[%d]", place, i->out, ir_op_name(i->op), i->n);
   for (int k = 0; k < i->nargs && !i->picks; k++) print_operand(out, &i->in[k]);
+  if (i->affine) text_printf(out, " of %zu values, %zu by index", i->affine->ndense, i->affine->nsparse);
   for (int32_t e = 0; i->picks && e < i->n && e < 4; e++) print_operand(out, &i->picks[e]);
   if (i->picks && i->n > 4) text_puts(out, " ...");
   text_puts(out, "\n");

@@ -22,6 +22,16 @@ typedef struct {
   const int32_t *index;
 } Operand;
 
+/* IR_AFFINE: one row an observation of the block. */
+typedef struct {
+  size_t ndense, nsparse;
+  const double *constant, *A;
+  size_t *dense, *dense_adj; /* elements: global, in the boundary */
+  const double **coef;
+  const int32_t **index;
+  size_t *base, *base_adj;
+} TapeAffine;
+
 typedef struct {
   uint16_t op;
   uint8_t nargs;
@@ -31,6 +41,7 @@ typedef struct {
   size_t out;    /* global: element; tile: elements per observation before it */
   Operand in[IR_MAX_ARGS];
   const Operand *picks; /* PACK: one operand an element */
+  const TapeAffine *affine;
   Node node;
 } Instr;
 
@@ -64,7 +75,7 @@ struct Tape {
   size_t rows;
   size_t *roots; /* element of each root; data roots become global copies */
   int nroots;
-  size_t max_width; /* widest SUM or LSE: size of pointer scratch */
+  size_t max_width; /* widest SUM, LSE or affine: size of pointer scratch */
 };
 
 #endif

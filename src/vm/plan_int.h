@@ -1,0 +1,34 @@
+/* plan_int.h: the planner's state, for plan.c and affine.c. */
+#ifndef PVI_PLAN_INT_H
+#define PVI_PLAN_INT_H
+
+#include "vm/vm_int.h"
+
+typedef struct {
+  Node node;
+  const int32_t *index; /* element of the node for every element of the tile rows */
+  int32_t width;        /* elements per observation */
+  size_t slot;
+} TileValue;
+
+typedef struct {
+  Ctx *ctx;
+  Tape *tape;
+  const Graph *g;
+  size_t *global_at; /* node -> element + 1, 0: not planned */
+  size_t *boundary_at; /* node -> boundary entry + 1 */
+  /* the block being planned */
+  TapeBlock *block;
+  const int32_t *select;
+  int32_t rows, full_rows;
+  TileValue *values;
+  size_t nvalues, cap_values;
+} Planner;
+
+size_t plan_global(Planner *p, Node id);   /* the element at which node id begins, planned whole */
+size_t plan_boundary(Planner *p, Node id); /* where tiles add to its adjoint */
+bool plan_shared(Planner *p, const IrNode *x, const int32_t *index, int32_t width);
+/* The given element of node id, per observation, as an affine function of shared values; NULL when it is none, or trivial. */
+const TapeAffine *plan_affine(Planner *p, Node id, const int32_t *index);
+
+#endif
