@@ -53,11 +53,13 @@ UNUSED static Density *densities(Ctx *c, const Model *m, const double *u, size_t
   Tape *tape = model_tape(m, NULL, 0, obs, WANT_LL);
   Work *w = vm_work(&c->arena, tape, points, NULL);
   Collect k = {NEW_ARRAY(&c->arena, Density, points), points, vm_lanes(w), obs};
-  double *theta = NEW_ARRAY(&c->arena, double, m->dim * k.lanes), *grad = NEW_ARRAY(&c->arena, double, m->dim * k.lanes);
+  double *theta = NEW_ARRAY(&c->arena, double, m->dim *k.lanes), *grad = NEW_ARRAY(&c->arena, double, m->dim *k.lanes);
   for (size_t d = 0; d < m->dim; d++)
     for (size_t j = 0; j < k.lanes; j++) theta[d * k.lanes + j] = u[(j < points ? j : 0) * m->dim + d];
   for (size_t j = 0; j < points; j++)
-    k.at[j] = (Density){.dim = m->dim, .n_obs = m->n_obs, .grad = NEW_ARRAY(&c->arena, double, m->dim),
+    k.at[j] = (Density){.dim = m->dim,
+                        .n_obs = m->n_obs,
+                        .grad = NEW_ARRAY(&c->arena, double, m->dim),
                         .pointwise = NEW_ARRAY(&c->arena, double, m->n_obs)};
   vm_forward(w, theta);
   vm_tiles(w, collect_tile, &k, true);

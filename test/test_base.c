@@ -115,8 +115,11 @@ TEST(nearest_words) {
   static const struct {
     const char *word, *nearest;
   } rows[] = {
-      {"norml", "normal"}, {"normall", "normal"}, {"nromal", "normal"}, {"poison", "poisson"}, {"bta", "beta"},
-      {"exponentail", "exponential"}, {"normal", "normal"}, {"zzzzzz", NULL}, {"cauchy", NULL}, {"", NULL},
+      {"norml", "normal"},  {"normall", "normal"},
+      {"nromal", "normal"}, {"poison", "poisson"},
+      {"bta", "beta"},      {"exponentail", "exponential"},
+      {"normal", "normal"}, {"zzzzzz", NULL},
+      {"cauchy", NULL},     {"", NULL},
   };
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
     const char *n = text_nearest(rows[k].word, names, 5);

@@ -203,7 +203,8 @@ static bool varies(unsigned op, int k) {
   return domain[2 * k] < domain[2 * k + 1];
 }
 
-static void assert_agree(const Operands *o, const char *what, const char *set, size_t j, double got, double want, double tolerance) {
+static void assert_agree(const Operands *o, const char *what, const char *set, size_t j, double got, double want,
+                         double tolerance) {
   if (distance(got, want) <= tolerance) return;
   print_message("%s, %s, %s, draw %zu of %zu:", ir_op_name(o->op), set, what, j, o->n);
   for (int k = 0; k < o->arity; k++) print_message(" %.17g%s", o->in[k][o->step[k] * j], o->step[k] ? "" : " (fixed)");
@@ -279,7 +280,8 @@ TEST(instruction_sets_agree) {
       k->backward[op](g, value[s], o.in, o.step, to, o.n);
       for (size_t j = 0; j < ROWS_MAX; j++) {
         assert_agree(&o, "value against base", k->name, j, value[s][j], value[0][j], 1e-13);
-        for (int a = 0; a < o.arity; a++) assert_agree(&o, "partial against base", k->name, j, adj[s][a][j], adj[0][a][j], 1e-13);
+        for (int a = 0; a < o.arity; a++)
+          assert_agree(&o, "partial against base", k->name, j, adj[s][a][j], adj[0][a][j], 1e-13);
       }
     }
   }
@@ -369,7 +371,8 @@ TEST(points_at_the_edge) {
       k->backward[o.op](g, value, o.in, o.step, to, o.n);
       assert_agree(&o, "value", k->name, 0, value[0], points[p].value, 1e-13);
       for (int a = 0; a < o.arity; a++)
-        if (points[p].partial[a] != ANY) assert_agree(&o, "partial", k->name, (size_t)a, adj[a][0], points[p].partial[a], 1e-13);
+        if (points[p].partial[a] != ANY)
+          assert_agree(&o, "partial", k->name, (size_t)a, adj[a][0], points[p].partial[a], 1e-13);
     }
 }
 

@@ -1,15 +1,16 @@
-/* test_model.c: what programs mean. Most tests are twins: two ways to write one log density, which must agree in value, gradient,
- * prior and observations; the gradient must also be that of finite differences. Others are rows of programs that are wrong, of
- * transforms, of distributions. */
+/* test_model.c: what programs mean. Most tests are twins: two ways to write one log density, which must agree in value,
+ * gradient, prior and observations; the gradient must also be that of finite differences. Others are rows of programs that are
+ * wrong, of transforms, of distributions. */
 #include "evaluate.h"
 
 /* ---- twins ---------------------------------------------------------------------------------------------------------- */
 
 #define DATA                                                                                                                   \
-  "{\"N\": 5, \"x\": [0.5, -1, 2, 0.1, -0.3], \"y\": [1.2, 0.3, -0.7, 2.1, 0.4], \"g\": [1, 3, 2, 3, 1], \"z\": [0, 1, 1, 0, 1]," \
+  "{\"N\": 5, \"x\": [0.5, -1, 2, 0.1, -0.3], \"y\": [1.2, 0.3, -0.7, 2.1, 0.4], \"g\": [1, 3, 2, 3, 1], \"z\": [0, 1, 1, 0, " \
+  "1],"                                                                                                                        \
   " \"k\": [3, 0, 7, 1, 2], \"X\": [[1, 0.5], [1, -1], [1, 2], [1, 0.1], [1, -0.3]]}"
 #define HEAD                                                                                                                   \
-  "data { int N; vector[N] x; vector[N] y; array[N] int g; array[N] int<lower=0, upper=1> z; array[N] int<lower=0> k;"        \
+  "data { int N; vector[N] x; vector[N] y; array[N] int g; array[N] int<lower=0, upper=1> z; array[N] int<lower=0> k;"         \
   " matrix[N, 2] X; } "
 #define PARAMETERS "parameters { vector[2] b; real<lower=0> s; vector[3] a; } "
 
@@ -26,7 +27,8 @@ static const Twin lifting[] = {
     {"a density per row", 5, LIFTED, "", "model { for (n in 1:N) y[n] ~ normal(b[1] + b[2] * x[n], s); }",
      "model { y ~ normal(b[1] + b[2] * x, s); }"},
     {"groups", 5, LIFTED, "", "model { for (n in 1:N) y[n] ~ normal(a[g[n]], s); }", "model { y ~ normal(a[g], s); }"},
-    {"rows of a matrix", 5, LIFTED, "", "model { for (n in 1:N) y[n] ~ normal(X[n] * b, s); }", "model { y ~ normal(X * b, s); }"},
+    {"rows of a matrix", 5, LIFTED, "", "model { for (n in 1:N) y[n] ~ normal(X[n] * b, s); }",
+     "model { y ~ normal(X * b, s); }"},
     {"columns of a row", 5, LIFTED, "", "model { for (n in 1:N) y[n] ~ normal(X[n, 1] * b[1] + X[n][2] * b[2], s); }",
      "model { y ~ normal(X * b, s); }"},
     {"a local variable", 5, LIFTED, "",
@@ -35,26 +37,30 @@ static const Twin lifting[] = {
     {"a local vector", 5, LIFTED, "",
      "model { for (n in 1:N) { vector[2] v = [b[1], x[n]]'; v[2] *= b[2]; y[n] ~ normal(sum(v), s); } }",
      "model { y ~ normal(b[1] + b[2] * x, s); }"},
-    {"an outer vector filled", 5, LIFTED, "", "model { vector[N] mu; for (n in 1:N) mu[n] = b[1] + b[2] * x[n]; y ~ normal(mu, s); }",
+    {"an outer vector filled", 5, LIFTED, "",
+     "model { vector[N] mu; for (n in 1:N) mu[n] = b[1] + b[2] * x[n]; y ~ normal(mu, s); }",
      "model { y ~ normal(b[1] + b[2] * x, s); }"},
     {"a transformed parameter filled", 5, LIFTED, "",
      "transformed parameters { vector[N] mu; for (n in 1:N) { mu[n] = a[g[n]]; mu[n] += b[1]; } } model { y ~ normal(mu, s); }",
      "model { y ~ normal(a[g] + b[1], s); }"},
     {"a matrix filled row by row", 5, LIFTED, "",
-     "model { matrix[N, 2] M; for (n in 1:N) { M[n, 1] = b[1] * x[n]; M[n, 2] = b[2]; } y ~ normal(M[ : , 1] + M[ : , 2], s); }",
+     "model { matrix[N, 2] M; for (n in 1:N) { M[n, 1] = b[1] * x[n]; M[n, 2] = b[2]; } y ~ normal(M[ : , 1] + M[ : , 2], s); "
+     "}",
      "model { y ~ normal(b[1] * x + b[2], s); }"},
     {"rows of a matrix assigned", 5, LIFTED, "",
      "model { matrix[N, 2] M; for (n in 1:N) M[n] = [x[n] * b[1], b[2]]; y ~ normal(M * [1, 1]', s); }",
      "model { y ~ normal(b[1] * x + b[2], s); }"},
     {"an array of vectors", 5, LIFTED, "",
-     "model { array[N] vector[2] v; for (n in 1:N) v[n] = [x[n], 1]' .* b; for (n in 1:N) y[n] ~ normal(v[n, 1] + v[n][2], s); }",
+     "model { array[N] vector[2] v; for (n in 1:N) v[n] = [x[n], 1]' .* b; for (n in 1:N) y[n] ~ normal(v[n, 1] + v[n][2], s); "
+     "}",
      "model { y ~ normal(b[1] * x + b[2], s); }"},
     {"a temporary from outside", 5, LIFTED, "", "model { real t; for (n in 1:N) { t = b[1] * x[n]; y[n] ~ normal(t, s); } }",
      "model { y ~ normal(b[1] * x, s); }"},
     {"its last value", 5, LIFTED, "", "model { real t; for (n in 1:N) { t = b[1] * x[n]; y[n] ~ normal(t, s); } target += t; }",
      "model { y ~ normal(b[1] * x, s); target += b[1] * x[5]; }"},
     {"a temporary element", 5, LIFTED, "",
-     "model { vector[2] t; t[2] = b[2]; for (n in 1:N) { t[1] = b[1] * x[n]; y[n] ~ normal(t[1] + t[2], s); } target += t[1]; }",
+     "model { vector[2] t; t[2] = b[2]; for (n in 1:N) { t[1] = b[1] * x[n]; y[n] ~ normal(t[1] + t[2], s); } target += t[1]; "
+     "}",
      "model { y ~ normal(b[1] * x + b[2], s); target += b[1] * x[5]; }"},
     {"a later element is read", 5, EITHER, "",
      "model { vector[N] m = b[1] * x; for (n in 1 : N - 1) m[n] = m[n + 1] * b[2]; y ~ normal(m, s); }",
@@ -78,7 +84,8 @@ static const Twin lifting[] = {
      "model { for (n in 1:N) if (z[n] == 1) y[n] ~ normal(b[1], s); else y[n] ~ cauchy(b[2] * x[n], s); }",
      "model { for (n in 1:N) target += z[n] ? normal_lpdf(y[n] | b[1], s) : cauchy_lpdf(y[n] | b[2] * x[n], s); }"},
     {"branches in branches", 5, LIFTED, "",
-     "model { for (n in 1:N) { real m; if (z[n]) { m = b[1]; if (g[n] > 1) m += a[g[n]]; else m -= 1; } else m = b[2]; y[n] ~ normal(m, s); } }",
+     "model { for (n in 1:N) { real m; if (z[n]) { m = b[1]; if (g[n] > 1) m += a[g[n]]; else m -= 1; } else m = b[2]; y[n] ~ "
+     "normal(m, s); } }",
      "model { y ~ normal([b[2], b[1] + a[3], b[1] + a[2], b[2], b[1] - 1]', s); }"},
     {"observations in some rows", 3, LIFTED, "", "model { for (n in 1:N) if (z[n]) y[n] ~ normal(b[1], s); }",
      "model { y[{2, 3, 5}] ~ normal(b[1], s); }"},
@@ -93,7 +100,8 @@ static const Twin lifting[] = {
     {"a choice by data", 5, LIFTED, "", "model { for (n in 1:N) y[n] ~ normal(z[n] ? b[1] : b[2] * x[n], s); }",
      "model { y ~ normal([b[2] * x[1], b[1], b[1], b[2] * x[4], b[1]]', s); }"},
     {"an inner loop", 5, LIFTED, "",
-     "model { for (n in 1:N) { vector[3] lp; for (i in 1:3) lp[i] = normal_lpdf(y[n] | a[i], s); target += log_sum_exp(lp); } }",
+     "model { for (n in 1:N) { vector[3] lp; for (i in 1:3) lp[i] = normal_lpdf(y[n] | a[i], s); target += log_sum_exp(lp); } "
+     "}",
      "model { for (n in 1:N) target += log_sum_exp(log_sum_exp(normal_lpdf(y[n] | a[1], s), normal_lpdf(y[n] | a[2], s)),"
      " normal_lpdf(y[n] | a[3], s)); }"},
     {"increments in an inner loop", 5, LIFTED, "", "model { for (n in 1:N) for (i in 1:2) y[n] ~ normal(b[i], s); }",
@@ -108,9 +116,11 @@ static const Twin lifting[] = {
      "model { for (n in 1:N) y[n] ~ normal(line(b, x[n]), s); }", "model { y ~ normal(b[1] + b[2] * x, s); }"},
     {"ints by division", 5, LIFTED, "", "model { for (n in 1:N) y[n] ~ normal(a[(n + 1) / 2], s); }",
      "model { y ~ normal(a[{1, 1, 2, 2, 3}], s); }"},
-    {"ints by choice and division", 5, LIFTED, "", "model { for (n in 1:N) y[n] ~ normal(a[(n > 2 ? 7 : 3) / 2] + (n > 1 ? 3 : 1) / 2, s); }",
+    {"ints by choice and division", 5, LIFTED, "",
+     "model { for (n in 1:N) y[n] ~ normal(a[(n > 2 ? 7 : 3) / 2] + (n > 1 ? 3 : 1) / 2, s); }",
      "model { y ~ normal([a[1], a[1] + 1, a[3] + 1, a[3] + 1, a[3] + 1]', s); }"},
-    {"remainders", 5, LIFTED, "", "model { for (n in 1:N) y[n] ~ normal(a[n % 3 + 1], s); }", "model { y ~ normal(a[{2, 3, 1, 2, 3}], s); }"},
+    {"remainders", 5, LIFTED, "", "model { for (n in 1:N) y[n] ~ normal(a[n % 3 + 1], s); }",
+     "model { y ~ normal(a[{2, 3, 1, 2, 3}], s); }"},
 };
 
 static const Twin dependences[] = {
@@ -120,8 +130,7 @@ static const Twin dependences[] = {
      "model { vector[N] m; m[1] = b[1]; for (n in 2:N) m[n] = 0.5 * m[n - 1] + x[n] * b[2]; y ~ normal(m, s); }",
      "model { vector[5] m = [b[1], 0, 0, 0, 0]'; m[2] = m[1] / 2 + x[2] * b[2]; m[3] = m[2] / 2 + x[3] * b[2];"
      " m[4] = m[3] / 2 + x[4] * b[2]; m[5] = m[4] / 2 + x[5] * b[2]; y ~ normal(m, s); }"},
-    {"two steps back", 5, UNROLLED, "",
-     "model { vector[N] m = x; for (n in 3:N) m[n] = b[1] * m[n - 2]; y ~ normal(m, s); }",
+    {"two steps back", 5, UNROLLED, "", "model { vector[N] m = x; for (n in 3:N) m[n] = b[1] * m[n - 2]; y ~ normal(m, s); }",
      "model { y ~ normal([x[1], x[2], b[1] * x[1], b[1] * x[2], b[1] ^ 2 * x[1]]', s); }"},
     {"a state that is carried", 5, UNROLLED, "",
      "model { real m = b[1]; for (n in 1:N) { y[n] ~ normal(m, s); m = m / 2 + x[n]; } }",
@@ -150,13 +159,15 @@ static const Twin dependences[] = {
     {"while in a loop", 0, EITHER, "",
      "model { for (i in 1:3) { int n = i; real t = 0; while (n > 0) { t += a[n]; n -= 1; } target += -square(t); } }",
      "model { target += -dot_self(cumulative_sum(a)); }"},
-    {"for each element", 5, UNROLLED, "", "model { for (v in y) target += normal_lpdf(v | b[1], s); }", "model { y ~ normal(b[1], s); }"},
+    {"for each element", 5, UNROLLED, "", "model { for (v in y) target += normal_lpdf(v | b[1], s); }",
+     "model { y ~ normal(b[1], s); }"},
     {"for each vector", 0, UNROLLED, "", "model { array[2] vector[3] v = {a, 2 * a}; for (e in v) e ~ normal(0, s); }",
      "model { target += normal_lpdf(a | 0, s) + normal_lpdf(2 * a | 0, s); }"},
     {"returns in the middle", 5, EITHER, "real f(int i, real x) { if (i == 1) return x; if (i == 2) return 2 * x; return -x; }",
      "model { for (n in 1:N) y[n] ~ normal(f(g[n], x[n]) * b[1], s); }",
      "model { y ~ normal([1, -1, 2, -1, 1]' .* x * b[1], s); }"},
-    {"recursion", 0, EITHER, "real power(real x, int n); real power(real x, int n) { return n == 0 ? 1 : x * power(x, n - 1); }",
+    {"recursion", 0, EITHER,
+     "real power(real x, int n); real power(real x, int n) { return n == 0 ? 1 : x * power(x, n - 1); }",
      "model { target += -power(b[1], 4); }", "model { target += -b[1] ^ 4; }"},
 };
 
@@ -164,8 +175,7 @@ static const Twin expressions[] = {
     {"matrix products", 0, EITHER, "", "model { target += -b' * (X' * (X * b)); }", "model { target += -dot_self(X * b); }"},
     {"quadratic forms", 0, EITHER, "", "model { target += -quad_form(crossprod(X), b) - trace(tcrossprod(X)) * s; }",
      "model { target += -dot_self(X * b) - dot_self(to_vector(X)) * s; }"},
-    {"parameter matrices", 0, EITHER, "",
-     "model { matrix[2, 2] M = b * b'; target += -sum(M * M); }",
+    {"parameter matrices", 0, EITHER, "", "model { matrix[2, 2] M = b * b'; target += -sum(M * M); }",
      "model { target += -square(sum(b)) * dot_self(b); }"},
     {"matrix times matrix", 0, EITHER, "",
      "model { matrix[2, 3] A = b * a'; matrix[3, 2] B = a * [s, 1]; matrix[2, 2] C = A * B; target += -C[1, 2] + C[2, 1]; }",
@@ -179,8 +189,10 @@ static const Twin expressions[] = {
     {"elementwise", 0, EITHER, "", "model { target += -sum((a .* a) ./ (1 + square(a)) .^ 2); }",
      "model { for (i in 1:3) target += -a[i] ^ 2 / (1 + a[i] ^ 2) ^ 2; }"},
     {"many indexes", 0, EITHER, "",
-     "model { target += -sum(a[{3, 1}]) - sum(a[2:]) * 2 - sum(a[ : 2]) * 3 - sum(X[{1, 5}, 2]) * b[1] - sum(X[2:4] * b) - sum(X[ : , 2] * b[1]); }",
-     "model { target += -(a[3] + a[1]) - 2 * (a[2] + a[3]) - 3 * (a[1] + a[2]) - 0.2 * b[1] - (3 * b[1] + 1.1 * b[2]) - 1.3 * b[1]; }"},
+     "model { target += -sum(a[{3, 1}]) - sum(a[2:]) * 2 - sum(a[ : 2]) * 3 - sum(X[{1, 5}, 2]) * b[1] - sum(X[2:4] * b) - "
+     "sum(X[ : , 2] * b[1]); }",
+     "model { target += -(a[3] + a[1]) - 2 * (a[2] + a[3]) - 3 * (a[1] + a[2]) - 0.2 * b[1] - (3 * b[1] + 1.1 * b[2]) - 1.3 * "
+     "b[1]; }"},
     {"indexes of indexes", 0, EITHER, "", "model { target += -a[g][2] * a[{2, 3}][1]; }", "model { target += -a[3] * a[2]; }"},
     {"assigning parts", 0, EITHER, "",
      "model { vector[4] v = rep_vector(s, 4); v[2:3] = b; v[{4, 1}] = b; target += -dot_product(v, [1, 2, 3, 4]'); }",
@@ -195,61 +207,76 @@ static const Twin expressions[] = {
      "model { vector[3] u = a; vector[3] v = u; v[1] = 0; u[2] = 7; target += -dot_self(u) - 2 * dot_self(v); }",
      "model { target += -(a[1] ^ 2 + 49 + a[3] ^ 2) - 2 * (a[2] ^ 2 + a[3] ^ 2); }"},
     {"compound assignment", 0, EITHER, "",
-     "model { vector[3] v = a; real r = s; v += 1; v -= b[1]; v *= 2; v /= s; v .*= a; v ./= [1, 2, 4]'; r += 1; r *= r; target += -sum(v) - r; }",
+     "model { vector[3] v = a; real r = s; v += 1; v -= b[1]; v *= 2; v /= s; v .*= a; v ./= [1, 2, 4]'; r += 1; r *= r; "
+     "target += -sum(v) - r; }",
      "model { target += -sum(2 * (a + 1 - b[1]) / s .* a ./ [1, 2, 4]') - (s + 1) ^ 2; }"},
     {"tuples", 0, EITHER, "tuple(real, vector) both(vector b, real s) { return (s, 2 * b); }",
-     "model { tuple(real, vector[2]) t = both(b, s); real r; vector[2] v; (r, v) = t; t.1 = 3; target += -r * v[1] - t.2[2] * t.1; }",
+     "model { tuple(real, vector[2]) t = both(b, s); real r; vector[2] v; (r, v) = t; t.1 = 3; target += -r * v[1] - t.2[2] * "
+     "t.1; }",
      "model { target += -s * 2 * b[1] - 6 * b[2]; }"},
-    {"choices by parameters", 0, EITHER, "", "model { target += b[1] > b[2] ? -b[1] : -2 * b[2]; target += (s > 0 && b[1] < 100) ? -s : 0; }",
+    {"choices by parameters", 0, EITHER, "",
+     "model { target += b[1] > b[2] ? -b[1] : -2 * b[2]; target += (s > 0 && b[1] < 100) ? -s : 0; }",
      "model { if (b[1] > b[2]) target += -b[1]; else target += -2 * b[2]; target += -s; }"},
     {"branches on parameters", 0, EITHER, "",
      "model { real r = 1; if (b[1] > 0 || b[2] > 0) { r = b[1]; target += -1; } else if (b[1] < -50) r = 2; target += -r; }",
      "model { real c = step(fmax(b[1], b[2])); target += c * (-1 - b[1]) + (1 - c) * -1; }"},
-    {"branches on data", 0, EITHER, "", "model { if (N > 3 && z[2] == 1) target += -s; else reject(\"no\"); if (!z[2]) reject(\"no\"); }",
+    {"branches on data", 0, EITHER, "",
+     "model { if (N > 3 && z[2] == 1) target += -s; else reject(\"no\"); if (!z[2]) reject(\"no\"); }",
      "model { target += -s; }"},
     {"short circuits", 0, EITHER, "", "model { if (N < 3 && z[N + 10] == 1) reject(\"no\"); if (N > 3 || z[0]) target += -s; }",
      "model { target += -s; }"},
     {"ints", 0, EITHER, "",
      "model { int i = 7 / 2; int j = -7 / 2; int m = -7 % 3; int q = 7 %/% 2; array[3] int v = {4, 5, 6};"
-     " target += -(i + 10 * j + 100 * m + q) * s - abs(-5) / 2 * s - (sum(v) / 2 + max(v) / 4 + min(1, 5) / 2 + size(v) / 2) * s; }",
+     " target += -(i + 10 * j + 100 * m + q) * s - abs(-5) / 2 * s - (sum(v) / 2 + max(v) / 4 + min(1, 5) / 2 + size(v) / 2) * "
+     "s; }",
      "model { target += -(3 - 30 - 100 + 3) * s - 2 * s - (7 + 1 + 0 + 1) * s; }"},
     {"ints made by functions", 0, EITHER, "int twice(int i) { return 2 * i; }",
      "model { target += -(prod({2, 3}) / 4 + num_elements(X) / 4 + twice(3) / 4 + (N > 3 ? 5 : 4) / 2) * s; }",
      "model { target += -(1 + 2 + 1 + 2) * s; }"},
-    {"powers of ints are real", 0, EITHER, "", "model { target += -(2 ^ -1) * s - 3 / 2.0 * s; }", "model { target += -2 * s; }"},
+    {"powers of ints are real", 0, EITHER, "", "model { target += -(2 ^ -1) * s - 3 / 2.0 * s; }",
+     "model { target += -2 * s; }"},
     {"filling", 0, EITHER, "",
      "model { target += -sum(rep_vector(s, 3)) - sum(rep_matrix(b, 2)) - sum(rep_matrix(a', 2)) - sum(rep_array(s, 2, 2)[2]) "
-     "- sum(append_row(a, b)) - sum(append_col(a', b')) - sum(append_col(rep_matrix(s, 3, 1), a)) - sum(head(a, 2)) - sum(tail(a, 1)); }",
-     "model { target += -3 * s - 2 * sum(b) - 2 * sum(a) - 2 * s - sum(a) - sum(b) - sum(a) - sum(b) - 3 * s - sum(a) - sum(a); }"},
+     "- sum(append_row(a, b)) - sum(append_col(a', b')) - sum(append_col(rep_matrix(s, 3, 1), a)) - sum(head(a, 2)) - "
+     "sum(tail(a, 1)); }",
+     "model { target += -3 * s - 2 * sum(b) - 2 * sum(a) - 2 * s - sum(a) - sum(b) - sum(a) - sum(b) - 3 * s - sum(a) - "
+     "sum(a); }"},
     {"reshaping", 0, EITHER, "",
      "model { matrix[2, 3] M = to_matrix(append_row(a, 2 * a), 2, 3); vector[6] v = to_vector(M');"
      " target += -M[1, 2] * 3 - v[2] * 5 - to_array_1d(M)[2] * 7 - to_matrix(append_row(a, 2 * a), 2, 3, 0)[1, 2]; }",
      "model { target += -a[3] * 3 - a[3] * 5 - a[2] * 7 - a[2]; }"},
     {"reductions", 0, EITHER, "",
-     "model { target += -mean(a) - variance(a) - sd(a) - prod(a) - max(a) - min(a) - dot_product(a, a) - log_sum_exp(a) - sum(softmax(a) .* a); }",
+     "model { target += -mean(a) - variance(a) - sd(a) - prod(a) - max(a) - min(a) - dot_product(a, a) - log_sum_exp(a) - "
+     "sum(softmax(a) .* a); }",
      "model { real m = sum(a) / 3; real v = sum(square(a - m)) / 2; real l = log(sum(exp(a)));"
      " target += -m - v - sqrt(v) - a[1] * a[2] * a[3] - fmax(a[1], fmax(a[2], a[3])) - fmin(a[1], fmin(a[2], a[3]))"
      " - a' * a - l - exp(a - l)' * a; }"},
     {"cumulative sums", 0, EITHER, "", "model { target += -dot_self(cumulative_sum(a)); }",
      "model { target += -a[1] ^ 2 - (a[1] + a[2]) ^ 2 - (a[1] + a[2] + a[3]) ^ 2; }"},
-    {"reversed", 0, EITHER, "", "model { target += -dot_product(reverse(a), [1, 2, 3]'); }", "model { target += -a[3] - 2 * a[2] - 3 * a[1]; }"},
+    {"reversed", 0, EITHER, "", "model { target += -dot_product(reverse(a), [1, 2, 3]'); }",
+     "model { target += -a[3] - 2 * a[2] - 3 * a[1]; }"},
     {"transformed parameters", 0, EITHER, "",
-     "transformed parameters { real r = s * 2; vector[3] v; v = a / r; { real hidden = 3; v *= hidden; } } model { v ~ std_normal(); }",
+     "transformed parameters { real r = s * 2; vector[3] v; v = a / r; { real hidden = 3; v *= hidden; } } model { v ~ "
+     "std_normal(); }",
      "model { target += std_normal_lpdf(3 * a / (2 * s)); }"},
-    {"a profile is a block", 5, EITHER, "", "model { profile(\"p\") { real m = b[1]; y ~ normal(m, s); } }", "model { y ~ normal(b[1], s); }"},
+    {"a profile is a block", 5, EITHER, "", "model { profile(\"p\") { real m = b[1]; y ~ normal(m, s); } }",
+     "model { y ~ normal(b[1], s); }"},
 };
 
 /* How the log density is split. */
 static const Twin splitting[] = {
     {"elements of a vectorized statement", 5, EITHER, "", "model { y ~ normal(b[1], s); }",
      "model { for (n in 1:N) y[n] ~ normal(b[1], s); }"},
-    {"target += with a vectorized density", 5, EITHER, "", "model { target += normal_lpdf(y | b[1], s); }", "model { y ~ normal(b[1], s); }"},
+    {"target += with a vectorized density", 5, EITHER, "", "model { target += normal_lpdf(y | b[1], s); }",
+     "model { y ~ normal(b[1], s); }"},
     {"terms of a sum", 5, EITHER, "", "model { target += normal_lpdf(y | b[1], s) + normal_lpdf(b | 0, 1); target += -s; }",
      "model { target += -s; b ~ normal(0, 1); y ~ normal(b[1], s); }"},
-    {"terms beside a vectorized density", 5, EITHER, "", "model { target += normal_lpdf(y | b[1], s) - N * normal_lccdf(-1 | b[1], s); }",
+    {"terms beside a vectorized density", 5, EITHER, "",
+     "model { target += normal_lpdf(y | b[1], s) - N * normal_lccdf(-1 | b[1], s); }",
      "model { for (n in 1:N) target += normal_lpdf(y[n] | b[1], s) - normal_lccdf(-1 | b[1], s); }"},
     {"increments without a density in a loop without one", 5, EITHER, "",
-     "model { real r = 1; for (i in 1:3) target += -square(a[i]) - r; for (n in 1:N) y[n] ~ normal(r * b[1], s); target += -r; }",
+     "model { real r = 1; for (i in 1:3) target += -square(a[i]) - r; for (n in 1:N) y[n] ~ normal(r * b[1], s); target += -r; "
+     "}",
      "model { target += -dot_self(a) - 4; y ~ normal(b[1], s); }"},
     {"vectors as increments", 0, EITHER, "", "model { target += -a; target += a + s; target += a - b[1]; target += {s, s}; }",
      "model { target += sum(a) + 5 * s - 3 * b[1]; }"},
@@ -265,13 +292,16 @@ static const Twin splitting[] = {
      "model { for (n in 1:N) target += log_sum_exp(log_inv_logit(b[1]) + normal_lpdf(y[n] | a[1], s),"
      " log1m_inv_logit(b[1]) + normal_lpdf(y[n] | a[2], s)); }"},
     {"a mixture through variables", 5, EITHER, "",
-     "model { for (n in 1:N) { vector[2] lp; lp[1] = log(0.3); lp[2] = log(0.7); for (i in 1:2) lp[i] += normal_lpdf(y[n] | b[i], s);"
+     "model { for (n in 1:N) { vector[2] lp; lp[1] = log(0.3); lp[2] = log(0.7); for (i in 1:2) lp[i] += normal_lpdf(y[n] | "
+     "b[i], s);"
      " target += log_sum_exp(lp); } }",
      "model { for (n in 1:N) target += log_mix(0.3, normal_lpdf(y[n] | b[1], s), normal_lpdf(y[n] | b[2], s)); }"},
-    {"terms beside a density of data", 5, EITHER, "", "model { for (n in 1:N) target += log1m(inv_logit(b[1])) + poisson_log_lpmf(k[n] | b[2]); }",
+    {"terms beside a density of data", 5, EITHER, "",
+     "model { for (n in 1:N) target += log1m(inv_logit(b[1])) + poisson_log_lpmf(k[n] | b[2]); }",
      "model { for (n in 1:N) { 0 ~ bernoulli_logit(b[1]); k[n] ~ poisson_log(b[2]); } }"},
     {"a hurdle", 5, LIFTED, "",
-     "model { for (n in 1:N) { if (k[n] == 0) 1 ~ bernoulli_logit(b[1]); else { 0 ~ bernoulli_logit(b[1]); k[n] ~ poisson_log(b[2]);"
+     "model { for (n in 1:N) { if (k[n] == 0) 1 ~ bernoulli_logit(b[1]); else { 0 ~ bernoulli_logit(b[1]); k[n] ~ "
+     "poisson_log(b[2]);"
      " target += -log1m_exp(-exp(b[2])); } } }",
      "model { for (n in 1:N) target += k[n] == 0 ? bernoulli_logit_lpmf(1 | b[1])"
      " : (bernoulli_logit_lpmf(0 | b[1]) + poisson_log_lpmf(k[n] | b[2]) - log1m_exp(-exp(b[2]))); }"},
@@ -280,15 +310,19 @@ static const Twin splitting[] = {
      " + poisson_log_lpmf(k[n] | b[2]) - log1m_exp(-exp(b[2])); } }",
      "model { for (n in 1:N) target += k[n] == 0 ? bernoulli_logit_lpmf(1 | b[1])"
      " : (bernoulli_logit_lpmf(0 | b[1]) + poisson_log_lpmf(k[n] | b[2]) - log1m_exp(-exp(b[2]))); }"},
-    {"censored outcomes", 5, LIFTED, "", "model { for (n in 1:N) if (z[n]) target += normal_lccdf(y[n] | b[1], s); else y[n] ~ normal(b[1], s); }",
-     "model { for (n in 1:N) target += (z[n] ? normal_lccdf(y[n] | b[1], s) : 0) + (z[n] ? 0 : 1) * normal_lpdf(y[n] | b[1], s); }"},
-    {"a user's density of one outcome", 5, EITHER, "real own_lpdf(real y, real m, real s) { return -square((y - m) / s) - log(s); }",
+    {"censored outcomes", 5, LIFTED, "",
+     "model { for (n in 1:N) if (z[n]) target += normal_lccdf(y[n] | b[1], s); else y[n] ~ normal(b[1], s); }",
+     "model { for (n in 1:N) target += (z[n] ? normal_lccdf(y[n] | b[1], s) : 0) + (z[n] ? 0 : 1) * normal_lpdf(y[n] | b[1], "
+     "s); }"},
+    {"a user's density of one outcome", 5, EITHER,
+     "real own_lpdf(real y, real m, real s) { return -square((y - m) / s) - log(s); }",
      "model { for (n in 1:N) y[n] ~ own(b[1], s); }", "model { for (n in 1:N) target += own_lpdf(y[n] | b[1], s); }"},
     {"a user's density of all outcomes", 1, EITHER, "real own_lpdf(vector y, real m, real s) { return normal_lpdf(y | m, s); }",
      "model { y ~ own(b[1], s); }", "model { target += own_lpdf(y | b[1], s); }"},
     {"a user's density of parameters", 0, EITHER, "real own_lpdf(vector y, real m, real s) { return normal_lpdf(y | m, s); }",
      "model { a ~ own(b[1], s); }", "model { a ~ normal(b[1], s); }"},
-    {"a function that changes target", 5, EITHER, "void add_lp(vector y, real m, real s) { y ~ normal(m, s); m ~ normal(0, 1); target += -s; }",
+    {"a function that changes target", 5, EITHER,
+     "void add_lp(vector y, real m, real s) { y ~ normal(m, s); m ~ normal(0, 1); target += -s; }",
      "model { add_lp(y, b[1], s); }", "model { y ~ normal(b[1], s); b[1] ~ normal(0, 1); target += -s; }"},
     {"the outermost loop counts", 2, EITHER, "", "model { for (i in 1:2) for (n in 1:N) y[n] ~ normal(b[i], s); }",
      "model { for (i in 1:2) target += normal_lpdf(y | b[i], s); }"},
@@ -297,13 +331,17 @@ static const Twin splitting[] = {
      "model { for (i in 1:2) target += normal_lpdf(y | sum(b[1:i]), s); }"},
     {"a block is no loop", 5, EITHER, "", "model { { { y ~ normal(b[1], s); } } }", "model { y ~ normal(b[1], s); }"},
     {"a truncated outcome", 5, EITHER, "", "model { for (n in 1:N) y[n] ~ normal(b[1], s) T[-1, 3]; }",
-     "model { for (n in 1:N) target += normal_lpdf(y[n] | b[1], s) - log_diff_exp(normal_lcdf(3 | b[1], s), normal_lcdf(-1 | b[1], s)); }"},
-    {"truncated on one side", 5, EITHER, "", "model { for (n in 1:N) y[n] ~ logistic(b[1], s) T[-1, ]; b[2] ~ normal(0, 1) T[ , 5]; }",
+     "model { for (n in 1:N) target += normal_lpdf(y[n] | b[1], s) - log_diff_exp(normal_lcdf(3 | b[1], s), normal_lcdf(-1 | "
+     "b[1], s)); }"},
+    {"truncated on one side", 5, EITHER, "",
+     "model { for (n in 1:N) y[n] ~ logistic(b[1], s) T[-1, ]; b[2] ~ normal(0, 1) T[ , 5]; }",
      "model { for (n in 1:N) target += logistic_lpdf(y[n] | b[1], s) - logistic_lccdf(-1 | b[1], s);"
      " target += normal_lpdf(b[2] | 0, 1) - normal_lcdf(5 | 0, 1); }"},
-    {"a regression in one call", 5, EITHER, "", "model { y ~ normal_id_glm(X, b[1], b, s); }", "model { y ~ normal(X * b + b[1], s); }"},
+    {"a regression in one call", 5, EITHER, "", "model { y ~ normal_id_glm(X, b[1], b, s); }",
+     "model { y ~ normal(X * b + b[1], s); }"},
     {"a literal on the left", 0, EITHER, "", "model { [b[1], s] ~ normal(0, 1); {b[2], 1} ~ normal(0, 2); }",
-     "model { target += normal_lpdf(b[1] | 0, 1) + normal_lpdf(s | 0, 1) + normal_lpdf(b[2] | 0, 2) + normal_lpdf(1 | 0, 2); }"},
+     "model { target += normal_lpdf(b[1] | 0, 1) + normal_lpdf(s | 0, 1) + normal_lpdf(b[2] | 0, 2) + normal_lpdf(1 | 0, 2); "
+     "}"},
     {"data with data", 5, EITHER, "", "model { y ~ normal(x, 1); s ~ exponential(1); }",
      "model { for (n in 1:N) target += normal_lpdf(y[n] | x[n], 1); target += exponential_lpdf(s | 1); }"},
 };
@@ -410,8 +448,8 @@ static bool is_free(const struct Transform *t, int e) {
 /* Constrained values, row-major, at `points` points. Columns come in CmdStan's order: the name tells the place. */
 static double *constrained(Ctx *c, const Model *m, const double *u, size_t points) {
   size_t n = model_output_count(m);
-  double *theta = NEW_ARRAY(&c->arena, double, m->dim * points), *columns = NEW_ARRAY(&c->arena, double, n * points);
-  double *out = NEW_ARRAY(&c->arena, double, n * points);
+  double *theta = NEW_ARRAY(&c->arena, double, m->dim *points), *columns = NEW_ARRAY(&c->arena, double, n *points);
+  double *out = NEW_ARRAY(&c->arena, double, n *points);
   for (size_t p = 0; p < points; p++)
     for (size_t k = 0; k < m->dim; k++) theta[k * points + p] = u[p * m->dim + k];
   model_outputs(m, theta, points, points, 1, columns);
@@ -453,7 +491,7 @@ TEST(transform) {
   assert_int_equal(m->dim, t->dim);
   const double h = 1e-3;
   int n = t->dim;
-  double *u = test_point(c, m->dim, 3, 1), *A = NEW_ARRAY(&c->arena, double, n * n);
+  double *u = test_point(c, m->dim, 3, 1), *A = NEW_ARRAY(&c->arena, double, n *n);
   double *all = NEW_ARRAY(&c->arena, double, 4 * n * n);
   for (int p = 0; p < 4 * n; p++) {
     memcpy(all + p * n, u, (size_t)n * sizeof *u);
@@ -524,7 +562,9 @@ TEST(dependent_bounds) {
 }
 
 TEST(jacobian_statement) {
-  const Model *m = model_of(c, "parameters { real u; } transformed parameters { real s = exp(u); jacobian += u; } model { s ~ exponential(1); }", NULL);
+  const Model *m = model_of(
+      c, "parameters { real u; } transformed parameters { real s = exp(u); jacobian += u; } model { s ~ exponential(1); }",
+      NULL);
   double u[1] = {0.3};
   Density d = density(c, m, u);
   assert_close(d.jacobian, 0.3, 1e-15);
@@ -533,7 +573,8 @@ TEST(jacobian_statement) {
 
 /* ---- distributions -------------------------------------------------------------------------------------------------- */
 
-/* Densities integrate to one. The outcome is an unconstrained or a bounded parameter; its Jacobian makes the integral one over u. */
+/* Densities integrate to one. The outcome is an unconstrained or a bounded parameter; its Jacobian makes the integral one over
+ * u. */
 static const struct Integral {
   const char *type, *density;
 } integrals[] = {
@@ -620,20 +661,26 @@ TEST(sum_of_outcomes) {
 
 /* A density is the derivative of its cumulative function, and the three forms of that agree. */
 static const char *const cdfs[][2] = {
-    {"normal", "0.3, exp(p[2])"},  {"std_normal", NULL},          {"lognormal", "0.3, exp(p[2])"}, {"logistic", "0.3, exp(p[2])"},
-    {"cauchy", "0.3, exp(p[2])"},  {"exponential", "exp(p[2])"},  {"weibull", "1.5, exp(p[2])"},   {"uniform", "0, 9"},
+    {"normal", "0.3, exp(p[2])"}, {"std_normal", NULL},         {"lognormal", "0.3, exp(p[2])"}, {"logistic", "0.3, exp(p[2])"},
+    {"cauchy", "0.3, exp(p[2])"}, {"exponential", "exp(p[2])"}, {"weibull", "1.5, exp(p[2])"},   {"uniform", "0, 9"},
 };
 
 TEST(cumulative) {
   const char *const *t = row;
   const char *name = t[0], *of = arena_format(&c->arena, t[1] ? "(exp(p[1]) | %s)" : "(exp(p[1]))%.0s", t[1] ? t[1] : "");
-  const Model *m = model_of(c, arena_format(&c->arena, "parameters { vector[2] p; } model { target += %s_lcdf%s; }", name, of), NULL);
+  const Model *m =
+      model_of(c, arena_format(&c->arena, "parameters { vector[2] p; } model { target += %s_lcdf%s; }", name, of), NULL);
   double u[2] = {0.4, -0.2};
   Density d = density(c, m, u);
   check_gradient(c, m, u, &d);
-  Density density_ = density(c, model_of(c, arena_format(&c->arena, "parameters { vector[2] p; } model { target += %s_lpdf%s; }", name, of), NULL), u);
-  Density cdf = density(c, model_of(c, arena_format(&c->arena, "parameters { vector[2] p; } model { target += log(%s_cdf%s); }", name, of), NULL), u);
-  Density upper = density(c, model_of(c, arena_format(&c->arena, "parameters { vector[2] p; } model { target += %s_lccdf%s; }", name, of), NULL), u);
+  Density density_ = density(
+      c, model_of(c, arena_format(&c->arena, "parameters { vector[2] p; } model { target += %s_lpdf%s; }", name, of), NULL), u);
+  Density cdf = density(
+      c, model_of(c, arena_format(&c->arena, "parameters { vector[2] p; } model { target += log(%s_cdf%s); }", name, of), NULL),
+      u);
+  Density upper = density(
+      c, model_of(c, arena_format(&c->arena, "parameters { vector[2] p; } model { target += %s_lccdf%s; }", name, of), NULL),
+      u);
   assert_close(d.grad[0], exp(density_.lp - d.lp) * exp(u[0]), 1e-12); /* d log F(e^u) / du = f e^u / F */
   assert_close(cdf.lp, d.lp, 1e-13);
   assert_close(exp(upper.lp) + exp(d.lp), 1, 1e-13);
@@ -642,21 +689,22 @@ TEST(cumulative) {
 /* ---- output --------------------------------------------------------------------------------------------------------- */
 
 TEST(generated_quantities) {
-  const Model *m = model_of(c,
-                            "data { int N; vector[N] x; } parameters { real b; real<lower=0> s; }"
-                            "transformed parameters { vector[N] mu = b * x; } model { b ~ normal(0, 1); }"
-                            "generated quantities { real twice = 2 * b; matrix[2, 2] M = [[b, s], [1, 2]]; vector[N] y; array[N] int big;"
-                            " for (n in 1:N) { y[n] = normal_rng(mu[n], s); big[n] = y[n] > mu[n]; }"
-                            " real lp = 0; for (n in 1:N) { if (n == 2) continue; lp += normal_lpdf(y[n] | mu[n], s); } }",
-                            "{\"N\": 3, \"x\": [1, 2, 4]}");
+  const Model *m =
+      model_of(c,
+               "data { int N; vector[N] x; } parameters { real b; real<lower=0> s; }"
+               "transformed parameters { vector[N] mu = b * x; } model { b ~ normal(0, 1); }"
+               "generated quantities { real twice = 2 * b; matrix[2, 2] M = [[b, s], [1, 2]]; vector[N] y; array[N] int big;"
+               " for (n in 1:N) { y[n] = normal_rng(mu[n], s); big[n] = y[n] > mu[n]; }"
+               " real lp = 0; for (n in 1:N) { if (n == 2) continue; lp += normal_lpdf(y[n] | mu[n], s); } }",
+               "{\"N\": 3, \"x\": [1, 2, 4]}");
   enum { DRAWS = 70, COLUMNS = 2 + 3 + 1 + 4 + 3 + 3 + 1 };
   assert_int_equal(model_output_count(m), COLUMNS);
-  static const char *const names[COLUMNS] = {"b",     "s",     "mu.1",  "mu.2",  "mu.3", "twice", "M.1.1", "M.2.1",
-                                             "M.1.2", "M.2.2", "y.1",   "y.2",   "y.3",  "big.1", "big.2", "big.3", "lp"};
+  static const char *const names[COLUMNS] = {"b",     "s",   "mu.1", "mu.2", "mu.3",  "twice", "M.1.1", "M.2.1", "M.1.2",
+                                             "M.2.2", "y.1", "y.2",  "y.3",  "big.1", "big.2", "big.3", "lp"};
   for (size_t k = 0; k < COLUMNS; k++) assert_string_equal(model_output_name(m, &c->arena, k, true), names[k]);
   assert_string_equal(model_output_name(m, &c->arena, 7, false), "M[2,1]");
-  double *theta = NEW_ARRAY(&c->arena, double, 2 * DRAWS), *out = NEW_ARRAY(&c->arena, double, DRAWS * COLUMNS);
-  double *again = NEW_ARRAY(&c->arena, double, DRAWS * COLUMNS), *other = NEW_ARRAY(&c->arena, double, DRAWS * COLUMNS);
+  double *theta = NEW_ARRAY(&c->arena, double, 2 * DRAWS), *out = NEW_ARRAY(&c->arena, double, DRAWS *COLUMNS);
+  double *again = NEW_ARRAY(&c->arena, double, DRAWS *COLUMNS), *other = NEW_ARRAY(&c->arena, double, DRAWS *COLUMNS);
   uint64_t seed = 5;
   for (int k = 0; k < 2 * DRAWS; k++) theta[k] = uniform(&seed, -1, 1);
   model_outputs(m, theta, DRAWS, DRAWS, 42, out);
@@ -685,10 +733,11 @@ TEST(generated_quantities) {
 /* ---- selections of observations -------------------------------------------------------------------------------------- */
 
 TEST(tapes_of_some_rows) {
-  const Model *m = model_of(c,
-                            HEAD PARAMETERS "model { for (n in 1:N) { if (z[n]) y[n] ~ normal(a[g[n]], s); else y[n] ~ cauchy(b[1], s); }"
-                                            " k ~ poisson_log(X * b); real t = b[2]; for (n in 1:N) { t *= 0.5; y[n] ~ normal(t, s); } }",
-                            DATA);
+  const Model *m =
+      model_of(c,
+               HEAD PARAMETERS "model { for (n in 1:N) { if (z[n]) y[n] ~ normal(a[g[n]], s); else y[n] ~ cauchy(b[1], s); }"
+                               " k ~ poisson_log(X * b); real t = b[2]; for (n in 1:N) { t *= 0.5; y[n] ~ normal(t, s); } }",
+               DATA);
   assert_int_equal(m->n_obs, 15);
   double *u = test_point(c, m->dim, 1, 1);
   Density all = density(c, m, u);
@@ -702,7 +751,7 @@ TEST(tapes_of_some_rows) {
   Work *w = vm_work(&c->arena, tape, 1, NULL);
   Density some = {.pointwise = NEW_ARRAY(&c->arena, double, 15)};
   Collect collect = {&some, 1, vm_lanes(w), obs};
-  double *theta = NEW_ARRAY(&c->arena, double, m->dim * vm_lanes(w)), *grad = NEW_ARRAY(&c->arena, double, m->dim * vm_lanes(w));
+  double *theta = NEW_ARRAY(&c->arena, double, m->dim *vm_lanes(w)), *grad = NEW_ARRAY(&c->arena, double, m->dim *vm_lanes(w));
   for (size_t k = 0; k < m->dim * vm_lanes(w); k++) theta[k] = u[k / vm_lanes(w)];
   vm_forward(w, theta);
   vm_tiles(w, collect_tile, &collect, true);
@@ -726,24 +775,40 @@ static const struct Wrong {
     {"no simplex", "data { simplex[2] x; }", "{\"x\": [0.5, 0.6]}", PVI_DATA, "x", 0},
     {"negative size", "data { int N; vector[N] x; }", "{\"N\": -1, \"x\": []}", PVI_DATA, "size -1 of x is negative", 1},
     {"negative size of a local", "model { int n = -2;\nvector[n] v; }", "{}", PVI_DATA, "size -2 of v is negative", 2},
-    {"index too large", "parameters { vector[3] a; }\nmodel { target += a[4]; }", "{}", PVI_PROGRAM, "index 4 is out of range: the dimension has elements 1 to 3", 2},
+    {"index too large", "parameters { vector[3] a; }\nmodel { target += a[4]; }", "{}", PVI_PROGRAM,
+     "index 4 is out of range: the dimension has elements 1 to 3", 2},
     {"index zero", "parameters { vector[3] a; } model { target += a[0]; }", "{}", PVI_PROGRAM, "index 0 is out of range", 1},
-    {"index in a loop", "parameters { vector[3] a; } model {\nfor (n in 1:4)\n target += a[n]; }", "{}", PVI_PROGRAM, "index 4 is out of range", 3},
-    {"index of an empty vector", "parameters { vector[0] a; } model { target += a[1]; }", "{}", PVI_PROGRAM, "the dimension is empty", 1},
-    {"slice out of range", "parameters { vector[3] a; } model { target += sum(a[2:5]); }", "{}", PVI_PROGRAM, "index 5 is out of range", 1},
-    {"sizes of operands", "parameters { vector[3] a; vector[2] b; }\nmodel { target += sum(a + b); }", "{}", PVI_PROGRAM, "sizes do not match: 3 and 2", 2},
-    {"sizes of a product", "data { matrix[2, 3] X; } parameters { vector[2] b; } model { target += sum(X * b); }", "{\"X\": [[1, 2, 3], [4, 5, 6]]}", PVI_PROGRAM, "2 x 3 times 2 x 1", 1},
-    {"sizes of an assignment", "parameters { vector[3] a; } model { vector[2] v; v = a; }", "{}", PVI_PROGRAM, "sizes do not match in assignment: 3 elements into 2", 1},
-    {"sizes of arguments", "data { vector[3] y; } parameters { vector[2] m; } model { y ~ normal(m, 1); }", "{\"y\": [1, 2, 3]}", PVI_PROGRAM, "normal: arguments of different sizes", 1},
-    {"rejection", "data { int N; } model { if (N > 1)\nreject(\"N is \", N); }", "{\"N\": 2}", PVI_PROGRAM, "the program rejects: N is 2", 2},
+    {"index in a loop", "parameters { vector[3] a; } model {\nfor (n in 1:4)\n target += a[n]; }", "{}", PVI_PROGRAM,
+     "index 4 is out of range", 3},
+    {"index of an empty vector", "parameters { vector[0] a; } model { target += a[1]; }", "{}", PVI_PROGRAM,
+     "the dimension is empty", 1},
+    {"slice out of range", "parameters { vector[3] a; } model { target += sum(a[2:5]); }", "{}", PVI_PROGRAM,
+     "index 5 is out of range", 1},
+    {"sizes of operands", "parameters { vector[3] a; vector[2] b; }\nmodel { target += sum(a + b); }", "{}", PVI_PROGRAM,
+     "sizes do not match: 3 and 2", 2},
+    {"sizes of a product", "data { matrix[2, 3] X; } parameters { vector[2] b; } model { target += sum(X * b); }",
+     "{\"X\": [[1, 2, 3], [4, 5, 6]]}", PVI_PROGRAM, "2 x 3 times 2 x 1", 1},
+    {"sizes of an assignment", "parameters { vector[3] a; } model { vector[2] v; v = a; }", "{}", PVI_PROGRAM,
+     "sizes do not match in assignment: 3 elements into 2", 1},
+    {"sizes of arguments", "data { vector[3] y; } parameters { vector[2] m; } model { y ~ normal(m, 1); }",
+     "{\"y\": [1, 2, 3]}", PVI_PROGRAM, "normal: arguments of different sizes", 1},
+    {"rejection", "data { int N; } model { if (N > 1)\nreject(\"N is \", N); }", "{\"N\": 2}", PVI_PROGRAM,
+     "the program rejects: N is 2", 2},
     {"rejection in transformed data", "transformed data { reject(\"no\"); }", "{}", PVI_PROGRAM, "the program rejects: no", 1},
     {"division by zero", "data { int N; } model { int k = 3 / N; }", "{\"N\": 0}", PVI_PROGRAM, "division by zero", 1},
-    {"a size that depends on parameters", "parameters { real b; } model { for (n in 1 : (b > 0 ? 2 : 3)) target += -1; }", "{}", PVI_PROGRAM, "depends on parameters", 1},
-    {"an index that depends on parameters", "parameters { vector[2] a; } model { target += a[a[1] > 0 ? 1 : 2]; }", "{}", PVI_PROGRAM, "depends on parameters", 1},
-    {"endless recursion", "functions { real f(real x) { return f(x); } } parameters { real b; } model { target += f(b); }", "{}", PVI_PROGRAM, "levels deep", 0},
-    {"rows of different sizes", "parameters { vector[2] b; vector[3] a; } model { matrix[2, 2] M = [b', a']; }", "{}", PVI_PROGRAM, "different sizes", 1},
-    {"a category out of range", "data { int y; } parameters { simplex[3] p; } model { y ~ categorical(p); }", "{\"y\": 4}", PVI_DATA, "category 4 is out of range", 0},
-    {"a function without return", "functions { real f(int n) { if (n > 0) return 1; else { reject(\"bad n\"); } } } model { target += f(0); }", "{}", PVI_PROGRAM, "bad n", 1},
+    {"a size that depends on parameters", "parameters { real b; } model { for (n in 1 : (b > 0 ? 2 : 3)) target += -1; }", "{}",
+     PVI_PROGRAM, "depends on parameters", 1},
+    {"an index that depends on parameters", "parameters { vector[2] a; } model { target += a[a[1] > 0 ? 1 : 2]; }", "{}",
+     PVI_PROGRAM, "depends on parameters", 1},
+    {"endless recursion", "functions { real f(real x) { return f(x); } } parameters { real b; } model { target += f(b); }",
+     "{}", PVI_PROGRAM, "levels deep", 0},
+    {"rows of different sizes", "parameters { vector[2] b; vector[3] a; } model { matrix[2, 2] M = [b', a']; }", "{}",
+     PVI_PROGRAM, "different sizes", 1},
+    {"a category out of range", "data { int y; } parameters { simplex[3] p; } model { y ~ categorical(p); }", "{\"y\": 4}",
+     PVI_DATA, "category 4 is out of range", 0},
+    {"a function without return",
+     "functions { real f(int n) { if (n > 0) return 1; else { reject(\"bad n\"); } } } model { target += f(0); }", "{}",
+     PVI_PROGRAM, "bad n", 1},
 };
 
 typedef struct {

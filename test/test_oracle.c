@@ -1,5 +1,5 @@
-/* test_oracle.c: log densities, gradients and constrained values of test/models against real Stan (../shared/oracle), and the example
- * programs against numbers computed independently. */
+/* test_oracle.c: log densities, gradients and constrained values of test/models against real Stan (../shared/oracle), and the
+ * example programs against numbers computed independently. */
 #include "evaluate.h"
 
 /* ---- test/models against Stan --------------------------------------------------------------------------------------- */
@@ -41,7 +41,8 @@ static void compare_point(Ctx *c, const Json *want, const Density *got) {
   double off = norm(got->grad, grad, got->dim) / norm(grad, NULL, got->dim);
   if (!(off < 1e-9)) fail_msg("gradient off by %.2g", off);
   double nojac = number_at(c, want, "lp_nojac");
-  if (!(relative(got->lp - got->jacobian, nojac) < 1e-9)) fail_msg("without Jacobian %.17g, not %.17g", got->lp - got->jacobian, nojac);
+  if (!(relative(got->lp - got->jacobian, nojac) < 1e-9))
+    fail_msg("without Jacobian %.17g, not %.17g", got->lp - got->jacobian, nojac);
   double sum = 0, most = 0;
   for (size_t i = 0; i < got->n_obs; i++) sum += got->pointwise[i], most += fabs(got->pointwise[i]);
   if (!(fabs(sum - (lp - got->prior - got->jacobian)) <= 1e-10 * fmax(most, fabs(lp))))

@@ -1,6 +1,6 @@
-/* test_vm.c: tapes against a straightforward evaluation of the graph, node by node and draw by draw: values, gradients by finite
- * differences, selections of rows, numbers of threads and draws; first on graphs made by hand, then on many random ones. Last the row
- * kernels that are not in ops.def. */
+/* test_vm.c: tapes against a straightforward evaluation of the graph, node by node and draw by draw: values, gradients by
+ * finite differences, selections of rows, numbers of threads and draws; first on graphs made by hand, then on many random ones.
+ * Last the row kernels that are not in ops.def. */
 #include "testing.h"
 
 #include "vm/vm.h"
@@ -111,7 +111,8 @@ static void look(void *self, const TileView *t) {
       for (size_t w = 0; w < W; w++)
         for (size_t j = 0; j < t->lanes; j++) {
           s->heads[t->block][h][(i * W + w) * t->lanes + j] = t->heads[h][(r * W + w) * t->lanes + j];
-          if (t->adj[h]) t->adj[h][(r * W + w) * t->lanes + j] += weight(t->block, h, k->blocks[t->block].select[i], (int32_t)w);
+          if (t->adj[h])
+            t->adj[h][(r * W + w) * t->lanes + j] += weight(t->block, h, k->blocks[t->block].select[i], (int32_t)w);
         }
     }
   }
@@ -133,10 +134,10 @@ static Run run(Ctx *c, const Case *k, size_t M, const double *theta, int threads
     rows += (size_t)k->blocks[b].nselect;
     for (int h = 0; h < VM_HEADS; h++)
       if (k->blocks[b].heads[h] != NO_NODE)
-        r.seen.heads[b][h] = NEW_ARRAY(&c->arena, double, (size_t)k->blocks[b].nselect * (size_t)head_width(k, b, h) * lanes);
+        r.seen.heads[b][h] = NEW_ARRAY(&c->arena, double, (size_t)k->blocks[b].nselect *(size_t)head_width(k, b, h) * lanes);
   }
   assert_int_equal(rows, vm_rows(tape));
-  r.grad = NEW_ARRAY(&c->arena, double, k->dim * lanes);
+  r.grad = NEW_ARRAY(&c->arena, double, k->dim *lanes);
   vm_forward(w, theta);
   vm_tiles(w, look, &r.seen, true);
   vm_backward(w, seeds, NULL, r.grad);
@@ -151,7 +152,7 @@ static Run run(Ctx *c, const Case *k, size_t M, const double *theta, int threads
 
 static double *draws(Ctx *c, size_t dim, size_t M, uint64_t seed) {
   size_t lanes = (M + LANES - 1) / LANES * LANES;
-  double *theta = NEW_ARRAY(&c->arena, double, dim * lanes);
+  double *theta = NEW_ARRAY(&c->arena, double, dim *lanes);
   for (size_t k = 0; k < dim * lanes; k++) theta[k] = uniform(&seed, -1, 1);
   return theta;
 }
@@ -235,9 +236,23 @@ static const int32_t *indexes(Ctx *c, int32_t n, int32_t of, uint64_t seed) {
   return v;
 }
 
+/* A block with up to three heads; the rest are none. */
+static VmBlock block(Node h0, Node h1, Node h2, int32_t rows, const int32_t *select, int32_t nselect) {
+  VmBlock b = {.rows = rows, .select = select, .nselect = nselect};
+  for (int h = 0; h < VM_HEADS; h++) b.heads[h] = NO_NODE;
+  b.heads[0] = h0;
+  b.heads[1] = h1;
+  b.heads[2] = h2;
+  return b;
+}
+
 static Case one_block(Ctx *c, Graph *g, size_t dim, Node root, Node head, int32_t rows) {
-  return (Case){.g = g, .dim = dim, .roots = {root}, .nroots = 1, .nblocks = 1,
-                .blocks = {{{head, NO_NODE, NO_NODE, NO_NODE}, rows, iota(c, rows), rows}}};
+  return (Case){.g = g,
+                .dim = dim,
+                .roots = {root},
+                .nroots = 1,
+                .nblocks = 1,
+                .blocks = {block(head, NO_NODE, NO_NODE, rows, iota(c, rows), rows)}};
 }
 
 /* normal(y | alpha[group] + X beta, sigma) */
@@ -245,7 +260,8 @@ static Node regression(Ctx *c, Graph *g, int32_t rows, Node theta) {
   Node beta = ir_gather(g, theta, (int32_t[]){0, 1, 2}, 3), group = ir_gather(g, theta, indexes(c, rows, 3, 5), rows);
   Node mu = map2(g, IR_ADD, group, ir_matvec(g, ir_const(g, numbers(c, 3 * rows, 1), 3 * rows), beta));
   Node log_sigma = ir_gather(g, theta, (int32_t[]){4}, 1);
-  return ir_map(g, IR_NORMAL, (Node[]){ir_const(g, numbers(c, rows, 2), rows), mu, map1(g, IR_EXP, map1(g, IR_NEG, log_sigma)), log_sigma});
+  return ir_map(g, IR_NORMAL,
+                (Node[]){ir_const(g, numbers(c, rows, 2), rows), mu, map1(g, IR_EXP, map1(g, IR_NEG, log_sigma)), log_sigma});
 }
 
 TEST(gather_and_matvec) {
@@ -259,7 +275,9 @@ TEST(rows_of_several_elements) {
   Graph *g = ir_graph(c);
   enum { R = 37, W = 3 };
   Node theta = ir_input(g, 0, 6);
-  Node wide = map1(g, IR_SIN, map2(g, IR_MUL, ir_gather(g, theta, indexes(c, R * W, 6, 3), R * W), ir_const(g, numbers(c, R * W, 4), R * W)));
+  Node wide =
+      map1(g, IR_SIN,
+           map2(g, IR_MUL, ir_gather(g, theta, indexes(c, R * W, 6, 3), R * W), ir_const(g, numbers(c, R * W, 4), R * W)));
   Node lse = ir_reduce(g, IR_LSE, wide, W);
   int32_t spread[R * W]; /* back to every element of the row */
   for (int e = 0; e < R * W; e++) spread[e] = e / W;
@@ -267,7 +285,8 @@ TEST(rows_of_several_elements) {
   int32_t middle[R], turned[R * W];
   for (int r = 0; r < R; r++) middle[r] = r * W + 1;
   for (int e = 0; e < R * W; e++) turned[e] = e / W * W + (W - 1 - e % W);
-  Node head = map2(g, IR_ADD, map2(g, IR_MUL, ir_gather(g, centred, middle, R), lse), ir_reduce(g, IR_SUM, map2(g, IR_MUL, centred, ir_gather(g, wide, turned, R * W)), W));
+  Node head = map2(g, IR_ADD, map2(g, IR_MUL, ir_gather(g, centred, middle, R), lse),
+                   ir_reduce(g, IR_SUM, map2(g, IR_MUL, centred, ir_gather(g, wide, turned, R * W)), W));
   Case k = one_block(c, g, 6, ir_gather(g, theta, (int32_t[]){2}, 1), head, R);
   k.blocks[0].heads[2] = centred; /* a head of width 3 */
   check_case(c, &k);
@@ -291,7 +310,8 @@ TEST(packs_of_rows) {
   Graph *g = ir_graph(c);
   enum { R = 20 };
   Node theta = ir_input(g, 0, 4), zero = ir_number(g, 0);
-  Node u = map1(g, IR_SIN, ir_gather(g, theta, indexes(c, R, 4, 1), R)), v = map1(g, IR_COS, ir_gather(g, theta, indexes(c, R, 4, 2), R));
+  Node u = map1(g, IR_SIN, ir_gather(g, theta, indexes(c, R, 4, 1), R)),
+       v = map1(g, IR_COS, ir_gather(g, theta, indexes(c, R, 4, 2), R));
   Pick some[R], both[2 * R]; /* every third row has none; and two columns side by side */
   for (int r = 0; r < R; r++) {
     some[r] = r % 3 ? (Pick){v, r} : (Pick){zero, 0};
@@ -306,11 +326,11 @@ TEST(packs_of_rows) {
 TEST(heads_that_are_no_tile_values) {
   Graph *g = ir_graph(c);
   Node theta = ir_input(g, 0, 5);
-  Case k = one_block(c, g, 5, ir_gather(g, theta, (int32_t[]){0}, 1), theta, 5); /* the input itself */
-  k.blocks[1] = (VmBlock){{ir_const(g, numbers(c, 9, 3), 9), NO_NODE, NO_NODE, NO_NODE}, 9, iota(c, 9), 9}; /* data */
+  Case k = one_block(c, g, 5, ir_gather(g, theta, (int32_t[]){0}, 1), theta, 5);             /* the input itself */
+  k.blocks[1] = block(ir_const(g, numbers(c, 9, 3), 9), NO_NODE, NO_NODE, 9, iota(c, 9), 9); /* data */
   int32_t zero[6] = {0};
   Node one = map1(g, IR_EXP, ir_gather(g, theta, (int32_t[]){1}, 1));
-  k.blocks[2] = (VmBlock){{NO_NODE, ir_gather(g, one, zero, 6), NO_NODE, NO_NODE}, 6, iota(c, 6), 6}; /* one value for all rows */
+  k.blocks[2] = block(NO_NODE, ir_gather(g, one, zero, 6), NO_NODE, 6, iota(c, 6), 6); /* one value for all rows */
   k.nblocks = 3;
   check_case(c, &k);
 }
@@ -319,8 +339,8 @@ TEST(blocks_that_share) {
   Graph *g = ir_graph(c);
   Node theta = ir_input(g, 0, 5), head = regression(c, g, 50, theta);
   Case k = one_block(c, g, 5, ir_gather(g, theta, (int32_t[]){4}, 1), head, 50);
-  k.blocks[1] = (VmBlock){{map1(g, IR_EXP, head), head, NO_NODE, NO_NODE}, 50, iota(c, 7), 7};
-  k.blocks[2] = (VmBlock){{head, NO_NODE, NO_NODE, NO_NODE}, 50, NULL, 0}; /* nothing of it */
+  k.blocks[1] = block(map1(g, IR_EXP, head), head, NO_NODE, 50, iota(c, 7), 7);
+  k.blocks[2] = block(head, NO_NODE, NO_NODE, 50, NULL, 0); /* nothing of it */
   k.nblocks = 3;
   check_case(c, &k);
 }
@@ -337,7 +357,8 @@ TEST(selections) {
   Run whole = run(c, &all, 20, u, 0), part = run(c, &some, 20, u, 2);
   size_t lanes = whole.seen.lanes;
   for (int i = 0; i < 8; i++)
-    assert_memory_equal(part.seen.heads[0][0] + (size_t)i * lanes, whole.seen.heads[0][0] + (size_t)select[i] * lanes, lanes * sizeof(double));
+    assert_memory_equal(part.seen.heads[0][0] + (size_t)i * lanes, whole.seen.heads[0][0] + (size_t)select[i] * lanes,
+                        lanes * sizeof(double));
   check_case(c, &some);
 }
 
@@ -485,7 +506,7 @@ static Case random_case(Ctx *c, uint64_t seed) {
     for (int32_t i = 0; i < r.rows; i++)
       if (b == 0 || pick(&r, 2)) select[n++] = b ? r.rows - 1 - i : i; /* all in order; some, backwards */
     Node last = r.nodes[COLUMN][r.count[COLUMN] - 1], wide = r.nodes[WIDE][r.count[WIDE] - 1];
-    k.blocks[b] = (VmBlock){{b ? any(&r, COLUMN) : last, b ? NO_NODE : any(&r, COLUMN), b ? any(&r, WIDE) : wide, NO_NODE}, r.rows, select, n};
+    k.blocks[b] = block(b ? any(&r, COLUMN) : last, b ? NO_NODE : any(&r, COLUMN), b ? any(&r, WIDE) : wide, r.rows, select, n);
   }
   return k;
 }
@@ -505,8 +526,9 @@ TEST(random_tapes) {
 /* ---- row kernels ---------------------------------------------------------------------------------------------------- */
 
 static void check_gemm(Ctx *c, const Kernels *k, size_t rows, size_t inner, size_t n, bool transposed, bool add_to) {
-  double *A = numbers(c, (int32_t)(rows * inner), 1), *B = numbers(c, (int32_t)(inner * n), 2), *C = numbers(c, (int32_t)(rows * n), 3);
-  double *want = NEW_ARRAY(&c->arena, double, rows * n);
+  double *A = numbers(c, (int32_t)(rows * inner), 1), *B = numbers(c, (int32_t)(inner * n), 2),
+         *C = numbers(c, (int32_t)(rows * n), 3);
+  double *want = NEW_ARRAY(&c->arena, double, rows *n);
   for (size_t i = 0; i < rows; i++)
     for (size_t j = 0; j < n; j++) {
       double s = add_to ? C[i * n + j] : 0;

@@ -115,7 +115,8 @@ UNUSED static double distance(double a, double b) {
 #define assert_close(a, b, tolerance)                                                                                          \
   do {                                                                                                                         \
     double a_ = (a), b_ = (b);                                                                                                 \
-    if (!(distance(a_, b_) <= (tolerance))) fail_msg("%s = %.17g, %s = %.17g: they differ by %.2g", #a, a_, #b, b_, distance(a_, b_)); \
+    if (!(distance(a_, b_) <= (tolerance)))                                                                                    \
+      fail_msg("%s = %.17g, %s = %.17g: they differ by %.2g", #a, a_, #b, b_, distance(a_, b_));                               \
   } while (0)
 
 /* Numbers that look random and are the same in every run. */

@@ -43,7 +43,7 @@ while read -r name _; do
   [ "$s" -gt 0 ] && printf ', %d skipped' "$s"
   [ "$f" -gt 0 ] && printf ', %d FAILED' "$f"
   echo
-  grep -E '^# skip|^skipped:' "$log" | sort -u | sed 's/^# /    /'
+  grep -E '^# skip|^skipped:' "$log" | sort -u | sed 's/^#* */    /'
   [ "$f" -gt 0 ] && grep -vE '^ok|^1\.\.' "$log" | tail -n 60 | sed 's/^/    /'
   passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 done <"$out/list"

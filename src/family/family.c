@@ -32,11 +32,11 @@ bool family_find(const char *name, FamilyId *id) {
 static size_t or_else(size_t given, size_t otherwise) { return given ? given : otherwise; }
 
 Shape family_shape(FamilyId id, Shape s) {
-  (void)id;
+  bool network = s.dim > 1 && id != FAMILY_spline; /* a knot costs three outputs of a network */
   s.components = or_else(s.components, 2);
   s.rank = or_else(s.rank, s.dim < 5 ? s.dim : 5);
-  s.knots = or_else(s.knots, 32);
-  s.layers = or_else(s.layers, 2);
+  s.knots = or_else(s.knots, network ? 8 : 32);
+  s.layers = or_else(s.layers, id == FAMILY_realnvp ? 4 : 2);
   s.hidden = or_else(s.hidden, 16);
   return s;
 }
@@ -61,7 +61,8 @@ static size_t moment_room(const Family *f, const Shape *s, size_t n) {
 }
 
 /* sum over the draws of (theta - about)^power, in chunks of n draws, a scrambled Sobol set each */
-static void add_powers(const Family *f, const double *phi, const Shape *s, const double *about, int power, size_t n, double *sum) {
+static void add_powers(const Family *f, const double *phi, const Shape *s, const double *about, int power, size_t n,
+                       double *sum) {
   double room[moment_room(f, s, n)], *u = room, *theta = u + f->noise(s) * n;
   Noise noise = {.shape = s, .M = n, .ld = n, .u = u, .k = kernels_best(), .scratch = theta + s->dim * n};
   for (size_t chunk = 0; chunk < MOMENT_DRAWS / n; chunk++) {

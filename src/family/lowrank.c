@@ -1,6 +1,6 @@
 /* lowrank.c: theta = m + D z + B v, D = diag(s) and B of `rank` columns; phi = (m, log s, rows of B), u = (z, v).
  *
- * The covariance is D^2 + B B' = D (I + W W') D with W = D^-1 B. All is done with the small matrix C = I + W'W = K K' (rank x rank):
+ * The covariance is D^2 + B B' = D (I + W W') D with W = D^-1 B. All is done with the small matrix C = I + W'W = K K':
  *   log det(I + W W') = log det C              (matrix determinant lemma)
  *   (I + W W')^-1 = I - W C^-1 W'              (Woodbury)
  */
@@ -123,8 +123,8 @@ static double *residual(const Capacity *c, const Noise *n, const double *v, size
   return e;
 }
 
-/* The quadratic form x' (I + W W')^-1 x at x = z + W v is min over e of |z + W e|^2 + |v - e|^2, taken at e = C^-1 (v - W'z): two
- * sums of squares, where Woodbury's difference would cancel. */
+/* The quadratic form x' (I + W W')^-1 x at x = z + W v is min over e of |z + W e|^2 + |v - e|^2, taken at e = C^-1 (v - W'z):
+ * two sums of squares, where Woodbury's difference would cancel. */
 static void log_q(const double *phi, const Noise *n, double *out) {
   size_t dim = n->shape->dim, rank = n->shape->rank, ld = n->ld, lanes = family_padded(n->M);
   const double *v = n->u + dim * ld;
@@ -159,6 +159,14 @@ static int parts(const Shape *s, FamilyPart *out) {
   return 3;
 }
 
-const Family family_lowrank = {.size = size, .noise = noise, .scratch = scratch, .start = start, .moments = moments,
-                               .draw = draw, .adjoint = adjoint, .entropy = entropy, .log_q = log_q, .scale = scale,
+const Family family_lowrank = {.size = size,
+                               .noise = noise,
+                               .scratch = scratch,
+                               .start = start,
+                               .moments = moments,
+                               .draw = draw,
+                               .adjoint = adjoint,
+                               .entropy = entropy,
+                               .log_q = log_q,
+                               .scale = scale,
                                .parts = parts};

@@ -1,8 +1,8 @@
-/* mixture.c: q = sum_c pi_c N(m_c, diag s_c^2), pi = softmax(logits), c < C; phi = (logits, m, log s), m and log s by component.
+/* mixture.c: q = sum_c pi_c N(m_c, diag s_c^2), pi = softmax(logits), c < C; phi = (logits, m, log s), by component.
  *
- * Draws are stratified. Draw j is of component j % C, so that every range of draws has all of them; component c has n_c draws, each
- * of weight pi_c / n_c. Its noise is a run of consecutive columns of u, because every C-th point of a Sobol sequence would be
- * badly spread (every second one lies in one half of the first dimension):
+ * Draws are stratified. Draw j is of component j % C, so that every range of draws has all of them; component c has n_c draws,
+ * each of weight pi_c / n_c. Its noise is a run of consecutive columns of u, because every C-th point of a Sobol sequence would
+ * be badly spread (every second one lies in one half of the first dimension):
  *   theta_j = m_c + s_c u[column first_c + j / C].
  * All draws count by their weights, so a gradient in the logits is exact and needs no score-function estimate.
  */
@@ -30,8 +30,8 @@ static void softmax(const double *logit, size_t C, double *pi) {
 
 enum { SPREAD = 2 }; /* sds of components: the last has SPREAD^2 times that of the first */
 
-/* Centres mean +- sd/2, in every dimension dealt to the components in another order (a Latin square); component 0 the narrowest.
- * With equal weights the mixture has exactly the mean and the sd asked for. */
+/* Centres spread by sd/2 about the mean, dealt to the components in another order in every dimension (a Latin square);
+ * component 0 is the narrowest. With equal weights the mixture has exactly the mean and the sd asked for. */
 static void start(double *phi, const Shape *shape, const double *mean, const double *sd) {
   size_t C = shape->components, dim = shape->dim;
   double middle = 0.5 * (double)(C - 1), unit = C > 1 ? 0.5 / sqrt((double)(C * C - 1) / 12) : 0, within = C > 1 ? 0.75 : 1;
@@ -183,9 +183,10 @@ static void densities(const double *phi, const Noise *n, const Room *r) {
   n->k->log_sum_exp(r->log_q, l, step, C, family_padded(n->M));
 }
 
-/* With a_j the adjoint of log q_j: through q's own parameters into grad, through theta into r->adj. R = a r_c, r_c = exp(l_c - log
- * q) the responsibility, z = (theta - m_c) / s_c:
- *   d log q / d logit_c = r_c - pi_c, d / d m_c = r_c z / s_c, d / d log s_c = r_c (z^2 - 1), d / d theta = -sum_c r_c z / s_c */
+/* With a_j the adjoint of log q_j: through q's own parameters into grad, through theta into r->adj. R = a r_c with
+ * r_c = exp(l_c - log q) the responsibility, z = (theta - m_c) / s_c:
+ *   d log q / d logit_c = r_c - pi_c        d log q / d m_c = r_c z / s_c
+ *   d log q / d log s_c = r_c (z^2 - 1)     d log q / d theta = -sum_c r_c z / s_c */
 static void density_adjoint(const double *phi, const Noise *n, const Room *r, const double *a, double *grad) {
   size_t C = n->shape->components, dim = n->shape->dim, M = n->M, lanes = family_padded(M);
   double pi[C], all = n->k->sum(a, M);
@@ -257,6 +258,15 @@ static int parts(const Shape *s, FamilyPart *out) {
   return 3;
 }
 
-const Family family_mixture = {.size = size, .noise = noise, .scratch = scratch, .start = start, .moments = moments,
-                               .draw = draw, .weights = weights, .adjoint = adjoint, .entropy = entropy, .log_q = log_q,
-                               .scale = scale, .parts = parts};
+const Family family_mixture = {.size = size,
+                               .noise = noise,
+                               .scratch = scratch,
+                               .start = start,
+                               .moments = moments,
+                               .draw = draw,
+                               .weights = weights,
+                               .adjoint = adjoint,
+                               .entropy = entropy,
+                               .log_q = log_q,
+                               .scale = scale,
+                               .parts = parts};

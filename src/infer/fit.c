@@ -156,12 +156,20 @@ static void start_at(const Fitter *f, const double *mean, const double *vi_sd, c
 /* Families that can put a component on a single datum need more draws from the beginning. */
 static bool is_rich(const Fitter *f) { return f->q.family != FAMILY_meanfield; }
 
+/* Scores of the outcome's distribution integrate over it exactly, draw by draw: they are smooth in theta and need fewer draws, and
+ * each draw costs more. */
+static size_t draws_of(const Fitter *f, size_t draws) {
+  return (score_needs(f->target.score) & NEEDS_KIND ? draws / 4 : draws) * (is_rich(f) ? 2 : 1);
+}
+
 /* The best of the starts after a few iterations each. */
 static double *explore(Fitter *f, const double *mean, const double *sd) {
   size_t size = q_size(&f->q);
-  size_t M = f->o->draws && f->o->draws < EXPLORE_DRAWS ? f->o->draws : EXPLORE_DRAWS;
-  if (is_rich(f)) M *= 4;
-  Predictive *p = objective_of(f, M, seed_of(f, SEED_EXPLORE)), *judge = objective_of(f, JUDGE_DRAWS, seed_of(f, SEED_JUDGE));
+  size_t M = draws_of(f, 2 * EXPLORE_DRAWS);
+  if (!is_rich(f)) M /= 2;
+  if (f->o->draws && f->o->draws < M) M = f->o->draws;
+  Predictive *p = objective_of(f, M, seed_of(f, SEED_EXPLORE));
+  Predictive *judge = objective_of(f, draws_of(f, JUDGE_DRAWS), seed_of(f, SEED_JUDGE));
   double *best = NULL, best_value = -INFINITY;
   for (size_t s = 0; s < sizeof widths / sizeof *widths; s++) {
     double *phi = NEW_ARRAY(f->arena, double, size);
@@ -233,13 +241,13 @@ static void prefer(Fitter *f, Predictive *p, double *phi, const double *other, s
 static void finish(Fitter *f, double *phi) {
   size_t size = q_size(&f->q);
   double *start = memcpy(NEW_ARRAY(f->arena, double, size), phi, size * sizeof *phi);
-  size_t M = f->o->draws ? f->o->draws : is_rich(f) ? 4 * FIRST_DRAWS : FIRST_DRAWS;
+  size_t M = f->o->draws ? f->o->draws : draws_of(f, is_rich(f) ? 2 * FIRST_DRAWS : FIRST_DRAWS);
   for (;; M *= 4) {
     ArenaMark stage = arena_mark(f->arena);
     Predictive *p = objective_of(f, M, seed_of(f, SEED_FIT + M));
     if (f->fit->nstages) prefer(f, p, phi, start, size);
     OptimResult r = run_lbfgs(f, p, phi, f->o->iterations ? f->o->iterations : 5000, 1e-9, "fit");
-    bool done = agrees(f, p, phi, &r, M) || f->o->draws || M >= MOST_DRAWS;
+    bool done = agrees(f, p, phi, &r, M) || f->o->draws || M >= draws_of(f, MOST_DRAWS);
     arena_reset(f->arena, stage);
     if (done) return;
   }
@@ -328,7 +336,7 @@ static void choose_q(Fitter *f) {
 /* Value of the final q on fresh draws, for those ways that have not measured it, or have changed phi since. */
 static void measure(Fitter *f, const double *phi) {
   double se;
-  fresh_value(f, objective_of(f, FIRST_DRAWS, seed_of(f, SEED_FRESH)), phi, &se, &f->fit->value);
+  fresh_value(f, objective_of(f, draws_of(f, FIRST_DRAWS), seed_of(f, SEED_FRESH)), phi, &se, &f->fit->value);
 }
 
 static void run(Fitter *f) {

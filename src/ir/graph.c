@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const char *const op_names[IR_OP_COUNT] = {
-    "const", "input", "gather", "pack", "sum", "log_sum_exp", "cumsum", "matvec", "matmul", "affine",
+    "const", "input", "gather", "pack", "sum", "log_sum_exp", "cumsum", "matvec", "matmul", "noise", "affine",
 #define OP(NAME, arity, value, shared, partials, domain) #NAME,
 #include "ir/ops.def"
 #undef OP
@@ -130,6 +130,10 @@ Node ir_const(Graph *g, const double *values, int32_t n) {
 Node ir_number(Graph *g, double value) { return ir_const(g, &value, 1); }
 
 Node ir_input(Graph *g, int32_t offset, int32_t n) { return intern(g, (IrNode){.op = IR_INPUT, .n = n, .attr = offset}); }
+
+Node ir_noise(Graph *g, NoiseKind kind, int32_t stream, int32_t n) {
+  return intern(g, (IrNode){.op = IR_NOISE, .n = n, .attr = (int32_t)kind, .attr2 = stream});
+}
 
 static bool is_number(const Graph *g, Node x, double value) {
   const IrNode *k = ir_node(g, x);

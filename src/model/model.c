@@ -321,7 +321,9 @@ Tape *model_tape(const Model *m, const size_t *rows, size_t nrows, int32_t *obs,
   for (int b = 0; b < m->nblocks; b++) {
     const ObsBlock *o = &m->blocks[b];
     VmBlock *v = &blocks[b];
-    *v = (VmBlock){.heads = {wants & WANT_LL ? o->root : NO_NODE, NO_NODE, NO_NODE, NO_NODE}, .rows = o->rows};
+    *v = (VmBlock){.rows = o->rows};
+    for (int h = 0; h < VM_HEADS; h++) v->heads[h] = NO_NODE;
+    if (wants & WANT_LL) v->heads[HEAD_LL] = o->root;
     for (int k = 0; (wants & WANT_PARAMETERS) && o->dist >= 0 && k < o->npar; k++) v->heads[HEAD_PAR + k] = o->par[k];
     v->select = select_rows(m, o, position, &v->nselect);
     for (int32_t k = 0; obs && k < v->nselect; k++) obs[n + (size_t)k] = o->obs[v->select[k]];

@@ -185,7 +185,7 @@ const Component *component_of(Kind kind) { return components[kind].cdf ? &compon
 /* ---- counts ------------------------------------------------------------------------------------------------------------- */
 
 /* Parameters on the boundary are moved a hair inside, where p(k) (k - mean) slope has the right limit without 0/0. */
-static double inside(double x, double top) { return fmin(fmax(x, 1e-300), top); }
+static double inside(double x, double top) { return fmin(fmax(x, 1e-280), top); }
 
 Count count_make(Kind kind, size_t trials, const double *par) {
   if (kind == KIND_BINOMIAL) {

@@ -1,9 +1,7 @@
 /* log.c: log sum_j w_j exp(l_j); d / d l_j = w_j exp(l_j) / sum: the posterior weight of lane j given y. */
-#include "score/score.h"
+#include "score/mixture.h"
 
 #include <math.h>
-
-static size_t padded(size_t M) { return (M + LANES - 1) / LANES * LANES; }
 
 /* Lanes with weights of their own. */
 static double weighted(const ScoreCase *c, const ScoreAdjoint *adj) {
@@ -12,7 +10,7 @@ static double weighted(const ScoreCase *c, const ScoreAdjoint *adj) {
   for (size_t j = 0; j < M; j++) top = c->ll[j] > top ? c->ll[j] : top;
   if (!isfinite(top)) top = 0;
   for (size_t j = 0; j < M; j++) sum += c->q.weights[j] * exp(c->ll[j] - top);
-  for (size_t j = 0; j < padded(M); j++) {
+  for (size_t j = 0; j < score_padded(M); j++) {
     double p = j < M ? exp(c->ll[j] - top) / sum : 0;
     if (adj->ll) adj->ll[j] = j < M ? c->q.weights[j] * p : 0;
     if (adj->weights) adj->weights[j] = p;
@@ -23,5 +21,11 @@ static double weighted(const ScoreCase *c, const ScoreAdjoint *adj) {
 double score_log(const ScoreCase *c, const ScoreAdjoint *adj) {
   size_t M = c->q.M;
   if (c->q.weights) return weighted(c, adj);
-  return c->k->softmax(adj->ll, c->ll, M) - log((double)M);
+  if (!adj->weights) return c->k->softmax(adj->ll, c->ll, M) - log((double)M);
+  double all = c->k->softmax(adj->weights, c->ll, M);
+  for (size_t j = 0; j < score_padded(M); j++) {
+    if (adj->ll) adj->ll[j] = adj->weights[j];
+    adj->weights[j] *= (double)M;
+  }
+  return all - log((double)M);
 }

@@ -304,7 +304,7 @@ void mixture_support(const ScoreCase *c, double *lo, double *hi) {
 /* The probabilities of one lane at k .. k + n - 1 by recursion from their largest, which is next to the mode. Returns where the
  * ones that matter begin; *end: where they end. */
 static size_t count_block(const Count *c, double k, size_t n, double *p, size_t *end) {
-  const double negligible = 1e-22;
+  double negligible = fmin(1e-22, 1e-22 / c->slope); /* neither p nor its derivative counts */
   double top = fmin(fmax(count_mode(c), k), k + (double)(n - 1));
   size_t i = (size_t)(top - k), from = i;
   *end = i;

@@ -44,13 +44,16 @@ bool score_evaluates(ScoreId id, Kind kind) {
   if (!(rows[id].needs & NEEDS_KIND)) return true;
   if (kind == KIND_NONE) return false;
   if (id == SCORE_quadratic) return kind_discrete(kind);
-  return !(id == SCORE_crps && kind == KIND_CAUCHY);
+  return kind != KIND_CAUCHY || (id != SCORE_crps && id != SCORE_dawid_sebastiani); /* no moments */
 }
 
-/* Quantiles of discrete outcomes are steps: their derivative is zero almost everywhere. */
+/* Quantiles of discrete outcomes are steps: their derivative is zero almost everywhere; and simulated discrete outcomes have none
+ * at all. */
 bool score_allows(ScoreId id, Kind kind) {
+  static const bool by_quantile[SCORE_COUNT] = {[SCORE_interval] = true, [SCORE_quantile] = true, [SCORE_weighted_interval] = true};
   if (!score_evaluates(id, kind)) return false;
-  return !(kind_discrete(kind) && id == SCORE_interval);
+  bool simulates = rows[id].needs & (NEEDS_SIM | NEEDS_VECTOR_SIM);
+  return !((by_quantile[id] || simulates) && kind != KIND_NONE && kind_discrete(kind));
 }
 
 /* Rows of mixture.c and of the score, nodes of spread.c, a sorted copy of the simulated outcomes. */

@@ -33,9 +33,11 @@ typedef struct {
 
 /* What a score may be told besides. */
 typedef struct {
-  double alpha;         /* interval: its level is 1 - alpha */
-  const double *levels; /* quantile, weighted interval: several */
+  double alpha;         /* interval: its level is 1 - alpha; 0: 0.1 */
+  const double *levels; /* quantile: levels, weighted_interval: alphas; none: the deciles, the forecast hubs' */
   size_t nlevels;
+  double bandwidth;     /* mmd: of its kernel; 0: 1 */
+  bool halves;          /* energy, mmd: only the pairs (k, k + nsim / 2), in O(nsim) */
 } ScoreOptions;
 
 typedef struct {
@@ -81,5 +83,11 @@ bool score_find(const char *name, ScoreId *id);
 bool score_allows(ScoreId id, Kind kind); /* is it defined for outcomes of this kind, by parameters */
 bool score_evaluates(ScoreId id, Kind kind); /* has it a value there, if perhaps no derivative to train on */
 size_t score_scratch(size_t M, size_t nsim); /* numbers of scratch any score needs for these sizes */
+
+
+/* Not a score but a gradient of the log score: the paper's estimator (b). ll and uniform: M log densities at y and as many
+ * variates of (0, 1); log_bound >= every log density. weights[j] = 1{uniform_j < p_j / bound} / how many multiply the
+ * derivatives of log q(theta_j); returns how many were accepted: none, and the caller must draw again. */
+size_t score_log_rejection(const double *ll, const double *uniform, size_t M, double log_bound, double *weights);
 
 #endif

@@ -196,8 +196,8 @@ static Reach lane_reach(Kind kind, const double *p) {
   switch (kind) {
   case KIND_NORMAL: return (Reach){p[0] - 7 * p[1], p[0] + 7 * p[1], p[0], 0.68 * p[1]};
   case KIND_LOGISTIC: return (Reach){p[0] - 28 * p[1], p[0] + 28 * p[1], p[0], 0.75 * p[1]};
-  case KIND_STUDENT_T: /* the cdf has branch points at location +- i scale sqrt(nu); its tail is z^-nu */
-    tail = p[2] * fmin(exp(28 / (p[0] - 1)), 1e290);
+  case KIND_STUDENT_T: /* the cdf has branch points at location +- i scale sqrt(nu); its tail is (z / sqrt(nu))^-nu */
+    tail = p[2] * fmin(sqrt(p[0]) * exp(28 / (p[0] - 1)), 1e290);
     return (Reach){p[1] - tail, p[1] + tail, p[1], p[2] * fmin(0.25 * sqrt(p[0]), 0.65)};
   case KIND_LOGNORMAL: return (Reach){p[0] - 7 * p[1], p[0] + p[1] * (p[1] + 7), p[0], 0.68 * p[1]};
   case KIND_GAMMA:

@@ -5,6 +5,8 @@
  */
 #include "vm/vm_int.h"
 
+#include "num/rng.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -30,6 +32,7 @@ struct Work {
   const Kernels *k;
   Pool *pool;
   size_t M, lanes;
+  uint64_t noise_seed;
   size_t T; /* observations per tile, at most */
   double *global, *adjoint;   /* [elements x lanes] */
   double *chunk_adj;          /* [chunks x boundary x lanes] */
@@ -149,6 +152,15 @@ static void matvec_forward(const Frame *f, const Instr *i, size_t n, size_t firs
              w->global + i->in[1].base * w->lanes + f->lane, w->lanes, n, inner, f->n, false);
 }
 
+/* Numbers keyed by node, element and draw: the same in every plan. */
+static void noise_forward(const Frame *f, const Instr *i, size_t n, size_t first) {
+  Rng key = rng_make(f->w->noise_seed, (uint64_t)i->columns);
+  for (size_t e = 0; e < n; e++) {
+    uint64_t element = i->in[0].index ? (uint64_t)i->in[0].index[first + e] : e;
+    (i->width == NOISE_NORMAL ? rng_fill_normal : rng_fill_uniform)(key, f->lane, element, result_row(f, i, e), f->n);
+  }
+}
+
 /* Pointers of an affine instruction for the rows of this tile. */
 static AffineRows affine_rows(const Frame *f, const TapeAffine *t, bool adjoint) {
   const Work *w = f->w;
@@ -220,6 +232,7 @@ static void run_forward(const Frame *f, const Instr *code, int count) {
     case IR_MATVEC: matvec_forward(f, i, n, first); break;
     case IR_MATMUL: matmul_forward(f, i); break;
     case IR_AFFINE: affine_forward(f, i); break;
+    case IR_NOISE: noise_forward(f, i, n, first); break;
     default: map_forward(f, i, n, first);
     }
   }
@@ -299,7 +312,8 @@ static void run_backward(const Frame *f, const Instr *code, int count) {
     const Instr *i = &code[c];
     size_t n = (size_t)i->n * f->rows, first = (size_t)i->n * f->row;
     switch (i->op) {
-    case IR_CONST: break;
+    case IR_CONST:
+    case IR_NOISE: break;
     case IR_GATHER:
       for (size_t e = 0; e < n; e++) copy_backward(f, result_adjoint(f, i, e), &i->in[0], e, 0);
       break;
@@ -367,6 +381,7 @@ Work *vm_work(Arena *a, const Tape *t, size_t M, Pool *pool) {
   return w;
 }
 
+void vm_set_noise(Work *w, uint64_t seed) { w->noise_seed = seed; }
 size_t vm_lanes(const Work *w) { return w->lanes; }
 const Kernels *vm_kernels(const Work *w) { return w->k; }
 

@@ -22,7 +22,7 @@ typedef struct Work Work;
 
 /* A block of observations. Each head is a node of `rows` rows, one an observation, width elements each: the log likelihood, or a
  * parameter of the observation's distribution. A head that is NO_NODE is not computed. */
-enum { VM_HEADS = 4 };
+enum { VM_HEADS = 5 };
 typedef struct {
   Node heads[VM_HEADS];
   int32_t rows;
@@ -45,6 +45,9 @@ Work *vm_work(Arena *a, const Tape *t, size_t M, Pool *pool);
 size_t vm_lanes(const Work *w); /* M padded: the distance of rows of draws */
 const Kernels *vm_kernels(const Work *w);
 void vm_set_draws(Work *w, size_t M); /* fewer draws than planned for; the padded distance stays */
+
+/* Seed of the noise nodes: the number of (node, element, draw) is a function of it. */
+void vm_set_noise(Work *w, uint64_t seed);
 
 /* theta: [dim x lanes], a row of draws per dimension. */
 void vm_forward(Work *w, const double *theta);

@@ -1,0 +1,57 @@
+/* coupling.h: normalizing flows: theta = affine(layers(u)), each layer a coupling (Dinh, Sohl-Dickstein, Bengio 2017).
+ *
+ * A coupling layer keeps one half of the coordinates and sends every coordinate of the other half through a monotone map of one
+ * variable, whose parameters (`raw`) are a function of the kept half: a network with one hidden layer,
+ *   raw = W2 tanh(W1 kept + b1) + b2.
+ * Layers take the halves in turn. Its Jacobian is triangular: log det is the sum of the maps' log slopes; and it is inverted by
+ * the inverse of those maps. In one dimension there is nothing to keep: raw = b2, one layer.
+ *
+ * A family of this kind is a Flow: which map (Transform), and which family is the affine layer, whose phi comes first. What
+ * follows in phi are, layer by layer, W1 [hidden x kept], b1 [hidden], W2 [moved * outputs x hidden], b2 [moved * outputs].
+ */
+#ifndef PVI_FAMILY_COUPLING_H
+#define PVI_FAMILY_COUPLING_H
+
+#include "family/family_int.h"
+
+/* n lanes of raw parameters: number i of lane j at [i ld + j]; n is a multiple of LANES. */
+typedef struct {
+  const Shape *shape;
+  const Kernels *k;
+  size_t ld, n;
+  double *raw;
+  double *work; /* [work x ld] */
+} Maps;
+
+/* A monotone map y of one variable x, the identity at raw = 0. Functions work on rows of lanes. */
+typedef struct {
+  size_t (*outputs)(const Shape *s); /* how many raw parameters */
+  size_t (*work)(const Shape *s);    /* rows of working memory */
+  /* y, and log_det += log dy/dx */
+  void (*forward)(const Maps *m, const double *x, double *y, double *log_det);
+  /* adj: of y, then of x; every lane's log dy/dx has adjoint adj_log_det. adj_raw [outputs x ld] is written. */
+  void (*adjoint)(const Maps *m, const double *x, double *adj, double adj_log_det, double *adj_raw);
+  /* x, and log_det += log dy/dx */
+  void (*inverse)(const Maps *m, const double *y, double *x, double *log_det);
+} Transform;
+
+typedef struct {
+  const Family *affine;
+  /* adj_x = adj_theta d theta / d x of the affine layer; all lanes */
+  void (*pull)(const double *phi, const Noise *n, const double *adj_theta, double *adj_x);
+  const Transform *transform;
+} Flow;
+
+/* The functions of a Family. */
+size_t flow_size(const Flow *f, const Shape *s);
+size_t flow_scratch(const Flow *f, const Shape *s, size_t ld);
+void flow_start(const Flow *f, double *phi, const Shape *s, const double *mean, const double *sd);
+void flow_draw(const Flow *f, const double *phi, const Noise *n, double *theta);
+void flow_adjoint(const Flow *f, const double *phi, const Noise *n, const double *adj, double *grad);
+double flow_entropy(const Flow *f, const double *phi, const Noise *n, double weight, double *grad);
+void flow_log_q(const Flow *f, const double *phi, const Noise *n, double *out);
+void flow_scale(const Flow *f, const double *phi, const Shape *s, double *d);
+int flow_parts(const Flow *f, const Shape *s, FamilyPart *out);
+void flow_inverse(const Flow *f, const double *phi, const Shape *s, const double *theta, double *u, double *log_det);
+
+#endif

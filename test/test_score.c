@@ -1,0 +1,869 @@
+/* test_score.c: laws of the scores.
+ *
+ *   derivatives   every score, for every kind of outcome it allows, against differences; with and without weights
+ *   properness    the expected score under a known truth is largest at the truth; the same test finds the released code's
+ *                 quadratic score improper
+ *   closed forms  CRPS of every kind, energy of points
+ *   invariance    permuting lanes, splitting a lane, moving everything
+ *   estimators    simulated scores agree with exact ones; gradients said to be unbiased are
+ *
+ * A Rig is one ScoreCase with memory for it; rows (score, kind) come from scores.def and kinds.def, so a new score or kind is
+ * tested by existing.
+ */
+#include "testing.h"
+
+#include "num/rng.h"
+#include "num/special.h"
+#include "num/stats.h"
+#include "score/spread.h"
+
+#include <stdio.h>
+
+#define PI 3.14159265358979323846
+
+/* ---- rigs ----------------------------------------------------------------------------------------------------------- */
+
+/* Where tests draw the parameters and the outcome of each kind. */
+static const struct {
+  double lo[KIND_PARAMETERS], hi[KIND_PARAMETERS], ylo, yhi;
+  size_t size;
+} domains[KIND_COUNT] = {
+    [KIND_NORMAL] = {{-1, 0.5}, {1, 2}, -2, 3, 0},
+    [KIND_STUDENT_T] = {{2.5, -1, 0.5}, {9, 1, 2}, -2, 3, 0},
+    [KIND_LOGNORMAL] = {{-0.5, 0.3}, {0.5, 0.8}, 0.2, 4, 0},
+    [KIND_CAUCHY] = {{-1, 0.5}, {1, 2}, -2, 3, 0},
+    [KIND_LOGISTIC] = {{-1, 0.5}, {1, 2}, -2, 3, 0},
+    [KIND_DOUBLE_EXPONENTIAL] = {{-1, 0.5}, {1, 2}, -2, 3, 0},
+    [KIND_GAMMA] = {{0.6, 0.5}, {4, 2}, 0.1, 5, 0},
+    [KIND_EXPONENTIAL] = {{0.4}, {2}, 0.1, 4, 0},
+    [KIND_BETA] = {{0.6, 0.7}, {4, 5}, 0.05, 0.95, 0},
+    [KIND_BERNOULLI] = {{0.1}, {0.9}, 0, 1, 0},
+    [KIND_BINOMIAL] = {{0.1}, {0.9}, 0, 12, 12},
+    [KIND_POISSON] = {{0.5}, {9}, 0, 15, 0},
+    [KIND_NEG_BINOMIAL_2] = {{0.5, 0.7}, {9, 5}, 0, 15, 0},
+    [KIND_CATEGORICAL] = {{0.1}, {1}, 1, 4, 4},
+};
+
+static const char *const kind_names[KIND_COUNT] = {
+#define KIND(id, npar, discrete, parameters) [KIND_##id] = #id,
+#include "score/kinds.def"
+#undef KIND
+};
+
+#define CANARY 1234.5
+
+typedef struct {
+  ScoreCase c;
+  ScoreAdjoint adj;
+  double *par[KIND_PARAMETERS], *weights, *sim, *ll; /* the case's, writable */
+  size_t rows;                                       /* of par[0] */
+} Rig;
+
+static double *row(Ctx *c, size_t n) { /* nan in the padding, which nothing may depend on */
+  double *x = NEW_ARRAY(&c->arena, double, score_padded(n));
+  for (size_t j = n; j < score_padded(n); j++) x[j] = (double)NAN;
+  return x;
+}
+
+/* M lanes of a kind, parameters and weights not set. */
+static Rig rig_make(Ctx *c, Kind kind, size_t M, size_t size) {
+  size_t ld = score_padded(M), scratch = score_scratch(M, 0);
+  Rig r = {.c = {.q = {.kind = kind, .M = M, .ld = ld, .size = size}, .k = kernels_best()}};
+  r.rows = kind == KIND_CATEGORICAL ? size : 1;
+  for (int k = 0; k < kind_parameters(kind); k++) {
+    r.c.q.par[k] = r.par[k] = k ? row(c, M) : NEW_ARRAY(&c->arena, double, r.rows * ld);
+    for (size_t i = 0; i < r.rows * ld; i++)
+      if (i % ld >= M) r.par[k][i] = (double)NAN;
+    r.adj.par[k] = NEW_ARRAY(&c->arena, double, r.rows * ld);
+  }
+  r.weights = row(c, M);
+  r.c.ll = r.ll = row(c, M);
+  r.adj.weights = NEW_ARRAY(&c->arena, double, ld);
+  r.c.scratch = NEW_ARRAY(&c->arena, double, scratch + 1);
+  r.c.scratch[scratch] = CANARY;
+  return r;
+}
+
+static void rig_sims(Ctx *c, Rig *r, size_t nsim, size_t dim) {
+  size_t scratch = score_scratch(r->c.q.M, nsim);
+  r->c.nsim = nsim;
+  r->c.dim = dim;
+  r->c.sim = r->sim = NEW_ARRAY(&c->arena, double, nsim * dim);
+  r->adj.sim = NEW_ARRAY(&c->arena, double, nsim * dim);
+  r->c.scratch = NEW_ARRAY(&c->arena, double, scratch + 1);
+  r->c.scratch[scratch] = CANARY;
+}
+
+static void use_weights(Rig *r, bool yes) { r->c.q.weights = yes ? r->weights : NULL; }
+
+static double random_outcome(Kind kind, uint64_t *seed) {
+  double y = uniform(seed, domains[kind].ylo, domains[kind].yhi);
+  return kind_discrete(kind) ? floor(y + 0.5) : y;
+}
+
+static Rig rig_random(Ctx *c, Kind kind, size_t M, uint64_t *seed) {
+  Rig r = rig_make(c, kind, M, domains[kind].size);
+  double all = 0;
+  for (int k = 0; k < kind_parameters(kind); k++)
+    for (size_t i = 0; i < (k ? 1 : r.rows); i++)
+      for (size_t j = 0; j < M; j++) r.par[k][i * r.c.q.ld + j] = uniform(seed, domains[kind].lo[k], domains[kind].hi[k]);
+  for (size_t j = 0; kind == KIND_CATEGORICAL && j < M; j++) { /* probabilities */
+    double sum = 0;
+    for (size_t i = 0; i < r.rows; i++) sum += r.par[0][i * r.c.q.ld + j];
+    for (size_t i = 0; i < r.rows; i++) r.par[0][i * r.c.q.ld + j] /= sum;
+  }
+  for (size_t j = 0; j < M; j++) all += r.weights[j] = uniform(seed, 0.2, 1);
+  for (size_t j = 0; j < M; j++) r.weights[j] /= all;
+  r.c.y = random_outcome(kind, seed);
+  return r;
+}
+
+/* Density or probability of lane j at y. */
+static double lane_density(const Mixture *q, size_t j, double y) {
+  double par[KIND_PARAMETERS];
+  mixture_lane(q, j, par);
+  if (q->kind == KIND_CATEGORICAL) return q->par[0][(size_t)(y - 1) * q->ld + j];
+  if (q->kind == KIND_BERNOULLI) return y == 1 ? par[0] : 1 - par[0];
+  if (!kind_discrete(q->kind)) return component_of(q->kind)->pdf(par, y);
+  Count n = count_make(q->kind, q->size, par);
+  return count_pmf(&n, y);
+}
+
+static void fill_ll(Rig *r) {
+  for (size_t j = 0; j < r->c.q.M; j++) r->ll[j] = log(lane_density(&r->c.q, j, r->c.y));
+}
+
+static double value(const Rig *r, ScoreId id) { return score_of(id)(&r->c, &(ScoreAdjoint){0}); }
+
+/* ---- rows: a score and a kind ---------------------------------------------------------------------------------------- */
+
+typedef struct {
+  ScoreId score;
+  Kind kind;
+  char name[64];
+} Row;
+
+typedef struct {
+  Row rows[SCORE_COUNT * KIND_COUNT];
+  size_t n;
+} Rows;
+
+static void rows_add(Rows *rows, Suite *s, const char *law, CMUnitTestFunction f, ScoreId score, Kind kind) {
+  Row *r = &rows->rows[rows->n++];
+  *r = (Row){score, kind, ""};
+  snprintf(r->name, sizeof r->name, "%s: %s, %s", law, score_name(score), kind_names[kind]);
+  suite_add(s, r->name, f, r);
+}
+
+/* ---- derivatives ------------------------------------------------------------------------------------------------------- */
+
+/* dS/dx against differences; x is a number the case reads, partner moves against it (or is NULL). */
+static void check_slope(const Rig *r, ScoreId id, double *x, double *partner, double got, const char *what) {
+  bool kinks = id == SCORE_interval || id == SCORE_quantile || id == SCORE_weighted_interval; /* where a quantile meets y */
+  double h = (kinks ? 1e-5 : 1e-3) * fmax(1e-2, fabs(*x)), f[4], x0 = *x, p0 = partner ? *partner : 0;
+  for (int k = 0; k < 4; k++) {
+    double by = h * (k < 2 ? k - 2 : k - 1);
+    *x = x0 + by;
+    if (partner) *partner = p0 - by;
+    f[k] = value(r, id);
+  }
+  *x = x0;
+  if (partner) *partner = p0;
+  double want = difference(f, h);
+  if (!(distance(got, want) <= 1e-6))
+    fail_msg("%s, %s, y = %g: d/d %s = %.12g, differences give %.12g", score_name(id), kind_names[r->c.q.kind], r->c.y, what, got,
+             want);
+}
+
+static void check_padding(const Rig *r, const double *x) {
+  for (size_t j = r->c.q.M; j < r->c.q.ld; j++) assert_true(x[j] == 0);
+}
+
+static void check_derivatives(Rig *r, ScoreId id) {
+  size_t M = r->c.q.M, ld = r->c.q.ld;
+  double v = score_of(id)(&r->c, &r->adj);
+  assert_true(isfinite(v));
+  assert_true(v == value(r, id));
+  for (int k = 0; k < kind_parameters(r->c.q.kind); k++)
+    for (size_t i = 0; i < (k ? 1 : r->rows); i++) {
+      for (size_t j = 0; j < M; j++) check_slope(r, id, &r->par[k][i * ld + j], NULL, r->adj.par[k][i * ld + j], "parameter");
+      check_padding(r, r->adj.par[k] + i * ld);
+    }
+  check_padding(r, r->adj.weights);
+  for (size_t j = 0; r->c.q.weights && j + 1 < M; j++)
+    check_slope(r, id, &r->weights[j], &r->weights[j + 1], r->adj.weights[j] - r->adj.weights[j + 1], "weights");
+}
+
+TEST(derivatives) {
+  const Row *t = row;
+  uint64_t seed = 100 * (uint64_t)t->score + (uint64_t)t->kind;
+  for (int k = 0; k < 12; k++) {
+    Rig r = rig_random(c, t->kind, (size_t[]){1, 3, 9}[k % 3], &seed);
+    use_weights(&r, k % 2);
+    check_derivatives(&r, t->score);
+  }
+}
+
+/* Scores of simulated outcomes and of log densities. */
+TEST(derivatives_sim) {
+  uint64_t seed = 5;
+  for (ScoreId id = 0; id < SCORE_COUNT; id++) {
+    bool vector = score_needs(id) & NEEDS_VECTOR_SIM;
+    if (!(score_needs(id) & (NEEDS_SIM | NEEDS_VECTOR_SIM))) continue;
+    for (int halves = 0; halves < 2; halves++) {
+      double y[3];
+      Rig r = rig_make(c, KIND_NONE, 0, 0);
+      rig_sims(c, &r, 12, vector ? 3 : 1);
+      for (size_t k = 0; k < r.c.nsim * r.c.dim; k++) r.sim[k] = uniform(&seed, -2, 2);
+      for (int k = 0; k < 3; k++) y[k] = uniform(&seed, -1, 1);
+      r.c.y = y[0];
+      r.c.yvec = y;
+      r.c.o = (ScoreOptions){.alpha = 0.3, .bandwidth = 0.8, .halves = halves};
+      assert_true(isfinite(score_of(id)(&r.c, &r.adj)));
+      for (size_t k = 0; k < r.c.nsim * r.c.dim; k++) check_slope(&r, id, &r.sim[k], NULL, r.adj.sim[k], "outcome");
+    }
+  }
+}
+
+TEST(derivatives_ll) {
+  uint64_t seed = 6;
+  const ScoreId ids[] = {SCORE_log, SCORE_elbo};
+  for (int k = 0; k < 4; k++) {
+    Rig r = rig_random(c, KIND_NORMAL, 9, &seed);
+    ScoreAdjoint adj = {.ll = NEW_ARRAY(&c->arena, double, 16), .weights = r.adj.weights};
+    use_weights(&r, k / 2);
+    fill_ll(&r);
+    score_of(ids[k % 2])(&r.c, &adj);
+    for (size_t j = 0; j < 9; j++) check_slope(&r, ids[k % 2], &r.ll[j], NULL, adj.ll[j], "log density");
+    for (size_t j = 0; k / 2 && j < 8; j++)
+      check_slope(&r, ids[k % 2], &r.weights[j], &r.weights[j + 1], adj.weights[j] - adj.weights[j + 1], "weights");
+  }
+}
+
+/* ---- properness ----------------------------------------------------------------------------------------------------------- */
+
+/* The truth as outcomes with probabilities: exact for discrete kinds, its quantiles at 200 midpoints for continuous ones. */
+typedef struct {
+  double *y, *p;
+  size_t n;
+} Truth;
+
+static Truth truth_of(Ctx *c, const Rig *r) {
+  double lo, hi;
+  Truth t = {.n = 200};
+  bool discrete = kind_discrete(r->c.q.kind);
+  if (discrete) {
+    mixture_support(&r->c, &lo, &hi);
+    t.n = (size_t)(hi - lo) + 1;
+  }
+  t.y = NEW_ARRAY(&c->arena, double, t.n);
+  t.p = NEW_ARRAY(&c->arena, double, t.n);
+  for (size_t k = 0; k < t.n; k++) {
+    t.p[k] = 1 / (double)t.n;
+    t.y[k] = discrete ? lo + (double)k : mixture_quantile(&r->c, ((double)k + 0.5) / (double)t.n);
+    if (discrete) mixture_pmf(&r->c, t.y[k], 1, &t.p[k]);
+  }
+  return t;
+}
+
+static double expected(Rig *forecast, ScoreFunction *score, bool needs_ll, const Truth *t) {
+  double sum = 0;
+  for (size_t k = 0; k < t->n; k++) {
+    forecast->c.y = t->y[k];
+    if (needs_ll) fill_ll(forecast);
+    if (t->p[k] > 1e-14) sum += t->p[k] * score(&forecast->c, &(ScoreAdjoint){0});
+  }
+  return sum;
+}
+
+/* The truth with one parameter of its lanes moved; or (by lane) with the weights moved. */
+static void move(Rig *r, int k, double by) {
+  Kind kind = r->c.q.kind;
+  size_t M = r->c.q.M, ld = r->c.q.ld;
+  bool location = domains[kind].lo[k] < 0;
+  for (size_t j = 0; j < M; j++) {
+    if (kind == KIND_CATEGORICAL) {
+      double d = 0.2 * by * r->par[0][j];
+      r->par[0][j] -= d;
+      r->par[0][ld + j] += d;
+    } else if (location) {
+      r->par[k][j] += by;
+    } else {
+      r->par[k][j] *= kind == KIND_BERNOULLI || kind == KIND_BINOMIAL ? (by > 0 ? 1 + 0.2 * by : 1 / (1 - by)) : exp(by);
+    }
+  }
+}
+
+/* How much better than the truth the best wrong forecast is expected to score, and how much worse the best strict one. */
+static double regret(Ctx *c, Kind kind, ScoreFunction *score, bool needs_ll, uint64_t seed) {
+  double worst = (double)-INFINITY;
+  uint64_t start = seed;
+  Rig truth = rig_random(c, kind, 2, &seed);
+  use_weights(&truth, true);
+  Truth t = truth_of(c, &truth);
+  double best = expected(&truth, score, needs_ll, &t);
+  for (int k = 0; k < kind_parameters(kind); k++)
+    for (int by = 0; by < 4; by++) {
+      uint64_t again = start;
+      Rig wrong = rig_random(c, kind, 2, &again);
+      use_weights(&wrong, true);
+      move(&wrong, k, (double[]){-0.6, -0.25, 0.25, 0.6}[by]);
+      worst = fmax(worst, expected(&wrong, score, needs_ll, &t) - best);
+    }
+  for (int by = 0; by < 2; by++) { /* all the mass on one lane */
+    uint64_t again = start;
+    Rig wrong = rig_random(c, kind, 2, &again);
+    use_weights(&wrong, true);
+    wrong.weights[by] = 0.95;
+    wrong.weights[1 - by] = 0.05;
+    worst = fmax(worst, expected(&wrong, score, needs_ll, &t) - best);
+  }
+  return worst;
+}
+
+/* Discrete truths are exact; the continuous ones are 200 points, whose own best forecast is theirs and not the truth's. */
+TEST(properness) {
+  const Row *t = row;
+  for (uint64_t seed = 1; seed <= (kind_discrete(t->kind) ? 5 : 2); seed++) {
+    double worst = regret(c, t->kind, score_of(t->score), score_needs(t->score) & NEEDS_LL, seed);
+    double allowed = kind_discrete(t->kind) ? 1e-12 : 3e-4;
+    if (!(worst <= allowed)) fail_msg("a wrong forecast scores better by %g", worst);
+    bool strict = t->score == SCORE_log || t->score == SCORE_crps || t->score == SCORE_quadratic;
+    if (strict && kind_discrete(t->kind)) assert_true(worst < -1e-7);
+  }
+}
+
+/* What the paper's released code maximises as the quadratic score: f^2 is counted twice. */
+static double released_quadratic(const ScoreCase *c, const ScoreAdjoint *adj) {
+  (void)adj;
+  double f = mixture_mean(c, c->q.par[0]), y = c->y;
+  return 2 * (f * y - f * f + (1 - f) * (1 - y)) - (1 - f) * (1 - f);
+}
+
+TEST(properness_has_teeth) {
+  for (uint64_t seed = 1; seed < 6; seed++) assert_true(regret(c, KIND_BERNOULLI, released_quadratic, false, seed) > 1e-3);
+}
+
+/* Forecasts as 300 stratified outcomes: location m, scale s. */
+static void stratified(Rig *r, double m, double s) {
+  for (size_t k = 0; k < r->c.nsim; k++) r->sim[k] = m + s * num_inv_Phi(((double)k + 0.5) / (double)r->c.nsim);
+}
+
+TEST(properness_sim) {
+  const ScoreId ids[] = {SCORE_crps_sim, SCORE_interval_sim, SCORE_energy, SCORE_mmd};
+  static const double m[] = {0, 0.3, -0.3, 0, 0}, s[] = {1, 1, 1, 0.75, 1.35};
+  for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+    double best = 0;
+    Rig r = rig_make(c, KIND_NONE, 0, 0);
+    rig_sims(c, &r, 300, 1);
+    r.c.yvec = &r.c.y;
+    for (int k = 0; k < 5; k++) {
+      double sum = 0;
+      stratified(&r, m[k], s[k]);
+      for (int j = 0; j < 300; j++) {
+        r.c.y = num_inv_Phi((j + 0.5) / 300);
+        sum += value(&r, ids[i]) / 300;
+      }
+      if (k == 0) best = sum;
+      if (k > 0 && !(sum < best - 1e-3)) fail_msg("%s: %g at the truth, %g at (%g, %g)", score_name(ids[i]), best, sum, m[k], s[k]);
+    }
+  }
+}
+
+/* ---- closed forms --------------------------------------------------------------------------------------------------------- */
+
+static double lbeta_exp(double a, double b) { return exp(num_lbeta(a, b)); }
+
+/* CRPS of one lane (Jordan, Krueger and Lerch 2019, appendix). */
+static double crps_closed(Kind kind, const double *p, double y) {
+  const Component *F = component_of(kind);
+  double a = p[0], b = p[1], z = (y - a) / b, nu = p[0];
+  switch (kind) {
+  case KIND_NORMAL: return b * (z * (2 * num_Phi(z) - 1) + 2 * exp(-0.5 * z * z) / sqrt(2 * PI) - 1 / sqrt(PI));
+  case KIND_STUDENT_T:
+    z = (y - p[1]) / p[2];
+    return p[2] * (z * (2 * F->cdf(p, y) - 1) + 2 * p[2] * F->pdf(p, y) * (nu + z * z) / (nu - 1) -
+                   2 * sqrt(nu) / (nu - 1) * lbeta_exp(0.5, nu - 0.5) / pow(lbeta_exp(0.5, 0.5 * nu), 2));
+  case KIND_LOGNORMAL:
+    z = (log(y) - a) / b;
+    return y * (2 * num_Phi(z) - 1) - 2 * exp(a + 0.5 * b * b) * (num_Phi(z - b) + num_Phi(b / sqrt(2)) - 1);
+  case KIND_LOGISTIC: return b * (z - 2 * num_log_inv_logit(z) - 1);
+  case KIND_DOUBLE_EXPONENTIAL: return b * (fabs(z) + exp(-fabs(z)) - 0.75);
+  case KIND_GAMMA:
+    return y * (2 * F->cdf(p, y) - 1) - a / b * (2 * num_gamma_p(a + 1, b * y) - 1) - 1 / (b * lbeta_exp(0.5, a));
+  case KIND_EXPONENTIAL: return y - 2 / a * F->cdf(p, y) + 0.5 / a;
+  case KIND_BETA:
+    return y * (2 * F->cdf(p, y) - 1) +
+           a / (a + b) * (1 - 2 * num_inc_beta(a + 1, b, y) - 2 * lbeta_exp(2 * a, 2 * b) / (a * pow(lbeta_exp(a, b), 2)));
+  default: return (double)NAN;
+  }
+}
+
+TEST(crps_of_one_lane) {
+  for (Kind k = KIND_NORMAL; k <= KIND_BETA; k++) {
+    if (k == KIND_CAUCHY) continue;
+    for (uint64_t seed = 1; seed < 40; seed++) {
+      Rig r = rig_random(c, k, 1, &seed);
+      double par[KIND_PARAMETERS];
+      mixture_lane(&r.c.q, 0, par);
+      double got = -value(&r, SCORE_crps), want = crps_closed(k, par, r.c.y);
+      if (!(fabs(got / want - 1) < 1e-10))
+        fail_msg("%s(%g, %g), y = %g: %.15g, closed form %.15g", kind_names[k], par[0], par[1], r.c.y, got, want);
+    }
+  }
+}
+
+/* int (F(t) - 1{y <= t})^2 dt by Simpson's rule on either side of y, t = y +- exp(x - exp(-x)). */
+static double crps_quadrature(const Rig *r) {
+  double sum = 0, lo = -4, hi = 12, y = r->c.y;
+  size_t n = 60000;
+  double h = (hi - lo) / (double)n;
+  for (int up = 0; up < 2; up++)
+    for (size_t i = 0; i <= n; i++) {
+      double x = lo + h * (double)i, d = exp(x - exp(-x)), t = up ? y + d : y - d, F = 0;
+      for (size_t j = 0; j < r->c.q.M; j++) {
+        double par[KIND_PARAMETERS];
+        mixture_lane(&r->c.q, j, par);
+        F += mixture_weight(&r->c.q, j) * component_of(r->c.q.kind)->cdf(par, t);
+      }
+      F -= up;
+      sum += (i == 0 || i == n ? 1 : i % 2 ? 4 : 2) * h / 3 * F * F * d * (1 + exp(-x));
+    }
+  return sum;
+}
+
+TEST(crps_of_two_lanes) {
+  for (Kind k = KIND_NORMAL; k <= KIND_BETA; k++) {
+    if (k == KIND_CAUCHY) continue;
+    uint64_t seed = (uint64_t)k;
+    Rig r = rig_random(c, k, 2, &seed);
+    use_weights(&r, true);
+    double got = -value(&r, SCORE_crps), want = crps_quadrature(&r);
+    if (!(fabs(got / want - 1) < 1e-10)) fail_msg("%s: %.15g, quadrature %.15g", kind_names[k], got, want);
+  }
+}
+
+/* Normal mixtures with scales that differ by much: pairs and nodes are two ways to the same number. */
+TEST(spread_two_ways) {
+  static const double between[] = {0, 0.1, 1, 5, 0.3, 0.3, 3, 0, 40}, scales[] = {0, 0.05, 0.1, 0.1, 0.5, 1, 1, 1.5, 0.2};
+  RngStream rng = rngs_make(3, 0);
+  for (size_t M = 1; M <= 257; M *= 4)
+    for (int k = 0; k < 9; k++) {
+      Rig r = rig_make(c, KIND_NORMAL, M, 0), s = rig_make(c, KIND_NORMAL, M, 0);
+      for (size_t j = 0; j < M; j++) {
+        r.par[0][j] = s.par[0][j] = 1000 + between[k] * rngs_normal(&rng);
+        r.par[1][j] = s.par[1][j] = exp(scales[k] * rngs_normal(&rng));
+      }
+      double a = mixture_spread(&r.c, SPREAD_PAIRS, 1, &r.adj), b = mixture_spread(&s.c, SPREAD_NODES_ONLY, 1, &s.adj);
+      if (!(fabs(a / b - 1) < 2e-11)) fail_msg("M %zu, case %d: %.15g by pairs, %.15g by nodes", M, k, a, b);
+      for (size_t j = 0; j < M; j++)
+        for (int i = 0; i < 2; i++) assert_true(fabs(r.adj.par[i][j] - s.adj.par[i][j]) < 1e-8 / (double)M);
+    }
+}
+
+/* (y - lambda)(2 F(y) - 1) + 2 lambda p(y) - lambda exp(-2 lambda) (I0 + I1)(2 lambda) */
+static double crps_poisson(double lambda, double y) {
+  double F = num_gamma_q(y + 1, lambda), p = num_gamma_p_dx(y + 1, lambda);
+  double bessel = exp(num_log_bessel_i0(2 * lambda) - 2 * lambda) + exp(num_log_bessel_i1(2 * lambda) - 2 * lambda);
+  return (y - lambda) * (2 * F - 1) + 2 * lambda * p - lambda * bessel;
+}
+
+TEST(crps_of_counts) {
+  static const double rates[] = {1e-3, 0.3, 2, 17, 300, 2e4};
+  for (int k = 0; k < 6; k++)
+    for (int i = -3; i <= 3; i++) {
+      Rig r = rig_make(c, KIND_POISSON, 1, 0);
+      r.par[0][0] = rates[k];
+      r.c.y = fmax(0, floor(rates[k] + 4 * i * sqrt(rates[k])));
+      double got = -value(&r, SCORE_crps), want = crps_poisson(rates[k], r.c.y);
+      if (!(fabs(got / want - 1) < 1e-10)) fail_msg("poisson(%g), y = %g: %.15g, closed form %.15g", rates[k], r.c.y, got, want);
+    }
+  for (double y = 0; y <= 1; y++) {
+    Rig r = rig_make(c, KIND_BERNOULLI, 1, 0);
+    r.par[0][0] = 0.3;
+    r.c.y = y;
+    assert_close(value(&r, SCORE_crps), -(0.3 - y) * (0.3 - y), 1e-15);
+    assert_close(value(&r, SCORE_quadratic), y ? 2 * 0.3 - 0.09 - 0.49 : 2 * 0.7 - 0.09 - 0.49, 1e-15);
+  }
+}
+
+/* Counts by the pmf written out, over a generous range. */
+static double count_term(Kind kind, const double *p, double n, double k) {
+  if (kind == KIND_BINOMIAL) return exp(num_lchoose(n, k) + k * log(p[0]) + (n - k) * log1p(-p[0]));
+  double q = p[0] / (p[0] + p[1]);
+  return exp(num_lgamma(k + p[1]) - num_lgamma(p[1]) - num_lgamma(k + 1) + k * log(q) + p[1] * log1p(-q));
+}
+
+TEST(counts_written_out) {
+  for (uint64_t seed = 1; seed < 30; seed++) {
+    Kind kind = seed % 2 ? KIND_BINOMIAL : KIND_NEG_BINOMIAL_2;
+    Rig r = rig_random(c, kind, 3, &seed);
+    use_weights(&r, true);
+    double F = 0, crps = 0, squares = 0, py = 0;
+    for (double k = 0; k <= (kind == KIND_BINOMIAL ? 12 : 2000); k++) {
+      double p = 0, par[KIND_PARAMETERS];
+      for (size_t j = 0; j < 3; j++) mixture_lane(&r.c.q, j, par), p += r.weights[j] * count_term(kind, par, 12, k);
+      F += p;
+      crps += (F - (r.c.y <= k)) * (F - (r.c.y <= k));
+      squares += p * p;
+      if (k == r.c.y) py = p;
+    }
+    assert_close(value(&r, SCORE_crps), -crps, 1e-12);
+    assert_close(value(&r, SCORE_quadratic), 2 * py - squares, 1e-12);
+  }
+}
+
+TEST(energy_of_points) {
+  double y[2] = {0.5, -1};
+  Rig r = rig_make(c, KIND_NONE, 0, 0);
+  rig_sims(c, &r, 4, 2);
+  r.c.yvec = y;
+  for (int k = 0; k < 8; k++) r.sim[k] = k % 2 ? 3 : 3.5; /* one point four times */
+  assert_close(value(&r, SCORE_energy), -5, 1e-14);
+  memcpy(r.sim, (double[]){0.5, 0, 0.5, -3, 1.5, -1, 3.5, 3}, 8 * sizeof(double));
+  double pairs = 3 + sqrt(2) + sqrt(18) + sqrt(5) + sqrt(45) + sqrt(20);
+  assert_close(value(&r, SCORE_energy), pairs / 12 - (1 + 2 + 1 + 5) / 4.0, 1e-14);
+  r.c.o.halves = true; /* pairs (0, 2), (1, 3) */
+  assert_close(value(&r, SCORE_energy), (sqrt(2) + sqrt(45)) / 4 - (1 + 2 + 1 + 5) / 4.0, 1e-14);
+}
+
+/* In one dimension the energy score is the CRPS. */
+TEST(energy_is_crps) {
+  uint64_t seed = 9;
+  Rig r = rig_make(c, KIND_NONE, 0, 0);
+  rig_sims(c, &r, 50, 1);
+  r.c.yvec = &r.c.y;
+  for (int k = 0; k < 50; k++) r.sim[k] = floor(uniform(&seed, -3, 3) * 4) / 4; /* with ties */
+  r.c.y = 0.3;
+  assert_close(score_energy(&r.c, &r.adj), value(&r, SCORE_crps_sim), 1e-13);
+  double by_energy[50];
+  memcpy(by_energy, r.adj.sim, sizeof by_energy);
+  score_crps_sim(&r.c, &r.adj);
+  for (int k = 0; k < 50; k++) assert_close(r.adj.sim[k], by_energy[k], 1e-14);
+}
+
+/* Weighted intervals are twice the pinball loss averaged over their quantiles. */
+TEST(intervals_are_quantiles) {
+  uint64_t seed = 11;
+  for (int k = 0; k < 20; k++) {
+    Rig r = rig_random(c, KIND_NORMAL, 5, &seed);
+    r.c.o = (ScoreOptions){.levels = (double[]){0.1, 0.5}, .nlevels = 2};
+    double w = value(&r, SCORE_weighted_interval);
+    r.c.o = (ScoreOptions){.levels = (double[]){0.05, 0.25, 0.5, 0.75, 0.95}, .nlevels = 5};
+    assert_close(w, 2 * value(&r, SCORE_quantile), 1e-12);
+    r.c.o = (ScoreOptions){.levels = (double[]){0.05, 0.95}, .nlevels = 2, .alpha = 0.1};
+    assert_close(0.1 * value(&r, SCORE_interval), 4 * value(&r, SCORE_quantile), 1e-12);
+  }
+}
+
+/* ---- quantiles --------------------------------------------------------------------------------------------------------------- */
+
+TEST(quantiles) {
+  static const double levels[] = {1e-6, 0.01, 0.05, 0.3, 0.5, 0.9, 0.995, 1 - 1e-6};
+  for (Kind k = KIND_NORMAL; k <= KIND_BETA; k++)
+    for (uint64_t seed = 1; seed < 30; seed++) {
+      Rig r = rig_random(c, k, (size_t[]){1, 2, 9}[seed % 3], &seed);
+      for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+        double p = levels[i], F = mixture_cdf(&r.c, mixture_quantile(&r.c, p));
+        if (!(fabs(F - p) < 1e-11 * fmin(p, 1 - p) + 2e-16)) fail_msg("%s: F(Q(%g)) - p = %g", kind_names[k], p, F - p);
+      }
+    }
+}
+
+/* Far apart, very different, or certain lanes. */
+TEST(quantiles_of_hard_mixtures) {
+  static const double mu[][4] = {{0, 1e6, 0, 0}, {0, 0, 0, 0}, {-50, 50, 0, 1e-3}, {3, 3, 3, 3}};
+  static const double s[][4] = {{1, 1, 1, 1}, {1e-8, 1, 1e8, 1}, {1e-3, 1e-3, 1e-3, 1e-3}, {1e-12, 1e-12, 1e-12, 1e-12}};
+  for (int k = 0; k < 4; k++) {
+    Rig r = rig_make(c, KIND_NORMAL, 4, 0);
+    memcpy(r.par[0], mu[k], sizeof mu[k]);
+    memcpy(r.par[1], s[k], sizeof s[k]);
+    for (double p = 0.05; p < 1; p += 0.15) {
+      double F = mixture_cdf(&r.c, mixture_quantile(&r.c, p));
+      assert_true(fabs(F - p) < 1e-3 * (k == 3) + 1e-9);
+    }
+    assert_true(isfinite(score_interval(&r.c, &r.adj)));
+    assert_true(isfinite(score_crps(&r.c, &r.adj)));
+  }
+}
+
+TEST(discrete_quantiles) {
+  Rig r = rig_make(c, KIND_POISSON, 1, 0);
+  r.par[0][0] = 100;
+  for (double p = 0.01; p < 1; p += 0.07) {
+    double k = mixture_quantile(&r.c, p);
+    assert_true(num_gamma_q(k + 1, 100) >= p && num_gamma_q(k, 100) < p);
+  }
+}
+
+/* ---- boundaries ---------------------------------------------------------------------------------------------------------------- */
+
+TEST(infinite) {
+  Rig r = rig_make(c, KIND_CAUCHY, 2, 0), t = rig_make(c, KIND_STUDENT_T, 2, 0);
+  for (int j = 0; j < 2; j++) {
+    r.par[0][j] = j;
+    t.par[0][j] = j ? 0.9 : 5;
+    r.par[1][j] = t.par[1][j] = t.par[2][j] = 1;
+  }
+  assert_true(value(&r, SCORE_crps) == (double)-INFINITY && value(&t, SCORE_crps) == (double)-INFINITY);
+  assert_true(value(&t, SCORE_dawid_sebastiani) == (double)-INFINITY);
+  t.par[0][1] = 1.5; /* a mean, no variance */
+  double v = score_crps(&t.c, &t.adj);
+  assert_true(isfinite(v) && isfinite(t.adj.par[0][1]));
+  assert_true(value(&t, SCORE_dawid_sebastiani) == (double)-INFINITY);
+}
+
+/* Certain lanes: nothing divides by zero, and derivatives are the one-sided limits. */
+TEST(certainty) {
+  for (Kind k = KIND_BERNOULLI; k <= KIND_POISSON; k++)
+    for (int one = 0; one < (k == KIND_POISSON ? 1 : 2); one++)
+      for (double y = 0; y <= 1; y++) {
+        Rig r = rig_make(c, k, 2, 1);
+        r.par[0][0] = r.par[0][1] = one;
+        r.c.y = y;
+        assert_close(score_quadratic(&r.c, &r.adj), y == one ? 1 : -1, 1e-13);
+        double want = (y == 1 ? 2 : -2) - (one ? 2 : -2); /* d/dp of 2 p_y - p^2 - (1-p)^2 at the boundary */
+        assert_close(r.adj.par[0][0] + r.adj.par[0][1], want, 1e-12);
+        assert_close(score_crps(&r.c, &r.adj), y == one ? 0 : -1, 1e-13);
+        assert_close(r.adj.par[0][0] + r.adj.par[0][1], -2 * (one - y), 1e-12);
+      }
+}
+
+/* Outcomes far outside what any lane expects. */
+TEST(outliers) {
+  Rig r = rig_make(c, KIND_POISSON, 2, 0);
+  r.par[0][0] = 3, r.par[0][1] = 5;
+  r.c.y = 100000;
+  assert_close(score_crps(&r.c, &r.adj), 0.5 * value(&r, SCORE_crps) + 0.5 * score_crps(&r.c, &r.adj), 1e-15);
+  assert_close(-value(&r, SCORE_crps) / 99996, 1, 1e-4);
+  assert_close(r.adj.par[0][0], 0.5, 0.2);
+  Rig n = rig_make(c, KIND_NORMAL, 2, 0);
+  n.par[0][0] = 0, n.par[0][1] = 1, n.par[1][0] = n.par[1][1] = 1;
+  n.c.y = 1e8;
+  double v = score_crps(&n.c, &n.adj);
+  assert_close(v / -1e8, 1, 1e-7);
+  assert_close(n.adj.par[0][0], 0.5, 0.5);
+}
+
+/* ---- invariance ---------------------------------------------------------------------------------------------------------------- */
+
+static void copy_lane(Rig *to, size_t j, const Rig *from, size_t i, double weight) {
+  for (int k = 0; k < kind_parameters(from->c.q.kind); k++)
+    for (size_t row = 0; row < (k ? 1 : from->rows); row++)
+      to->par[k][row * to->c.q.ld + j] = from->par[k][row * from->c.q.ld + i];
+  to->weights[j] = weight;
+}
+
+static void same_score(const Rig *a, const Rig *b, ScoreId id) {
+  double x = value(a, id), y = value(b, id);
+  if (!(distance(x, y) <= 1e-11)) fail_msg("%.15g became %.15g", x, y);
+}
+
+TEST(invariance) {
+  const Row *t = row;
+  uint64_t seed = 77;
+  for (int k = 0; k < 5; k++) {
+    size_t M = 7;
+    Rig r = rig_random(c, t->kind, M, &seed), turned = rig_make(c, t->kind, M, r.c.q.size);
+    Rig split = rig_make(c, t->kind, M + 1, r.c.q.size);
+    for (size_t j = 0; j < M; j++) copy_lane(&turned, (3 * j + 2) % M, &r, j, r.weights[j]);
+    for (size_t j = 0; j <= M; j++) copy_lane(&split, j, &r, j % M, j % M ? r.weights[j % M] : 0.5 * r.weights[0]);
+    use_weights(&r, true), use_weights(&turned, true), use_weights(&split, true);
+    turned.c.y = split.c.y = r.c.y;
+    same_score(&r, &turned, t->score);
+    same_score(&r, &split, t->score);
+    int location = t->kind == KIND_STUDENT_T ? 1 : 0;
+    if (!(domains[t->kind].lo[location] < 0) || t->kind == KIND_LOGNORMAL) continue;
+    for (size_t j = 0; j < M; j++) turned.par[location][j] += 4;
+    turned.c.y += 4;
+    same_score(&r, &turned, t->score);
+  }
+}
+
+/* Weights that are all equal are no weights. */
+TEST(equal_weights) {
+  const Row *t = row;
+  uint64_t seed = 78;
+  Rig r = rig_random(c, t->kind, 6, &seed), s = rig_random(c, t->kind, 6, &seed);
+  for (size_t j = 0; j < 6; j++) copy_lane(&s, j, &r, j, 1.0 / 6);
+  s.c.y = r.c.y;
+  use_weights(&s, true);
+  same_score(&r, &s, t->score);
+}
+
+/* ---- estimators -------------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  double sum, squares, n;
+} Mean;
+
+static void mean_add(Mean *m, double x) { m->sum += x, m->squares += x * x, m->n++; }
+
+#define assert_unbiased(m, want)                                                                                               \
+  do {                                                                                                                         \
+    double at_ = (m).sum / (m).n, se_ = sqrt(((m).squares / (m).n - at_ * at_) / (m).n);                                       \
+    if (!(fabs(at_ - (want)) <= 4 * se_)) fail_msg("%s: mean %g, se %g, expected %g", #m, at_, se_, (double)(want));           \
+  } while (0)
+
+/* Outcomes simulated from a normal mixture against the scores of the mixture itself. */
+TEST(simulated_agree) {
+  uint64_t seed = 21;
+  Rig r = rig_random(c, KIND_NORMAL, 8, &seed);
+  double crps_exact = value(&r, SCORE_crps), interval_exact = value(&r, SCORE_interval), near = 0, apart = 0, h = 1.3;
+  for (size_t j = 0; j < 8; j++) {
+    double v = h * h + r.par[1][j] * r.par[1][j], d = r.c.y - r.par[0][j];
+    near += h / sqrt(v) * exp(-0.5 * d * d / v) / 8;
+    for (size_t i = 0; i < 8; i++) {
+      double both = v + r.par[1][i] * r.par[1][i], e = r.par[0][i] - r.par[0][j];
+      apart += h / sqrt(both) * exp(-0.5 * e * e / both) / 64;
+    }
+  }
+  RngStream rng = rngs_make(8, 0);
+  Mean crps = {0}, pairs = {0}, energy = {0}, halves = {0}, mmd = {0}, interval = {0};
+  rig_sims(c, &r, 400, 1);
+  r.c.yvec = &r.c.y;
+  r.c.o.bandwidth = h;
+  for (int rep = 0; rep < 400; rep++) {
+    for (size_t k = 0; k < 400; k++) {
+      size_t j = (size_t)(8 * rngs_uniform(&rng));
+      r.sim[k] = r.par[0][j] + r.par[1][j] * rngs_normal(&rng);
+    }
+    mean_add(&crps, value(&r, SCORE_crps_sim));
+    mean_add(&pairs, value(&r, SCORE_crps_pairs));
+    mean_add(&interval, value(&r, SCORE_interval_sim));
+    if (rep % 8) continue;
+    mean_add(&energy, value(&r, SCORE_energy));
+    mean_add(&mmd, value(&r, SCORE_mmd));
+    r.c.o.halves = true;
+    mean_add(&halves, value(&r, SCORE_energy));
+    r.c.o.halves = false;
+  }
+  assert_unbiased(crps, crps_exact);
+  assert_unbiased(pairs, crps_exact);
+  assert_unbiased(energy, crps_exact);
+  assert_unbiased(halves, crps_exact);
+  assert_unbiased(mmd, 2 * near - apart - 1);
+  assert_close(interval.sum / interval.n / interval_exact, 1, 0.01); /* biased by O(1/400) */
+}
+
+/* The toy model of the unbiasedness laws: y ~ normal(theta, 1), theta ~ q = normal(m, s); predictive normal(m, v = 1 + s^2). */
+enum { REPEATS = 40000 };
+static const double toy_m = 0.4, toy_s = 0.7, toy_y = 1.3;
+
+/* M = 1: accepted draws have the gradient of log q(theta). */
+TEST(rejection_unbiased) {
+  double v = 1 + toy_s * toy_s, d = toy_y - toy_m, log_bound = -0.5 * log(2 * PI), weight;
+  Mean by_m = {0}, by_s = {0};
+  RngStream rng = rngs_make(31, 0);
+  for (int k = 0; k < REPEATS;) {
+    double u = rngs_normal(&rng), e = toy_y - toy_m - toy_s * u, ll = log_bound - 0.5 * e * e, t = rngs_uniform(&rng);
+    if (score_log_rejection(&ll, &t, 1, log_bound, &weight) == 0) continue;
+    mean_add(&by_m, weight * u / toy_s);
+    mean_add(&by_s, weight * (u * u - 1) / toy_s);
+    k++;
+  }
+  assert_unbiased(by_m, d / v);
+  assert_unbiased(by_s, toy_s * (d * d / v - 1) / v);
+}
+
+/* M = 3: several accepted share the weight. */
+TEST(rejection_weights) {
+  double w[4], ll[4] = {-1, -2, -1, -30}, t[4] = {0.3, 0.3, 0.36, 0.9};
+  assert_int_equal(score_log_rejection(ll, t, 4, 0, w), 2);
+  assert_true(w[0] == 0.5 && w[1] == 0 && w[2] == 0.5 && w[3] == 0);
+  assert_int_equal(score_log_rejection(ll, (double[]){0.9, 0.9, 0.9, 0.9}, 4, 0, w), 0);
+  assert_true(w[0] == 0 && w[1] == 0 && w[2] == 0 && w[3] == 0);
+}
+
+/* Simulated outcomes m + s u + e: the pathwise gradient of the paper's estimator. */
+TEST(crps_pairs_unbiased) {
+  double v = 1 + toy_s * toy_s, sd = sqrt(v), z = (toy_y - toy_m) / sd, u[6];
+  Mean by_m = {0}, by_s = {0};
+  RngStream rng = rngs_make(32, 0);
+  Rig r = rig_make(c, KIND_NONE, 0, 0);
+  rig_sims(c, &r, 6, 1);
+  r.c.y = toy_y;
+  for (int rep = 0; rep < REPEATS; rep++) {
+    double gm = 0, gs = 0;
+    for (int k = 0; k < 6; k++) {
+      u[k] = rngs_normal(&rng);
+      r.sim[k] = toy_m + toy_s * u[k] + rngs_normal(&rng);
+    }
+    score_crps_pairs(&r.c, &r.adj);
+    for (int k = 0; k < 6; k++) gm += r.adj.sim[k], gs += r.adj.sim[k] * u[k];
+    mean_add(&by_m, gm);
+    mean_add(&by_s, gs);
+  }
+  assert_unbiased(by_m, 2 * num_Phi(z) - 1);
+  assert_unbiased(by_s, -(2 * exp(-0.5 * z * z) / sqrt(2 * PI) - 1 / sqrt(PI)) * toy_s / sd);
+}
+
+/* One draw: the log score's reparameterised gradient is that of ordinary variational inference. */
+TEST(one_draw_is_elbo) {
+  double ll[LANES] = {-3.7}, a[LANES], b[LANES];
+  ScoreCase one = {.q = {.M = 1, .ld = LANES}, .ll = ll, .k = kernels_best()};
+  double x = score_log(&one, &(ScoreAdjoint){.ll = a}), y = score_elbo(&one, &(ScoreAdjoint){.ll = b});
+  assert_true(x == y);
+  for (int j = 0; j < LANES; j++) assert_true(a[j] == b[j]);
+}
+
+/* ---- tables -------------------------------------------------------------------------------------------------------------------- */
+
+TEST(names) {
+  static const char *const all[] = {"elbo",         "log",          "quadratic",         "crps",
+                                    "interval",     "quantile",     "weighted_interval", "dawid_sebastiani",
+                                    "crps_sim",     "crps_pairs",   "interval_sim",      "energy",
+                                    "mmd"};
+  ScoreId id;
+  assert_int_equal(SCORE_COUNT, sizeof all / sizeof *all);
+  for (size_t k = 0; k < sizeof all / sizeof *all; k++) assert_true(score_find(all[k], &id) && !strcmp(score_name(id), all[k]));
+  assert_false(score_find("brier", &id));
+}
+
+TEST(allowed) {
+  assert_true(score_allows(SCORE_log, KIND_NONE) && score_allows(SCORE_crps_sim, KIND_NONE));
+  assert_false(score_allows(SCORE_crps, KIND_NONE));
+  assert_false(score_allows(SCORE_crps, KIND_CAUCHY));
+  assert_true(score_allows(SCORE_interval, KIND_CAUCHY));
+  assert_false(score_allows(SCORE_interval, KIND_POISSON));
+  assert_true(score_evaluates(SCORE_interval, KIND_POISSON));
+  assert_false(score_allows(SCORE_quadratic, KIND_NORMAL));
+  assert_false(score_allows(SCORE_energy, KIND_BINOMIAL));
+}
+
+/* Scores write where they may: the number behind the scratch stays. */
+TEST(scratch) {
+  uint64_t seed = 90;
+  for (ScoreId id = 0; id < SCORE_COUNT; id++)
+    for (Kind k = KIND_NORMAL; k < KIND_COUNT; k++)
+      for (size_t M = 1; M < 600; M = 3 * M + 2) {
+        if (!(score_needs(id) & NEEDS_KIND) || !score_evaluates(id, k) || (M > 100 && k != KIND_NORMAL)) continue;
+        Rig r = rig_random(c, k, M, &seed);
+        score_of(id)(&r.c, &r.adj);
+        assert_true(r.c.scratch[score_scratch(M, 0)] == CANARY);
+      }
+}
+
+int main(void) {
+  static Suite s;
+  static Rows rows[4];
+  for (ScoreId id = 0; id < SCORE_COUNT; id++)
+    for (Kind k = KIND_NORMAL; k < KIND_COUNT; k++) {
+      bool known = score_needs(id) & NEEDS_KIND && score_evaluates(id, k);
+      if (known && score_allows(id, k)) rows_add(&rows[0], &s, "derivatives", derivatives, id, k);
+      if (known || id == SCORE_log) rows_add(&rows[1], &s, "properness", properness, id, k);
+      if (known) rows_add(&rows[2], &s, "invariance", invariance, id, k);
+      if (known) rows_add(&rows[3], &s, "equal weights", equal_weights, id, k);
+    }
+  SUITE_ADD(&s, derivatives_sim), SUITE_ADD(&s, derivatives_ll);
+  SUITE_ADD(&s, properness_has_teeth), SUITE_ADD(&s, properness_sim);
+  SUITE_ADD(&s, crps_of_one_lane), SUITE_ADD(&s, crps_of_two_lanes), SUITE_ADD(&s, spread_two_ways);
+  SUITE_ADD(&s, crps_of_counts), SUITE_ADD(&s, counts_written_out);
+  SUITE_ADD(&s, energy_of_points), SUITE_ADD(&s, energy_is_crps), SUITE_ADD(&s, intervals_are_quantiles);
+  SUITE_ADD(&s, quantiles), SUITE_ADD(&s, quantiles_of_hard_mixtures), SUITE_ADD(&s, discrete_quantiles);
+  SUITE_ADD(&s, infinite), SUITE_ADD(&s, certainty), SUITE_ADD(&s, outliers);
+  SUITE_ADD(&s, simulated_agree), SUITE_ADD(&s, rejection_unbiased), SUITE_ADD(&s, rejection_weights);
+  SUITE_ADD(&s, crps_pairs_unbiased), SUITE_ADD(&s, one_draw_is_elbo);
+  SUITE_ADD(&s, names), SUITE_ADD(&s, allowed), SUITE_ADD(&s, scratch);
+  return suite_run("score", &s);
+}
