@@ -1,8 +1,8 @@
 /* pvi.h: predictive variational inference for Stan programs, as a library.
  *
  * Handles are opaque. Every function that can fail returns a status (0: ok; the numbers are pvi's exit codes) and leaves the
- * messages, as the command line would print them, in pvi_error(). A context serves one thread at a time; all that was made with
- * it goes with pvi_close.
+ * messages, as the command line would print them, in pvi_error(). A context serves one thread at a time, different contexts
+ * know nothing of each other; all that was made with a context, results too, goes with pvi_close.
  *
  *     pvi_context *c = pvi_open();
  *     pvi_model *m;
@@ -31,35 +31,73 @@ pvi_context *pvi_open(void); /* NULL: no memory */
 void pvi_close(pvi_context *c);
 const char *pvi_error(pvi_context *c); /* messages of the last call; "" when there are none */
 
-/* A program and its data (Stan JSON or CSV; NULL when the program needs none). */
+/* ---- models ------------------------------------------------------------------------------------------------------- */
+
+/* A program and its data (Stan JSON or CSV; NULL when the program needs none): files, or their texts. */
 int pvi_load(pvi_context *c, const char *program, const char *data, pvi_model **out);
+int pvi_load_text(pvi_context *c, const char *program, const char *data, pvi_model **out);
+/* Likelihood-free: from now on the observations are those of the data variable `observed`, and what predicts them is the variable
+ * `simulate` of generated quantities. For scores by simulation (crps_sim, energy, ...). */
+int pvi_simulate(pvi_context *c, pvi_model *m, const char *simulate, const char *observed);
+
 size_t pvi_dim(const pvi_model *m);          /* unconstrained parameters */
 size_t pvi_observations(const pvi_model *m);
-const char *pvi_parameter(const pvi_model *m, size_t k); /* name of unconstrained parameter k */
+const char *pvi_parameter(const pvi_model *m, size_t k); /* name of unconstrained parameter k; NULL: there is none */
 
 /* At npoints unconstrained points (point-major, dim numbers each): the log density with all constants and Jacobians; where not NULL,
  * its gradient [npoints x dim] and the log likelihood of every observation [npoints x observations]. */
 int pvi_density(pvi_context *c, pvi_model *m, const double *points, size_t npoints, double *lp, double *gradient,
                 double *pointwise);
 
+/* ---- fits --------------------------------------------------------------------------------------------------------- */
+
+/* Zero or NULL is the default everywhere; what the words mean is in `pvi fit --help`. */
 typedef struct {
-  const char *score;       /* NULL: "log" */
-  const char *family;      /* NULL: chosen by size */
-  const char *regularizer; /* NULL: "posterior" */
-  double lambda;
+  const char *score;              /* log */
+  const char *family;             /* chosen by size */
+  const char *regularizer;        /* posterior */
+  double lambda;                  /* 0: nothing but prediction */
+  double alpha;                   /* 0.1: the interval score is of the interval of level 1 - alpha */
+  const char *const *points;      /* names of parameters to be estimated as points, npoints of them */
+  size_t npoints;
+  size_t knots, layers, hidden;   /* of splines and flows: 32, 2, 16 */
+  size_t draws;                   /* per evaluation: as many as it takes until fresh ones agree */
+  const char *optimizer;          /* lbfgs */
+  long iterations;                /* at most; the optimizer's own default */
+  double learning_rate;           /* of the stochastic optimizers; their own default */
+  const size_t *train, *test;     /* observations (0-based) to train on and to hold out; train NULL: all that are not in test */
+  size_t ntrain, ntest;
+  size_t scoring_draws;           /* for the scores of the held-out observations: 16384, where expensive 1024 */
   uint64_t seed;
-  int threads; /* 0: one per core */
+  int threads;                    /* one per core; results do not depend on it */
 } pvi_options;
+
+/* One score of the held-out observations; larger is better for all of them. */
+typedef struct {
+  const char *name;
+  double sum;
+  const double *rows; /* ntest, in the order of pvi_options.test */
+} pvi_score;
 
 typedef struct {
   int converged;
-  double objective, score, regularizer; /* on draws the optimizer has not seen */
+  double objective, score, regularizer; /* of the training part, on draws the optimizer has not seen */
   long evaluations;
-  const double *mean, *sd;   /* dim: of q on the unconstrained scale; owned by the context */
+  double seconds;
+  const double *mean, *sd;    /* dim: of q on the unconstrained scale */
   const char *family, *reason;
+  const pvi_score *scores;    /* held out: log, log_at_mean (the density at the mean of q) and, where the outcomes allow, */
+  size_t nscores;             /* quadratic, crps, interval; likelihood-free: crps_sim or energy. None when ntest is 0 */
 } pvi_result;
 
+/* PVI_STATUS_NOT_CONVERGED comes with a whole result. */
 int pvi_fit(pvi_context *c, pvi_model *m, const pvi_options *o, pvi_result *out);
+/* The held-out score of that name; its rows are NULL when there is none. */
+pvi_score pvi_heldout(const pvi_result *r, const char *name);
+
+/* What one value with gradient of the objective costs: seconds, the best of several runs, at q with means 0 and standard deviations
+ * 0.1 and o->draws draws (0: 100). */
+int pvi_time(pvi_context *c, pvi_model *m, const pvi_options *o, double *seconds);
 
 #ifdef __cplusplus
 }

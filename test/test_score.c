@@ -251,6 +251,7 @@ typedef struct {
 static Truth truth_of(Ctx *c, const Rig *r) {
   double lo, hi;
   Truth t = {.n = 200};
+  mixture_prepare(&r->c);
   bool discrete = kind_discrete(r->c.q.kind);
   if (discrete) {
     mixture_support(&r->c, &lo, &hi);
@@ -413,21 +414,29 @@ TEST(crps_of_one_lane) {
   }
 }
 
-/* int (F(t) - 1{y <= t})^2 dt by Simpson's rule on either side of y, t = y +- exp(x - exp(-x)). */
+/* F - up of a mixture at t, squared */
+static double cdf_miss(const Rig *r, double t, int up) {
+  double F = -up, par[KIND_PARAMETERS];
+  for (size_t j = 0; j < r->c.q.M; j++) {
+    mixture_lane(&r->c.q, j, par);
+    F += mixture_weight(&r->c.q, j) * component_of(r->c.q.kind)->cdf(par, t);
+  }
+  return F * F;
+}
+
+/* int (F(t) - 1{y <= t})^2 dt by Simpson's rule on either side of y in v = exp(x - exp(-x)) > 0: t = y +- v, or where the
+ * outcome ends (at 0, or at 1), t = y exp(-v). */
 static double crps_quadrature(const Rig *r) {
   double sum = 0, lo = -4, hi = 12, y = r->c.y;
+  Kind kind = r->c.q.kind;
   size_t n = 60000;
   double h = (hi - lo) / (double)n;
   for (int up = 0; up < 2; up++)
     for (size_t i = 0; i <= n; i++) {
-      double x = lo + h * (double)i, d = exp(x - exp(-x)), t = up ? y + d : y - d, F = 0;
-      for (size_t j = 0; j < r->c.q.M; j++) {
-        double par[KIND_PARAMETERS];
-        mixture_lane(&r->c.q, j, par);
-        F += mixture_weight(&r->c.q, j) * component_of(r->c.q.kind)->cdf(par, t);
-      }
-      F -= up;
-      sum += (i == 0 || i == n ? 1 : i % 2 ? 4 : 2) * h / 3 * F * F * d * (1 + exp(-x));
+      bool ends = up ? kind == KIND_BETA : domains[kind].ylo > 0;
+      double x = lo + h * (double)i, v = exp(x - exp(-x)), room = up ? 1 - y : y, far = ends ? -room * expm1(-v) : v;
+      double dt = (ends ? room * exp(-v) : 1) * v * (1 + exp(-x));
+      sum += (i == 0 || i == n ? 1 : i % 2 ? 4 : 2) * h / 3 * cdf_miss(r, up ? y + far : y - far, up) * dt;
     }
   return sum;
 }
@@ -563,6 +572,7 @@ TEST(quantiles) {
   for (Kind k = KIND_NORMAL; k <= KIND_BETA; k++)
     for (uint64_t seed = 1; seed < 30; seed++) {
       Rig r = rig_random(c, k, (size_t[]){1, 2, 9}[seed % 3], &seed);
+      mixture_prepare(&r.c);
       for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
         double p = levels[i], F = mixture_cdf(&r.c, mixture_quantile(&r.c, p));
         if (!(fabs(F - p) < 1e-11 * fmin(p, 1 - p) + 2e-16)) fail_msg("%s: F(Q(%g)) - p = %g", kind_names[k], p, F - p);
@@ -578,6 +588,7 @@ TEST(quantiles_of_hard_mixtures) {
     Rig r = rig_make(c, KIND_NORMAL, 4, 0);
     memcpy(r.par[0], mu[k], sizeof mu[k]);
     memcpy(r.par[1], s[k], sizeof s[k]);
+    mixture_prepare(&r.c);
     for (double p = 0.05; p < 1; p += 0.15) {
       double F = mixture_cdf(&r.c, mixture_quantile(&r.c, p));
       assert_true(fabs(F - p) < 1e-3 * (k == 3) + 1e-9);

@@ -133,8 +133,15 @@ typedef struct {
   const char *text; /* one line: what, and how to mend it */
 } Message;
 
+/* What holds more than memory (threads, a file half written) has a Closer as its first member: a jump may leave it open. */
+typedef struct Closer {
+  void (*close)(struct Closer *self);
+  struct Closer *next, **at; /* in the list of open ones */
+} Closer;
+
 struct Ctx {
   Arena arena; /* lives as long as the run */
+  Closer *open; /* newest first */
   Message *messages;
   size_t nmessages, cap_messages;
   size_t nerrors;
@@ -144,7 +151,10 @@ struct Ctx {
 };
 
 void ctx_init(Ctx *c);
-void ctx_free(Ctx *c);
+void ctx_free(Ctx *c);  /* closes all that is open first */
+void ctx_close(Ctx *c); /* all that is open: what a jump has left behind */
+void ctx_opened(Ctx *c, Closer *x, void (*close)(Closer *self));
+void ctx_closed(Closer *x); /* by its owner, in the usual way */
 void ctx_error(Ctx *c, Loc loc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void ctx_warn(Ctx *c, Loc loc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void ctx_note(Ctx *c, Loc loc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

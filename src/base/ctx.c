@@ -15,7 +15,23 @@ void ctx_init(Ctx *c) {
   c->arena.ctx = c;
 }
 
+void ctx_opened(Ctx *c, Closer *x, void (*close)(Closer *self)) {
+  *x = (Closer){close, c->open, &c->open};
+  if (x->next) x->next->at = &x->next;
+  c->open = x;
+}
+
+void ctx_closed(Closer *x) {
+  *x->at = x->next;
+  if (x->next) x->next->at = x->at;
+}
+
+void ctx_close(Ctx *c) {
+  while (c->open) c->open->close(c->open);
+}
+
 void ctx_free(Ctx *c) {
+  ctx_close(c);
   arena_free(&c->arena);
   c->messages = NULL;
   c->nmessages = c->cap_messages = c->nerrors = 0;

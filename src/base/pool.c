@@ -12,6 +12,7 @@ typedef struct {
 } Worker;
 
 struct Pool {
+  Closer closer;
   int threads; /* the caller is one of them */
   pthread_t *handles;
   Worker *workers;
@@ -48,6 +49,8 @@ static void *worker_main(void *arg) {
   }
 }
 
+static void close_pool(Closer *self) { pool_free((Pool *)self); }
+
 Pool *pool_make(Ctx *c, int threads) {
   if (threads <= 0) threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
   if (threads < 1) threads = 1;
@@ -59,6 +62,7 @@ Pool *pool_make(Ctx *c, int threads) {
   pthread_cond_init(&p->start, NULL);
   pthread_cond_init(&p->done, NULL);
   p->threads = 1;
+  ctx_opened(c, &p->closer, close_pool);
   for (int k = 1; k < threads; k++) {
     p->workers[k] = (Worker){p, k};
     if (pthread_create(&p->handles[k], NULL, worker_main, &p->workers[k])) break; /* fewer threads, same results */
@@ -91,6 +95,7 @@ void pool_run(Pool *p, size_t count, void (*work)(void *arg, size_t k, int worke
 
 void pool_free(Pool *p) {
   if (!p) return;
+  ctx_closed(&p->closer);
   pthread_mutex_lock(&p->lock);
   p->quit = true;
   pthread_cond_broadcast(&p->start);

@@ -30,7 +30,7 @@ typedef struct {
   long components, rank, knots, layers, hidden;
   Shape shape;
   OptionList points;
-  const char *split, *out;
+  const char *split, *out, *simulate, *observed;
   bool json, quiet, interpolate;
 } Args;
 
@@ -71,14 +71,25 @@ typedef struct {
   Pool *pool;
   ScoreId extra[SCORE_COUNT];
   int nextra;
+  size_t first; /* number of the first of them among the scores */
 } Scorer;
 
 /* The scores beyond the log score that can be had of every observation. */
 static void choose_scores(Scorer *s, Scores *r) {
-  static const char *const reported[] = {"quadratic", "crps", "interval"};
+  static const char *const reported[] = {"quadratic", "crps", "interval"}, *const simulated[] = {"crps_sim", "energy"};
+  const char *why;
+  ScoreId sim;
+  if (!model_has_densities(s->m)) { /* what can be had by simulation */
+    for (size_t k = 0; k < 2; k++) {
+      if (!score_find(simulated[k], &sim) || !observed_allows(s->c, s->m, sim, &why)) continue;
+      s->extra[s->nextra++] = sim;
+      r->names[r->nscores++] = simulated[k];
+    }
+    return;
+  }
   r->names[r->nscores++] = "log";
   r->names[r->nscores++] = "log_at_mean";
-  const char *why;
+  s->first = r->nscores;
   for (size_t k = 0; k < sizeof reported / sizeof *reported; k++) {
     ScoreId id;
     if (!score_find(reported[k], &id) || !observed_allows(s->c, s->m, id, &why)) continue;
@@ -94,12 +105,12 @@ static void score_part(const Scorer *s, const size_t *rows, size_t n, int part, 
   double *v[MOST_SCORES];
   for (size_t j = 0; j < r->nscores; j++) v[j] = NEW_ARRAY(&c->arena, double, n);
   q_moments(&s->fit->q, s->fit->phi, mean, sd);
-  predictive_log_scores(c, o, &s->fit->q, s->fit->phi, SCORING_DRAWS, rng_mix(s->seed + 77), s->pool, v[0]);
-  predictive_point(c, o, mean, v[1]);
-  if (s->nextra) o = observed_make(c, s->m, rows, n, WANT_PARAMETERS);
+  if (s->first) predictive_log_scores(c, o, &s->fit->q, s->fit->phi, SCORING_DRAWS, rng_mix(s->seed + 77), s->pool, v[0]);
+  if (s->first) predictive_point(c, o, mean, v[1]);
+  if (s->nextra) o = observed_make(c, s->m, rows, n, s->first ? WANT_PARAMETERS : WANT_SIM);
   for (int k = 0; k < s->nextra; k++) {
     Target t = {.score = s->extra[k], .score_options = s->o->target.score_options, .score_weight = 1};
-    predictive_scores(c, o, &t, &s->fit->q, s->fit->phi, METRIC_DRAWS, rng_mix(s->seed + 78), s->pool, v[2 + k]);
+    predictive_scores(c, o, &t, &s->fit->q, s->fit->phi, METRIC_DRAWS, rng_mix(s->seed + 78), s->pool, v[s->first + (size_t)k]);
   }
   SummaryScore *scores = NEW_ARRAY(&c->arena, SummaryScore, r->nscores);
   for (size_t j = 0; j < r->nscores; j++) {
@@ -137,7 +148,8 @@ static void add_rows(void *self, const TileView *v) {
 }
 
 static double *log_joint(Ctx *c, const Model *m, const Split *s, const double *theta, size_t lanes) {
-  Work *w = vm_work(&c->arena, model_tape(m, s->rows[PART_TRAIN], s->count[PART_TRAIN], NULL, WANT_LL), lanes, NULL);
+  size_t n = model_has_densities(m) ? s->count[PART_TRAIN] : 0;
+  Work *w = vm_work(&c->arena, model_tape(m, s->rows[PART_TRAIN], n, NULL, WANT_LL), lanes, NULL);
   Totals t = {lanes, NEW_ARRAY(&c->arena, double, lanes)};
   vm_forward(w, theta);
   vm_tiles(w, add_rows, &t, false);
@@ -243,6 +255,12 @@ static Summary *make_summary(Ctx *c, const Args *a, const Model *m, const FitOpt
   return s;
 }
 
+static const char *first_score(const Summary *s) {
+  for (int p = 0; p < PART_COUNT; p++)
+    if (s->parts[p].count) return s->parts[p].scores[0].name;
+  return "no";
+}
+
 static void print_summary(Ctx *c, const Summary *s, const char *dir) {
   Text t = text_make(&c->arena);
   static const char *const parts[PART_COUNT] = {"train", "valid", "test"};
@@ -253,7 +271,7 @@ static void print_summary(Ctx *c, const Summary *s, const char *dir) {
   text_puts(&t, "\n");
   summary_table(&t, s, 30);
   text_puts(&t, "\n");
-  Table *table = table_make(&c->arena, 5, (const char *[]){"log score", "n", "sum", "mean", "se(mean)"});
+  Table *table = table_make(&c->arena, 5, (const char *[]){arena_format(&c->arena, "%s score", first_score(s)), "n", "sum", "mean", "se(mean)"});
   for (int p = 0; p < PART_COUNT; p++) {
     if (!s->parts[p].count) continue;
     const SummaryScore *x = &s->parts[p].scores[0];
@@ -311,6 +329,8 @@ static bool read_args(Ctx *c, Args *a, int argc, char **argv) {
       {"select", OPT_CHOICE, "final|validation", &a->select, 0, "which iterate to keep (default final)"},
       {"split", OPT_TEXT, "FILE", &a->split, 0, "JSON with 1-based row numbers under train, valid, test"},
       {"holdout", OPT_REAL, "F", &a->holdout, 0, "a random fraction of the observations as test part"},
+      {"simulate", OPT_TEXT, "NAME", &a->simulate, 0, "likelihood-free: the simulated outcome in generated quantities"},
+      {"observed", OPT_TEXT, "NAME", &a->observed, 0, "the data variable that --simulate is compared with (default y)"},
       {"set", OPT_LIST, "NAME=VALUE", &a->sets, 0, "a data variable given here; may be repeated"},
       {"include", OPT_LIST, "DIR", &a->include, 0, "where #include looks besides the program's own folder"},
       {"save-draws", OPT_INT, "N", &a->save_draws, 1, "draws of q in the run folder (default 1000)"},
@@ -346,7 +366,7 @@ Status cmd_fit(Ctx *c, int argc, char **argv) {
   Args a;
   if (!read_args(c, &a, argc, argv)) return PVI_OK;
   Program *program = cli_program(c, a.place[0], &a.include);
-  Model *model = model_make(c, program, cli_data(c, a.place[1], &a.sets));
+  Model *model = model_make_simulator(c, program, cli_data(c, a.place[1], &a.sets), a.simulate, a.observed ? a.observed : "y");
   if (!model->n_obs) ctx_fail(c, PVI_PROGRAM, NOWHERE, "the program makes no observation: no density of data is in its log density");
   Split *split = make_split(c, &a, model);
   const char *name = base_name(c, a.place[0]);

@@ -392,11 +392,13 @@ Fit *fit_run(Ctx *c, const Model *m, const Split *split, const FitOptions *o, Po
   }
   const char *why;
   if (!observed_allows(c, m, f.target.score, &why)) ctx_fail(c, PVI_USAGE, NOWHERE, "%s", why);
+  if (!model_has_densities(m) && f.target.regularizer == REG_POSTERIOR && f.target.lambda != 0)
+    ctx_fail(c, PVI_USAGE, NOWHERE, "without a density there is no posterior: --regularize prior, or --lambda 0");
   choose_q(&f);
   const size_t *order = training_order(&f, split);
   unsigned wants = target_wants(&f.target);
   f.train = observed_make(c, m, order, f.n, wants);
-  f.train_ll = wants == WANT_LL ? f.train : observed_make(c, m, order, f.n, WANT_LL);
+  f.train_ll = wants == WANT_LL ? f.train : observed_make(c, m, order, model_has_densities(m) ? f.n : 0, WANT_LL);
   f.valid = observed_make(c, m, split->rows[PART_VALID], f.nvalid, wants);
   f.valid_scores = NEW_ARRAY(&arena, double, f.nvalid);
   run(&f);

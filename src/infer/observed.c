@@ -36,8 +36,10 @@ Observed *observed_make(Ctx *c, const Model *m, const size_t *rows, size_t nrows
   int32_t *block = NEW_ARRAY(a, int32_t, n), *row = NEW_ARRAY(a, int32_t, n);
   model_block_rows(m, rows, n, block, row);
   for (int b = 0; b < m->nblocks; b++) o->kinds[b] = observed_kind(&m->blocks[b]);
+  o->sim_y = NEW_ARRAY(a, const double *, n);
   for (size_t k = 0; k < n; k++) {
     const ObsBlock *b = &m->blocks[block[k]];
+    if (b->sim_y) o->sim_y[k] = b->sim_y + (size_t)row[k] * (size_t)b->sim_width;
     if (b->dist < 0) continue;
     o->y[k] = b->y[row[k]];
     o->size[k] = b->size ? b->size[row[k]] : b->width;
@@ -45,7 +47,21 @@ Observed *observed_make(Ctx *c, const Model *m, const size_t *rows, size_t nrows
   return o;
 }
 
+/* Scores by densities and by simulation: every block must have what they need. */
+static bool block_allows(Ctx *c, const ObsBlock *b, ScoreId score, const char **why) {
+  unsigned needs = score_needs(score);
+  const char *what = NULL;
+  if (needs & NEEDS_LL && b->root == NO_NODE) what = "their density is not known: use a score by simulation";
+  if (needs & (NEEDS_SIM | NEEDS_VECTOR_SIM) && b->sim == NO_NODE) what = "they cannot be simulated as functions of the parameters";
+  if (needs & NEEDS_SIM && b->sim != NO_NODE && b->sim_width != 1) what = "they are vectors: use the energy score";
+  if (what)
+    *why = arena_format(&c->arena, "the %s score of the observations of line %u (%s): %s", score_name(score), b->loc.line, b->name, what);
+  return !what;
+}
+
 bool observed_allows(Ctx *c, const Model *m, ScoreId score, const char **why) {
+  for (int b = 0; b < m->nblocks; b++)
+    if (!block_allows(c, &m->blocks[b], score, why)) return false;
   if (!(score_needs(score) & NEEDS_KIND)) return true;
   for (int b = 0; b < m->nblocks; b++) {
     const ObsBlock *k = &m->blocks[b];

@@ -22,6 +22,8 @@ struct Predictive {
   double posterior;        /* lambda where the posterior regularizes, else 0 */
   double *scratch;         /* per worker: for the score */
   size_t scratch_size;
+  double *vectors;         /* per worker: simulated vectors, simulation by simulation, and their adjoints */
+  size_t vector_size;
   double *adj_w;           /* [chunks + 1 x ld]: derivative in the draws' weights, last row the sum; NULL: equal weights */
   double *adj_row;         /* per worker: one row of it */
   double *gradient;        /* for those who do not ask for it */
@@ -31,7 +33,8 @@ struct Predictive {
 unsigned target_wants(const Target *t) {
   unsigned needs = score_needs(t->score);
   unsigned wants = needs & NEEDS_LL || (t->regularizer == REG_POSTERIOR && t->lambda != 0) ? WANT_LL : 0;
-  return needs & NEEDS_KIND ? wants | WANT_PARAMETERS : wants;
+  if (needs & NEEDS_KIND) wants |= WANT_PARAMETERS;
+  return needs & (NEEDS_SIM | NEEDS_VECTOR_SIM) ? wants | WANT_SIM : wants;
 }
 
 Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const Q *q, size_t M, uint64_t seed, Pool *pool) {
@@ -52,7 +55,14 @@ Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const 
   p->row_mean = NEW_ARRAY(a, double, o->n);
   p->gradient = NEW_ARRAY(a, double, q_size(q));
   size_t workers = (size_t)vm_workers(p->work);
-  p->scratch_size = (score_scratch(M, 0) + LANES) / LANES * LANES;
+  bool simulated = o->wants & WANT_SIM;
+  p->scratch_size = (score_scratch(M, simulated ? M : 0) + LANES) / LANES * LANES;
+  if (simulated) {
+    size_t width = 1;
+    for (int b = 0; b < o->model->nblocks; b++) width = (size_t)o->model->blocks[b].sim_width > width ? (size_t)o->model->blocks[b].sim_width : width;
+    p->vector_size = width * p->ld;
+    p->vectors = NEW_ARRAY(a, double, workers * 2 * p->vector_size);
+  }
   p->scratch = NEW_ARRAY(a, double, workers * p->scratch_size);
   if (p->draws.weights) {
     p->adj_w = NEW_ARRAY(a, double, (vm_chunks(p->work) + 1) * p->ld);
@@ -69,6 +79,7 @@ void predictive_renew(Predictive *p, uint64_t seed, bool random) {
   } else {
     sobol_normal(p->draws.u, rows, p->M, p->ld, seed, false);
   }
+  vm_set_noise(p->work, rng_mix(seed + 1));
 }
 
 void predictive_range(Predictive *p, double lo, double hi) {
@@ -116,16 +127,47 @@ static ScoreCase case_of(const Predictive *p, const TileView *t, size_t r, Score
   return c;
 }
 
+/* Simulated outcomes: a row of draws per element; scores of vectors want them simulation by simulation. */
+static void simulate_case(const Predictive *p, const TileView *t, size_t r, ScoreCase *c, ScoreAdjoint *adj) {
+  size_t ld = t->lanes, width = (size_t)p->o->model->blocks[t->block].sim_width;
+  const double *sim = t->heads[HEAD_SIM] + r * width * ld;
+  c->y = p->o->sim_y[t->row + r][0];
+  c->yvec = p->o->sim_y[t->row + r];
+  c->nsim = p->M;
+  c->dim = width;
+  if (!(score_needs(p->target.score) & NEEDS_VECTOR_SIM)) {
+    c->sim = sim;
+    if (t->adj[HEAD_SIM]) adj->sim = t->adj[HEAD_SIM] + r * width * ld;
+    return;
+  }
+  double *v = p->vectors + (size_t)t->worker * 2 * p->vector_size;
+  for (size_t j = 0; j < p->M; j++)
+    for (size_t k = 0; k < width; k++) v[j * width + k] = sim[k * ld + j];
+  c->sim = v;
+  if (t->adj[HEAD_SIM]) adj->sim = v + p->vector_size;
+}
+
+/* The adjoints of simulated vectors back into rows of draws. */
+static void return_vectors(const Predictive *p, const TileView *t, size_t r, const ScoreAdjoint *adj, double factor) {
+  size_t ld = t->lanes, width = (size_t)p->o->model->blocks[t->block].sim_width;
+  double *to = t->adj[HEAD_SIM] + r * width * ld;
+  bool vectors = score_needs(p->target.score) & NEEDS_VECTOR_SIM;
+  for (size_t j = 0; j < p->M; j++)
+    for (size_t k = 0; k < width; k++) to[k * ld + j] = factor * (vectors ? adj->sim[j * width + k] : to[k * ld + j]);
+}
+
 /* Every observation of the tile: its score, and what flows back from it. */
 static void score_tile(void *self, const TileView *t) {
   Predictive *p = self;
-  bool back = t->adj[HEAD_LL] || t->adj[HEAD_PAR];
+  bool back = t->adj[HEAD_LL] || t->adj[HEAD_PAR] || t->adj[HEAD_SIM];
   double factor = p->scale * p->target.score_weight;
   double *adj_w = p->adj_w && back ? p->adj_row + (size_t)t->worker * p->ld : NULL;
   for (size_t r = 0; r < t->rows; r++) {
     ScoreAdjoint adj = {.weights = adj_w};
     ScoreCase c = case_of(p, t, r, &adj);
+    if (t->heads[HEAD_SIM]) simulate_case(p, t, r, &c, &adj);
     p->row_score[t->row + r] = p->score(&c, &adj);
+    if (adj.sim) return_vectors(p, t, r, &adj, factor);
     times(adj.ll, factor, p->M);
     times(adj_w, factor, p->M);
     for (int k = 0; k < KIND_PARAMETERS; k++)

@@ -86,6 +86,11 @@ static Value *vector_dist(Eval *E, DistId id, Value **a, Loc loc) {
 static bool is_discrete(DistId id) { return id >= DIST_bernoulli && id <= DIST_neg_binomial_2_log; }
 
 Value *dist_rng(Eval *E, DistId id, Value **a, int n, Loc loc) {
+  if (E->simulate) {
+    Value *v = dist_simulate(E, id, a, n);
+    if (!v) ctx_fail(E->ctx, PVI_PROGRAM, loc, "%s_rng cannot be simulated as a function of the parameters", stan_dist_names[id]);
+    return v;
+  }
   if (E->lift) lift_bail(E, "it draws random numbers");
   if (!E->rng) ctx_fail(E->ctx, PVI_PROGRAM, loc, "random numbers are drawn only in transformed data and generated quantities");
   Value *shape = n ? a[0] : value_real(E, 0);

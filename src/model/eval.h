@@ -82,6 +82,7 @@ typedef struct {
   int32_t width;
   Node par[3];      /* rows x width elements */
   double *y, *size; /* rows; size may be NULL */
+  Node sim;         /* rows: a simulated outcome, or NO_NODE */
 } Site;
 
 typedef enum { FLOW_NEXT, FLOW_BREAK, FLOW_CONTINUE, FLOW_RETURN } Flow;
@@ -108,6 +109,8 @@ typedef struct Eval {
   bool quiet;     /* no increments are recorded (generated quantities, transformed data) */
   bool inside_lpdf_data; /* the outcome of the user's density being evaluated is data */
   RngStream *rng; /* for _rng functions, or NULL: not allowed */
+  bool simulate;  /* _rng functions make noise nodes: the program as a differentiable simulator */
+  int32_t streams; /* noise nodes made so far */
   Text *printed;  /* output of print statements, or NULL */
 } Eval;
 
@@ -185,7 +188,9 @@ Value *dist_lpdf(Eval *E, DistId id, Value **args, int nargs, Loc loc);
 Value *dist_call(Eval *E, DistId id, DistFun fun, Value **args, int nargs, Loc loc); /* the sum; cdfs; rng */
 Value *dist_truncation(Eval *E, DistId id, Value **args, int nargs, Value *lower, Value *upper, Loc loc);
 
-Value *dist_rng(Eval *E, DistId id, Value **args, int nargs, Loc loc); /* dist_rng.c: of numbers only */
+Value *dist_rng(Eval *E, DistId id, Value **args, int nargs, Loc loc); /* dist_rng.c: numbers, or noise nodes */
+/* simulate.c: a draw as a differentiable function of the parameters and of noise nodes; NULL where there is none. args: parameters. */
+Value *dist_simulate(Eval *E, DistId id, Value **args, int nargs);
 
 Value *constrain(Eval *E, const Decl *d, int32_t *offset); /* a parameter from the unconstrained vector; adds its Jacobian */
 int32_t constrain_size(const Decl *d, const Value *shape);  /* unconstrained numbers it takes */

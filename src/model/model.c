@@ -119,7 +119,8 @@ static Node total(Eval *E, Value **terms, size_t n) {
 
 static void add_block(Model *m, int *cap, const Site *s, Node root, const int32_t *obs) {
   ObsBlock b = {.root = root, .rows = ir_size(m->graph, root), .obs = obs, .loc = s->loc, .name = s->name, .dist = s->dist,
-                .npar = s->npar, .width = s->width, .par = {s->par[0], s->par[1], s->par[2]}, .y = s->y, .size = s->size};
+                .npar = s->npar, .width = s->width, .par = {s->par[0], s->par[1], s->par[2]}, .y = s->y, .size = s->size,
+                .sim = s->sim, .sim_width = 1, .sim_y = s->y};
   PUSH(&m->ctx->arena, m->blocks, m->nblocks, *cap, b);
 }
 
@@ -166,6 +167,7 @@ static void split_unrolled(Model *m, int *cap, const Site *s, size_t n) {
   for (int32_t k = 0; k < count; k++) obs[k] = (int32_t)m->n_obs + k;
   Site all = *s;
   if (!alike) all.dist = -1;
+  all.sim = NO_NODE; /* every observation has its own noise node: scores by simulation want one statement for all */
   if (all.dist >= 0) join_outcomes(m, &all, s, count);
   add_block(m, cap, &all, ir_pack(m->graph, picks, count), obs);
   m->n_obs += (size_t)count;
@@ -205,6 +207,7 @@ static void split_lifted(Model *m, int *cap, const Site *s, size_t n) {
     for (int32_t k = 0; k < covered; k++) obs[k] = (int32_t)m->n_obs + k;
     Site all = *s;
     all.dist = -1;
+    all.sim = NO_NODE;
     add_block(m, cap, &all, sum, obs);
   }
   m->n_obs += (size_t)covered;
@@ -252,7 +255,47 @@ static void run_block(Eval *E, BlockId id, bool quiet) {
   for (size_t k = first; k < E->nloops; k++) E->loops[k].block = id;
 }
 
-Model *model_make(Ctx *c, const Program *p, const Data *d) {
+/* ---- simulators --------------------------------------------------------------------------------------------------- */
+
+static const Decl *find_decl(const Program *p, BlockId id, const char *name) {
+  const Stmt *block = p->blocks[id];
+  for (int k = 0; block && k < block->nbody; k++)
+    for (int j = 0; block->body[k]->kind == ST_DECL && j < block->body[k]->ndecls; j++)
+      if (!strcmp(block->body[k]->decls[j]->name, name)) return block->body[k]->decls[j];
+  return NULL;
+}
+
+/* Generated quantities as functions of parameters and noise; one block of observations. */
+static void simulate_observations(Eval *E, Model *m, const char *simulate, const char *observed) {
+  Ctx *c = m->ctx;
+  const Decl *s = find_decl(m->program, BLOCK_GENERATED, simulate), *o = find_decl(m->program, BLOCK_DATA, observed);
+  if (!s) ctx_fail(c, PVI_USAGE, NOWHERE, "--simulate %s: generated quantities has no such variable", simulate);
+  if (!o) ctx_fail(c, PVI_USAGE, NOWHERE, "--observed %s: the data block has no such variable", observed);
+  E->simulate = true;
+  run_block(E, BLOCK_GENERATED, true);
+  E->simulate = false;
+  Value *sim = E->frame[s->slot].value, *y = E->frame[o->slot].value;
+  if (sim->n != y->n || !sim->ndims || sim->dims[0] != y->dims[0])
+    ctx_fail(c, PVI_PROGRAM, s->loc, "%s has %d elements, %s has %d: they must have the same sizes", simulate, sim->n, observed, y->n);
+  if (sim->known) ctx_fail(c, PVI_PROGRAM, s->loc, "%s depends neither on parameters nor on random numbers", simulate);
+  int32_t rows = y->dims[0], *obs = NEW_ARRAY(&c->arena, int32_t, rows);
+  for (int32_t k = 0; k < rows; k++) obs[k] = k;
+  m->blocks = NEW(&c->arena, ObsBlock);
+  m->blocks[0] = (ObsBlock){.root = NO_NODE, .rows = rows, .obs = obs, .loc = s->loc, .name = simulate, .dist = -1,
+                            .sim = value_node(E, sim), .sim_width = rows ? y->n / rows : 1, .sim_y = y->v};
+  m->nblocks = 1;
+  m->n_obs = (size_t)rows;
+}
+
+bool model_has_densities(const Model *m) {
+  for (int b = 0; b < m->nblocks; b++)
+    if (m->blocks[b].root == NO_NODE) return false;
+  return true;
+}
+
+Model *model_make(Ctx *c, const Program *p, const Data *d) { return model_make_simulator(c, p, d, NULL, NULL); }
+
+Model *model_make_simulator(Ctx *c, const Program *p, const Data *d, const char *simulate, const char *observed) {
   Model *m = NEW(&c->arena, Model);
   m->ctx = c;
   m->program = p;
@@ -276,6 +319,7 @@ Model *model_make(Ctx *c, const Program *p, const Data *d) {
   split_sites(E, m);
   m->prior = total(E, E->prior, E->nprior);
   m->jacobian = total(E, E->jacobian, E->njacobian);
+  if (simulate) simulate_observations(E, m, simulate, observed);
   m->loops = E->loops;
   m->nloops = E->nloops;
   m->evaluator = E;
@@ -325,6 +369,7 @@ Tape *model_tape(const Model *m, const size_t *rows, size_t nrows, int32_t *obs,
     for (int h = 0; h < VM_HEADS; h++) v->heads[h] = NO_NODE;
     if (wants & WANT_LL) v->heads[HEAD_LL] = o->root;
     for (int k = 0; (wants & WANT_PARAMETERS) && o->dist >= 0 && k < o->npar; k++) v->heads[HEAD_PAR + k] = o->par[k];
+    if (wants & WANT_SIM) v->heads[HEAD_SIM] = o->sim;
     v->select = select_rows(m, o, position, &v->nselect);
     for (int32_t k = 0; obs && k < v->nselect; k++) obs[n + (size_t)k] = o->obs[v->select[k]];
     n += (size_t)v->nselect;

@@ -101,6 +101,7 @@ static double *rows_known(Eval *E, Value *v, const Axis *axis, int32_t n) {
 /* Lay the outcome of a site out by rows; a site whose observations have several elements each keeps none. */
 void outcome_place(Eval *E, Site *site, const Outcome *o, int32_t n) {
   site->dist = -1;
+  site->sim = NO_NODE;
   bool scalar_rows = !site->axis || n == 1;
   if (!o || !o->known || !o->y->known || !scalar_rows || (o->size && !o->size->known)) return;
   int32_t width = o->width ? o->width : 1;
@@ -114,4 +115,8 @@ void outcome_place(Eval *E, Site *site, const Outcome *o, int32_t n) {
   site->width = width;
   site->y = rows_known(E, o->y, site->axis, n);
   site->size = o->size ? rows_known(E, o->size, site->axis, n) : NULL;
+  Value *par[3] = {o->par[0], o->par[1], o->par[2]};
+  if (!site->axis && n > 1) par[0] = map2(E, IR_ADD, par[0], value_vector(E, n)); /* one draw per observation */
+  Value *sim = width == 1 ? dist_simulate(E, o->dist, par, o->npar) : NULL;
+  if (sim) site->sim = rows_node(E, sim, site->axis, n, 1);
 }

@@ -156,7 +156,7 @@ void eval_add_target(Eval *E, Value *v, Loc loc, const char *name, const Outcome
     add_scalar(E, &E->prior, &E->nprior, &E->cap_prior, v);
     return;
   }
-  Site site = {.loop = E->loop, .iteration = E->iteration, .loc = loc, .name = name, .dist = -1};
+  Site site = {.loop = E->loop, .iteration = E->iteration, .loc = loc, .name = name, .sim = NO_NODE, .dist = -1};
   if (E->guard) outcome = NULL;
   if (E->axis && E->iteration < 0) {
     site.axis = E->axis;

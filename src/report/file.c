@@ -12,6 +12,7 @@
 enum { BUFFER = 1 << 16 };
 
 struct OutFile {
+  Closer closer;
   Ctx *c;
   const char *path, *temporary, *folder;
   int fd;
@@ -31,12 +32,15 @@ static void split_path(OutFile *f, const char *path) {
   f->temporary = arena_format(a, "%.*s.%s.%ld.tmp", (int)(name - path), path, name, (long)getpid());
 }
 
+static void abandon_open(Closer *self) { file_abandon((OutFile *)self); }
+
 OutFile *file_begin(Ctx *c, const char *path) {
   OutFile *f = NEW(&c->arena, OutFile);
   f->c = c;
   split_path(f, path);
   f->fd = open(f->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (f->fd < 0) ctx_fail(c, PVI_FAILURE, NOWHERE, "cannot write '%s': %s", path, strerror(errno));
+  ctx_opened(c, &f->closer, abandon_open);
   return f;
 }
 
@@ -79,8 +83,8 @@ void file_integer(OutFile *f, long long k) {
 }
 
 static void close_file(OutFile *f) {
-  if (f->fd >= 0 && close(f->fd) && !f->error) f->error = errno;
-  f->fd = -1;
+  ctx_closed(&f->closer);
+  if (close(f->fd) && !f->error) f->error = errno;
 }
 
 void file_abandon(OutFile *f) {

@@ -15,7 +15,8 @@
 #define LOCATION_SCALE(name)                                                                                                   \
   static double name##_cdf(const double *p, double t) { return name##_F((t - p[0]) / p[1]); }                                  \
   static double name##_pdf(const double *p, double t) { return name##_f((t - p[0]) / p[1]) / p[1]; }                           \
-  static void name##_cdf_d(const double *p, double t, double *d) {                                                             \
+  static void name##_cdf_d(const double *p, double t, unsigned want, double *d) {                                              \
+    (void)want;                                                                                                                \
     double z = (t - p[0]) / p[1], f = name##_f(z) / p[1];                                                                      \
     d[0] = -f;                                                                                                                 \
     d[1] = f == 0 ? 0 : -z * f;                                                                                                \
@@ -61,14 +62,16 @@ LOCATION_SCALE(laplace)
 
 static double student_z(const double *p, double t) { return (t - p[1]) / p[2]; }
 static double student_cdf(const double *p, double t) { return num_student_t_cdf(student_z(p, t), p[0]); }
-static double student_pdf(const double *p, double t) {
-  double f, dnu;
-  num_student_t_cdf_d(student_z(p, t), p[0], &f, &dnu);
-  return f / p[2];
+static double student_f(double z, double nu) {
+  return exp(-0.5 * (nu + 1) * log1p(z * z / nu) - num_lbeta(0.5, 0.5 * nu)) / sqrt(nu);
 }
-static void student_cdf_d(const double *p, double t, double *d) {
+static double student_pdf(const double *p, double t) { return student_f(student_z(p, t), p[0]) / p[2]; }
+static void student_cdf_d(const double *p, double t, unsigned want, double *d) {
   double z = student_z(p, t), f;
-  num_student_t_cdf_d(z, p[0], &f, d);
+  if (want & 1)
+    num_student_t_cdf_d(z, p[0], &f, &d[0]);
+  else
+    f = student_f(z, p[0]);
   d[1] = -f / p[2];
   d[2] = f == 0 ? 0 : -z * f / p[2];
 }
@@ -101,9 +104,9 @@ static double student_gap(const double *p, double y, double *d) {
 /* lognormal(mu, s): the normal at log t; E|Y - y| = y (2 F - 1) + m (1 - 2 Phi(z - s)), m = exp(mu + s^2 / 2) */
 static double lognormal_cdf(const double *p, double t) { return t > 0 ? normal_cdf(p, log(t)) : 0; }
 static double lognormal_pdf(const double *p, double t) { return t > 0 ? normal_pdf(p, log(t)) / t : 0; }
-static void lognormal_cdf_d(const double *p, double t, double *d) {
+static void lognormal_cdf_d(const double *p, double t, unsigned want, double *d) {
   d[0] = d[1] = 0;
-  if (t > 0) normal_cdf_d(p, log(t), d);
+  if (t > 0) normal_cdf_d(p, log(t), want, d);
 }
 static double lognormal_gap(const double *p, double y, double *d) {
   double s = p[1], m = exp(p[0] + 0.5 * s * s), z = y > 0 ? (log(y) - p[0]) / s : (double)-INFINITY;
@@ -118,8 +121,8 @@ static double lognormal_gap(const double *p, double y, double *d) {
 /* gamma(a, rate b): P(a, x), x = b t; E|Y - y| = [x (2 P(a, x) - 1) + a (1 - 2 P(a + 1, x))] / b */
 static double gamma_cdf(const double *p, double t) { return t > 0 ? num_gamma_p(p[0], p[1] * t) : 0; }
 static double gamma_pdf(const double *p, double t) { return t > 0 ? p[1] * num_gamma_p_dx(p[0], p[1] * t) : 0; }
-static void gamma_cdf_d(const double *p, double t, double *d) {
-  d[0] = t > 0 ? num_gamma_p_da(p[0], p[1] * t) : 0;
+static void gamma_cdf_d(const double *p, double t, unsigned want, double *d) {
+  d[0] = t > 0 && want & 1 ? num_gamma_p_da(p[0], p[1] * t) : 0;
   d[1] = t > 0 ? t * num_gamma_p_dx(p[0], p[1] * t) : 0;
 }
 static double gamma_gap(const double *p, double y, double *d) {
@@ -135,7 +138,10 @@ static double gamma_gap(const double *p, double y, double *d) {
 /* exponential(rate b): E|Y - y| = y - 1/b + 2 exp(-b y) / b for y >= 0 */
 static double exponential_cdf(const double *p, double t) { return t > 0 ? -expm1(-p[0] * t) : 0; }
 static double exponential_pdf(const double *p, double t) { return t > 0 ? p[0] * exp(-p[0] * t) : 0; }
-static void exponential_cdf_d(const double *p, double t, double *d) { d[0] = t > 0 ? t * exp(-p[0] * t) : 0; }
+static void exponential_cdf_d(const double *p, double t, unsigned want, double *d) {
+  (void)want;
+  d[0] = t > 0 ? t * exp(-p[0] * t) : 0;
+}
 static double exponential_gap(const double *p, double y, double *d) {
   double b = p[0], t = fmax(y, 0), e = exp(-b * t);
   if (d) d[0] = (1 - 2 * e * (1 + b * t)) / (b * b);
@@ -146,11 +152,10 @@ static double exponential_gap(const double *p, double y, double *d) {
 static double beta_cdf(const double *p, double t) { return t <= 0 ? 0 : t >= 1 ? 1 : num_inc_beta(p[0], p[1], t); }
 static double beta_pdf(const double *p, double t) {
   if (!(t > 0 && t < 1)) return 0;
-  double da, db, dx;
-  num_inc_beta_d(p[0], p[1], t, &da, &db, &dx);
-  return dx;
+  return exp((p[0] - 1) * log(t) + (p[1] - 1) * log1p(-t) - num_lbeta(p[0], p[1]));
 }
-static void beta_cdf_d(const double *p, double t, double *d) {
+static void beta_cdf_d(const double *p, double t, unsigned want, double *d) {
+  (void)want;
   double dx;
   d[0] = d[1] = 0;
   if (t > 0 && t < 1) num_inc_beta_d(p[0], p[1], t, &d[0], &d[1], &dx);
@@ -160,8 +165,8 @@ static double beta_gap(const double *p, double y, double *d) {
   double rest = 1 - 2 * beta_cdf(next, t);
   if (d) {
     double d0[2], d1[2];
-    beta_cdf_d(p, t, d0);
-    beta_cdf_d(next, t, d1);
+    beta_cdf_d(p, t, 3, d0);
+    beta_cdf_d(next, t, 3, d1);
     d[0] = 2 * t * d0[0] + b / (n * n) * rest - 2 * a / n * d1[0];
     d[1] = 2 * t * d0[1] - a / (n * n) * rest - 2 * a / n * d1[1];
   }

@@ -12,7 +12,8 @@
 typedef struct {
   double (*cdf)(const double *par, double t);            /* F(t) */
   double (*pdf)(const double *par, double t);            /* f(t) */
-  void (*cdf_d)(const double *par, double t, double *d); /* d F(t) / d par */
+  /* d[k] = d F(t) / d par[k] for the k whose bit is in `want`; others may be set too */
+  void (*cdf_d)(const double *par, double t, unsigned want, double *d);
   double (*gap)(const double *par, double y, double *d); /* E|Y - y| and, with d, its derivatives; inf without a mean */
   double (*standard_quantile)(double p);                 /* of location-scale kinds, at (0, 1); NULL for the others */
 } Component;

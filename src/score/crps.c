@@ -37,10 +37,12 @@ static double mean_gap_normal(const ScoreCase *c, double g, const ScoreAdjoint *
   double *z = mixture_space(c), *P = z + n, *e = P + n;
   for (size_t j = 0; j < n; j += VL) {
     vd x = (c->y - v_load(mu + j)) / v_load(s + j);
+    vd near = v_min(v_splat(30), v_max(v_splat(-30), x)); /* no subnormal numbers, which are slow */
     v_store(z + j, x);
-    v_store(e + j, -0.5 * x * x);
+    v_store(P + j, near);
+    v_store(e + j, -0.5 * near * near);
   }
-  c->k->forward[IR_PHI](P, (const double *const[]){z}, (size_t[]){1}, n);
+  c->k->forward[IR_PHI](P, (const double *const[]){P}, (size_t[]){1}, n);
   c->k->forward[IR_EXP](e, (const double *const[]){e}, (size_t[]){1}, n);
   for (size_t j = 0; j < n; j += VL) {
     vd slope = 2.0 * v_load(P + j) - 1.0, phi = 2 / SQRT_2PI * v_load(e + j);

@@ -7,8 +7,9 @@
 
 double score_interval(const ScoreCase *c, const ScoreAdjoint *adj) {
   double alpha = c->o.alpha > 0 ? c->o.alpha : 0.1, y = c->y;
-  double L = mixture_quantile(c, 0.5 * alpha), U = mixture_quantile(c, 1 - 0.5 * alpha);
   score_clear(c, adj);
+  mixture_prepare(c);
+  double L = mixture_quantile(c, 0.5 * alpha), U = mixture_quantile(c, 1 - 0.5 * alpha);
   mixture_quantile_adjoint(c, L, 1 - (y < L) * 2 / alpha, adj);
   mixture_quantile_adjoint(c, U, (y > U) * 2 / alpha - 1, adj);
   return -(U - L + 2 / alpha * (fmax(L - y, 0) + fmax(y - U, 0)));

@@ -1,12 +1,11 @@
-/* mixture.c: the lanes put together: F(t) = sum_j w_j F_j(t) and what follows from it. Sections: rows, cdf, axes, quantiles,
- * moments, probabilities of discrete kinds.
+/* mixture.c: the lanes put together: F(t) = sum_j w_j F_j(t) and what follows from it. Sections: rows, cdf, axes, moments,
+ * quantiles, discrete kinds.
  *
- * The normal kind (and the lognormal, which is normal in log t) goes over all lanes at once through the kernels; other kinds go
- * lane by lane through component.h. Numbers in the padding of a row may be anything until the end: sums run over M lanes, and
+ * The normal kind (and the lognormal, which is normal in log t) goes over all lanes at once through the kernels, at the width of the
+ * machine; other kinds go lane by lane through component.h. Numbers in the padding of a row may be anything until the end: sums run over M lanes, and
  * adjoints are written for j < M only, after score_clear. */
 #include "score/mixture.h"
 
-#include "num/simd.h"
 #include "num/special.h"
 
 #include <math.h>
@@ -42,11 +41,19 @@ void mixture_lane(const Mixture *q, size_t j, double par[KIND_PARAMETERS]) {
   for (int k = 0; k < n; k++) par[k] = q->par[k][j];
 }
 
-static void map(const ScoreCase *c, IrOp op, double *out, const double *in) {
-  c->k->forward[op](out, &in, (size_t[]){1}, score_padded(c->q.M));
+/* out = op(a) or op(a, b) over the lanes; `one` is the same number for all. */
+static void map(const ScoreCase *c, IrOp op, double *out, const double *a, const double *b) {
+  c->k->forward[op](out, (const double *const[]){a, b}, (size_t[]){1, 1}, score_padded(c->q.M));
+}
+static void map_one(const ScoreCase *c, IrOp op, double *out, double one, const double *b) {
+  double copies[LANES];
+  for (int k = 0; k < LANES; k++) copies[k] = one;
+  c->k->forward[op](out, (const double *const[]){copies, b}, (size_t[]){0, 1}, score_padded(c->q.M));
 }
 
-/* ---- cdf and density -------------------------------------------------------------------------------------------------- */
+/* ---- normal kinds: all lanes at once --------------------------------------------------------------------------------------- */
+
+enum { ROW_Z, ROW_R, ROW_INVERSE, ROW_LOCATION, ROW_SCALE }; /* the rows of MIXTURE_ROWS */
 
 /* Kinds that are normal in u = t or u = log t; false when no lane has mass at or below t. */
 static bool is_normal(Kind k) { return k == KIND_NORMAL || k == KIND_LOGNORMAL; }
@@ -56,37 +63,68 @@ static bool normal_place(Kind k, double t, double *u) {
   return true;
 }
 
-/* z[j] = (u - mu_j) / s_j */
-static void normal_z(const ScoreCase *c, double u, double *z) {
-  const double *mu = c->q.par[0], *s = c->q.par[1];
-  for (size_t j = 0; j < score_padded(c->q.M); j += VL) v_store(z + j, (u - v_load(mu + j)) / v_load(s + j));
+/* z[j] = (u - mu_j) / s_j, given 1 / s_j; within +-30, away from subnormal numbers, which are slow. */
+static double *normal_z(const ScoreCase *c, double u) {
+  double *z = row_of(c, ROW_Z);
+  map_one(c, IR_SUB, z, u, c->q.par[0]);
+  map(c, IR_MUL, z, z, row_of(c, ROW_INVERSE));
+  map_one(c, IR_FMIN, z, 30, z);
+  map_one(c, IR_FMAX, z, -30, z);
+  return z;
 }
 
-/* e[j] = exp(-z[j]^2 / 2) */
-static void normal_exp(const ScoreCase *c, const double *z, double *e) {
-  for (size_t j = 0; j < score_padded(c->q.M); j += VL) {
-    vd x = v_load(z + j);
-    v_store(e + j, -0.5 * x * x);
-  }
-  map(c, IR_EXP, e, e);
+/* exp(-z[j]^2 / 2) */
+static double *normal_exp(const ScoreCase *c, const double *z) {
+  double *e = row_of(c, ROW_R);
+  map(c, IR_SQUARE, e, z, NULL);
+  map_one(c, IR_MUL, e, -0.5, e);
+  map(c, IR_EXP, e, e, NULL);
+  return e;
 }
 
 static double normal_cdf(const ScoreCase *c, double t, double *pdf) {
-  double *z = row_of(c, 0), *r = row_of(c, 1), u;
+  double *r = row_of(c, ROW_R), u;
   if (pdf) *pdf = 0;
   if (!normal_place(c->q.kind, t, &u)) return 0;
-  normal_z(c, u, z);
-  map(c, IR_PHI, r, z);
+  double *z = normal_z(c, u);
+  map(c, IR_PHI, r, z, NULL);
   double F = mixture_mean(c, r);
   if (!pdf) return F;
-  normal_exp(c, z, r);
-  for (size_t j = 0; j < score_padded(c->q.M); j += VL) v_store(r + j, v_load(r + j) / v_load(c->q.par[1] + j));
+  map(c, IR_MUL, r, normal_exp(c, z), row_of(c, ROW_INVERSE));
   *pdf = mixture_mean(c, r) / (SQRT_2PI * (c->q.kind == KIND_LOGNORMAL ? t : 1));
   return F;
 }
 
-double mixture_cdf_pdf(const ScoreCase *c, double t, double *pdf) {
-  if (is_normal(c->q.kind)) return normal_cdf(c, t, pdf);
+/* d F_j / d (mu_j, s_j) = -phi(z) (1, z) / s_j: sums over the points of g phi (1, z), times w_j / s_j at the end. */
+static void normal_adjoint(const ScoreCase *c, size_t n, const double *t, const double *g, const ScoreAdjoint *adj) {
+  const Mixture *q = &c->q;
+  size_t M = q->M, padded = score_padded(M);
+  double *location = row_of(c, ROW_LOCATION), *scale = row_of(c, ROW_SCALE), *inverse = row_of(c, ROW_INVERSE), u;
+  zero(location, padded);
+  zero(scale, padded);
+  for (size_t k = 0; k < n; k++) {
+    if (g[k] == 0 || !normal_place(q->kind, t[k], &u)) continue;
+    double *z = normal_z(c, u);
+    if (adj->weights) {
+      double *P = row_of(c, ROW_R);
+      map(c, IR_PHI, P, z, NULL);
+      for (size_t j = 0; j < M; j++) adj->weights[j] += g[k] * P[j];
+    }
+    double *e = normal_exp(c, z);
+    c->k->axpy(location, g[k], e, padded);
+    map(c, IR_MUL, z, z, e);
+    c->k->axpy(scale, g[k], z, padded);
+  }
+  for (size_t j = 0; j < M; j++) {
+    double f = -mixture_weight(q, j) * inverse[j] / SQRT_2PI;
+    if (adj->par[0]) adj->par[0][j] += f * location[j];
+    if (adj->par[1]) adj->par[1][j] += f * scale[j];
+  }
+}
+
+/* ---- cdf and density ----------------------------------------------------------------------------------------------------- */
+
+static double lanes_cdf(const ScoreCase *c, double t, double *pdf) {
   const Component *p = component_of(c->q.kind);
   double *F = row_of(c, 0), *f = row_of(c, 1), par[KIND_PARAMETERS];
   for (size_t j = 0; j < c->q.M; j++) {
@@ -98,52 +136,48 @@ double mixture_cdf_pdf(const ScoreCase *c, double t, double *pdf) {
   return mixture_mean(c, F);
 }
 
-double mixture_cdf(const ScoreCase *c, double t) { return mixture_cdf_pdf(c, t, NULL); }
-
-/* out[j] += x[j] for the lanes there are: the padding keeps its zeros. */
-static void add_lanes(const ScoreCase *c, double *out, const double *x) {
-  size_t M = c->q.M, whole = M / VL * VL;
-  for (size_t j = 0; j < whole; j += VL) v_store(out + j, v_load(out + j) + v_load(x + j));
-  for (size_t j = whole; j < M; j++) out[j] += x[j];
-}
-
-/* d F_j / d (mu_j, s_j) = -phi(z) (1, z) / s_j */
-static void normal_cdf_adjoint(const ScoreCase *c, double t, double g, const ScoreAdjoint *adj) {
-  double *z = row_of(c, 0), *r = row_of(c, 1), u;
-  if (!normal_place(c->q.kind, t, &u)) return;
-  normal_z(c, u, z);
-  if (adj->weights) {
-    map(c, IR_PHI, r, z);
-    for (size_t j = 0; j < c->q.M; j++) adj->weights[j] += g * r[j];
-  }
-  if (!adj->par[0] && !adj->par[1]) return;
-  normal_exp(c, z, r);
-  double each = -g / (SQRT_2PI * (c->q.weights ? 1 : (double)c->q.M));
-  for (size_t j = 0; j < score_padded(c->q.M); j += VL) {
-    vd x = each * v_load(r + j) / v_load(c->q.par[1] + j);
-    if (c->q.weights) x *= v_load(c->q.weights + j);
-    v_store(r + j, x);
-    v_store(z + j, x * v_load(z + j));
-  }
-  if (adj->par[0]) add_lanes(c, adj->par[0], r);
-  if (adj->par[1]) add_lanes(c, adj->par[1], z);
-}
-
-void mixture_cdf_adjoint(const ScoreCase *c, double t, double g, const ScoreAdjoint *adj) {
-  if (g == 0) return;
-  if (is_normal(c->q.kind)) {
-    normal_cdf_adjoint(c, t, g, adj);
-    return;
-  }
+static void lanes_adjoint(const ScoreCase *c, double t, double g, const ScoreAdjoint *adj) {
   const Component *p = component_of(c->q.kind);
   double par[KIND_PARAMETERS], d[KIND_PARAMETERS];
+  unsigned want = 0;
+  for (int k = 0; k < KIND_PARAMETERS; k++) want |= (unsigned)(adj->par[k] != NULL) << k;
   for (size_t j = 0; j < c->q.M; j++) {
     mixture_lane(&c->q, j, par);
-    p->cdf_d(par, t, d);
+    if (want) p->cdf_d(par, t, want, d);
     for (int k = 0; k < kind_parameters(c->q.kind); k++)
       if (adj->par[k]) adj->par[k][j] += g * mixture_weight(&c->q, j) * d[k];
     if (adj->weights) adj->weights[j] += g * p->cdf(par, t);
   }
+}
+
+void mixture_prepare(const ScoreCase *c) {
+  if (is_normal(c->q.kind)) map(c, IR_INV, row_of(c, ROW_INVERSE), c->q.par[1], NULL);
+}
+
+double mixture_cdf_pdf(const ScoreCase *c, double t, double *pdf) {
+  return is_normal(c->q.kind) ? normal_cdf(c, t, pdf) : lanes_cdf(c, t, pdf);
+}
+
+double mixture_cdf(const ScoreCase *c, double t) { return mixture_cdf_pdf(c, t, NULL); }
+
+/* Student's t is symmetric: 1 - F_j(t) = F_j(2 location - t). Other kinds fall off before digits are lost. */
+double mixture_tail(const ScoreCase *c, double t) {
+  if (c->q.kind != KIND_STUDENT_T) return 1 - mixture_cdf(c, t);
+  double *F = row_of(c, 0), par[KIND_PARAMETERS];
+  for (size_t j = 0; j < c->q.M; j++) {
+    mixture_lane(&c->q, j, par);
+    F[j] = component_of(KIND_STUDENT_T)->cdf(par, 2 * par[1] - t);
+  }
+  return mixture_mean(c, F);
+}
+
+void mixture_cdf_adjoint(const ScoreCase *c, size_t n, const double *t, const double *g, const ScoreAdjoint *adj) {
+  if (is_normal(c->q.kind)) {
+    normal_adjoint(c, n, t, g, adj);
+    return;
+  }
+  for (size_t k = 0; k < n; k++)
+    if (g[k] != 0) lanes_adjoint(c, t[k], g[k], adj);
 }
 
 /* ---- axes --------------------------------------------------------------------------------------------------------------- */
@@ -152,8 +186,9 @@ double axis_outcome(const Axis *a, double x, double *slope) {
   double e;
   switch (a->map) {
   case AXIS_SINH:
-    *slope = a->s * cosh(x);
-    return a->c + a->s * sinh(x);
+    e = x * (1 + a->g * x * x);
+    *slope = a->s * cosh(e) * (1 + 3 * a->g * x * x);
+    return a->c + a->s * sinh(e);
   case AXIS_EXP: return *slope = exp(x);
   case AXIS_LOGIT:
     e = num_inv_logit(x);
@@ -165,9 +200,15 @@ double axis_outcome(const Axis *a, double x, double *slope) {
   }
 }
 
+/* x with x + g x^3 = v */
+static double root_of_cubic(double v, double g) {
+  double r = sqrt(3 * g);
+  return g > 0 ? 2 / r * sinh(asinh(1.5 * r * v) / 3) : v;
+}
+
 double axis_place(const Axis *a, double t) {
   switch (a->map) {
-  case AXIS_SINH: return asinh((t - a->c) / a->s);
+  case AXIS_SINH: return root_of_cubic(asinh((t - a->c) / a->s), a->g);
   case AXIS_EXP: return log(t);
   case AXIS_LOGIT: return num_logit(t);
   default: return t;
@@ -201,11 +242,11 @@ typedef struct {
 /* Normal of the same mean and variance on the axis of the search; heavy tails by their locations and scales. */
 static Search quantile_start(const ScoreCase *c, double z) {
   Kind kind = c->q.kind;
-  Search s = {.axis = {AXIS_PLAIN, 0, 1}, .lo = (double)-INFINITY, .hi = (double)INFINITY};
+  Search s = {.axis = {AXIS_PLAIN, 0, 1, 0}, .lo = (double)-INFINITY, .hi = (double)INFINITY};
   if (kind == KIND_STUDENT_T || kind == KIND_CAUCHY || is_normal(kind)) {
     int at = kind == KIND_STUDENT_T;
     double mean = mixture_mean(c, c->q.par[at]), scale = mixture_mean(c, c->q.par[at + 1]);
-    s.axis = is_normal(kind) ? s.axis : (Axis){AXIS_SINH, mean, scale};
+    s.axis = is_normal(kind) ? s.axis : (Axis){AXIS_SINH, mean, scale, 0};
     s.start = is_normal(kind) ? mean + z * scale : z;
     return s;
   }
@@ -279,7 +320,7 @@ void mixture_quantile_adjoint(const ScoreCase *c, double Q, double g, const Scor
   double f;
   if (kind_discrete(c->q.kind) || !(adj->par[0] || adj->par[1] || adj->par[2] || adj->weights)) return;
   mixture_cdf_pdf(c, Q, &f);
-  if (f > 0) mixture_cdf_adjoint(c, Q, -g / f, adj);
+  if (f > 0) mixture_cdf_adjoint(c, 1, &Q, &(double){-g / f}, adj);
 }
 
 /* ---- discrete kinds ---------------------------------------------------------------------------------------------------------- */
@@ -312,11 +353,11 @@ static size_t count_block(const Count *c, double k, size_t n, double *p, size_t 
   if (!(p[i] > negligible)) return i;
   for (; from > 0 && p[from] > negligible; from--) {
     double m = k + (double)from - 1;
-    p[from - 1] = p[from] * (m + 1) / (c->a + c->b * m);
+    p[from - 1] = p[from] * ((m + 1) / (c->a + c->b * m));
   }
   for (*end = i + 1; *end < n && p[*end - 1] > negligible; ++*end) {
     double m = k + (double)*end - 1;
-    p[*end] = p[*end - 1] * fmax(c->a + c->b * m, 0) / (m + 1);
+    p[*end] = p[*end - 1] * (fmax(c->a + c->b * m, 0) / (m + 1));
   }
   return from;
 }

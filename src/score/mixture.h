@@ -2,7 +2,7 @@
  * each with its adjoint; internal to score/.
  *
  * An adjoint function takes g = d S / d (what it belongs to) and ADDS to the rows of `adj` that are not NULL. A score therefore
- * begins with score_clear and then adds. Every function here uses the first MIXTURE_ROWS rows of c->scratch; mixture_space is
+ * begins with score_clear (and for continuous kinds mixture_prepare) and then adds. Every function here uses the first MIXTURE_ROWS rows of c->scratch; mixture_space is
  * what is left for the score.
  *
  * d S / d w_j is determined up to a constant common to all lanes, since the weights sum to one.
@@ -12,7 +12,7 @@
 
 #include "score/component.h"
 
-enum { MIXTURE_ROWS = 3, PMF_BLOCK = 256 };
+enum { MIXTURE_ROWS = 5, PMF_BLOCK = 256 };
 
 static inline size_t score_padded(size_t M) { return (M + LANES - 1) / LANES * LANES; }
 double *mixture_space(const ScoreCase *c);
@@ -27,19 +27,24 @@ void mixture_lane(const Mixture *q, size_t j, double par[KIND_PARAMETERS]);
 
 /* ---- continuous kinds ---------------------------------------------------------------------------------------------- */
 
+void mixture_prepare(const ScoreCase *c); /* before the first of the following; what it leaves in the scratch they share */
 double mixture_cdf(const ScoreCase *c, double t);
 double mixture_cdf_pdf(const ScoreCase *c, double t, double *pdf);
-void mixture_cdf_adjoint(const ScoreCase *c, double t, double g, const ScoreAdjoint *adj);
+/* g[k] = d S / d F(t[k]), k < n: several points at once share work. */
+void mixture_cdf_adjoint(const ScoreCase *c, size_t n, const double *t, const double *g, const ScoreAdjoint *adj);
 
 /* Q with F(Q) = p, to about 1e-14 of the spread; d Q = -d F(Q) / f(Q). Discrete kinds: the smallest k with F(k) >= p, whose
  * derivative is zero. */
 double mixture_quantile(const ScoreCase *c, double p);
 void mixture_quantile_adjoint(const ScoreCase *c, double Q, double g, const ScoreAdjoint *adj);
 
+/* 1 - F(t) without loss of digits where F is near 1. */
+double mixture_tail(const ScoreCase *c, double t);
+
 /* A smooth coordinate for the outcome: t = T(x), x in R. */
 typedef struct {
-  enum { AXIS_PLAIN, AXIS_SINH, AXIS_EXP, AXIS_LOGIT } map; /* x, c + s sinh x, exp x, inv_logit x */
-  double c, s;
+  enum { AXIS_PLAIN, AXIS_SINH, AXIS_EXP, AXIS_LOGIT } map; /* x, c + s sinh(x + g x^3), exp x, inv_logit x */
+  double c, s, g;
 } Axis;
 double axis_outcome(const Axis *a, double x, double *slope); /* T(x), and T'(x) */
 double axis_place(const Axis *a, double t);                  /* x */

@@ -9,6 +9,7 @@ double score_quantile(const ScoreCase *c, const ScoreAdjoint *adj) {
   const double *levels = c->o.nlevels ? c->o.levels : deciles;
   double loss = 0;
   score_clear(c, adj);
+  mixture_prepare(c);
   for (size_t k = 0; k < n; k++) {
     double p = levels[k], Q = mixture_quantile(c, p), slope = (c->y < Q) - p;
     loss += (Q - c->y) * slope;

@@ -118,11 +118,13 @@ static void normal_pair_rows(const ScoreCase *c, size_t j, size_t n, const PairR
   const double *mu = c->q.par[0], *scale = c->q.par[1];
   for (size_t i = 0; i < n; i += VL) {
     vd si = v_load(scale + i), s = v_sqrt(si * si + scale[j] * scale[j]), z = (mu[j] - v_load(mu + i)) / s;
+    vd near = v_min(v_splat(30), v_max(v_splat(-30), z)); /* no subnormal numbers, which are slow */
     v_store(r->s + i, s);
     v_store(r->z + i, z);
-    v_store(r->e + i, -0.5 * z * z);
+    v_store(r->P + i, near);
+    v_store(r->e + i, -0.5 * near * near);
   }
-  c->k->forward[IR_PHI](r->P, (const double *const[]){r->z}, (size_t[]){1}, n);
+  c->k->forward[IR_PHI](r->P, (const double *const[]){r->P}, (size_t[]){1}, n);
   c->k->forward[IR_EXP](r->e, (const double *const[]){r->e}, (size_t[]){1}, n);
 }
 
@@ -190,30 +192,30 @@ typedef struct {
   double lo, hi, at, step;
 } Reach;
 
+/* How far below its mean, in log t, a gamma(a)'s share t F(t) < e^-30 begins; beta's in logit t at both ends. */
+static double log_reach(double a, double sd) { return fmin((36 + a) / (1 + a), 11 * sd); }
+
 static Reach lane_reach(Kind kind, const double *p) {
-  Moments m;
-  double sd, tail;
+  double tail, sd, centre;
   switch (kind) {
   case KIND_NORMAL: return (Reach){p[0] - 7 * p[1], p[0] + 7 * p[1], p[0], 0.68 * p[1]};
   case KIND_LOGISTIC: return (Reach){p[0] - 28 * p[1], p[0] + 28 * p[1], p[0], 0.75 * p[1]};
   case KIND_STUDENT_T: /* the cdf has branch points at location +- i scale sqrt(nu); its tail is (z / sqrt(nu))^-nu */
-    tail = p[2] * fmin(sqrt(p[0]) * exp(28 / (p[0] - 1)), 1e290);
-    return (Reach){p[1] - tail, p[1] + tail, p[1], p[2] * fmin(0.25 * sqrt(p[0]), 0.65)};
-  case KIND_LOGNORMAL: return (Reach){p[0] - 7 * p[1], p[0] + p[1] * (p[1] + 7), p[0], 0.68 * p[1]};
+    tail = p[2] * fmin(sqrt(p[0]) * exp(28 / (p[0] - 1)), 1e140);
+    return (Reach){p[1] - tail, p[1] + tail, p[1], p[2] * fmin(0.2 * sqrt(p[0]), 0.6)};
+  case KIND_LOGNORMAL: return (Reach){p[0] - 7 * p[1], p[0] + p[1] * (p[1] + 7), 0, 0.68 * p[1]};
   case KIND_GAMMA:
-    m = component_moments(kind, 0, p);
-    sd = sqrt(m.variance);
-    return (Reach){log(fmax(1e-13 * sd, m.mean - 8 * sd)), log((p[0] + sqrt(60 * p[0]) + 30) / p[1]), 0,
-                   fmin(0.35, 0.6 / sqrt(p[0]))};
+    sd = 1 / sqrt(p[0]);
+    return (Reach){log(p[0] / p[1]) - log_reach(p[0], sd), log((p[0] + sqrt(60 * p[0]) + 30) / p[1]), 0, fmin(0.3, 0.55 * sd)};
   default: /* beta */
-    m = component_moments(kind, 0, p);
-    sd = sqrt(m.variance);
-    return (Reach){fmax(-30, log(fmax(1e-13, m.mean - 8 * sd))), 30, 0, fmin(0.35, 0.6 / sqrt(p[0] + p[1]))};
+    sd = sqrt(1 / p[0] + 1 / p[1]);
+    centre = log(p[0] / p[1]);
+    return (Reach){fmin(centre, 0) - log_reach(p[0], sd), fmax(centre, 0) + log_reach(p[1], sd), 0, fmin(0.4, 0.5 * sd)};
   }
 }
 
 /* On the line the coordinate is sinh: steps grow with the distance from the centre, so that wide lanes do not pay for narrow
- * ones, which must lie near the centre to be resolved. */
+ * ones, which must lie near the centre to be resolved. Heavy tails get a cubic on top. */
 static bool on_line(Kind k) { return k == KIND_NORMAL || k == KIND_LOGISTIC || k == KIND_STUDENT_T; }
 
 static Axis line_axis(const ScoreCase *c) {
@@ -224,7 +226,13 @@ static Axis line_axis(const ScoreCase *c) {
     far += (mu[j] - centre) * (mu[j] - centre);
     narrow = fmin(narrow, s[j]);
   }
-  return (Axis){AXIS_SINH, centre, 0.5 * sqrt(far / (double)c->q.M) + 4 * narrow};
+  return (Axis){AXIS_SINH, centre, 0.5 * sqrt(far / (double)c->q.M) + 4 * narrow, at ? 0.1 : 0};
+}
+
+/* T'(x) where t is d away from the centre */
+static double axis_slope(const Axis *a, double d) {
+  double slope = sqrt(a->s * a->s + d * d), x = a->g > 0 ? axis_place(a, a->c + d) : 0;
+  return slope * (1 + 3 * a->g * x * x);
 }
 
 static Grid grid_make(const ScoreCase *c) {
@@ -232,29 +240,31 @@ static Grid grid_make(const ScoreCase *c) {
   Grid g = {.axis = {.map = c->q.kind == KIND_BETA ? AXIS_LOGIT : AXIS_EXP}};
   double lo = (double)INFINITY, hi = (double)-INFINITY, par[KIND_PARAMETERS];
   if (line) g.axis = line_axis(c);
-  g.h = 0.25;
+  g.h = line ? 0.25 : 1;
   for (size_t j = 0; j < c->q.M; j++) {
     mixture_lane(&c->q, j, par);
     Reach r = lane_reach(c->q.kind, par);
     lo = fmin(lo, r.lo);
     hi = fmax(hi, r.hi);
-    double d = fabs(r.at - g.axis.c) + 2 * r.step;
-    g.h = fmin(g.h, line ? r.step / sqrt(g.axis.s * g.axis.s + d * d) : r.step);
+    g.h = fmin(g.h, line ? r.step / axis_slope(&g.axis, fabs(r.at - g.axis.c) + 2 * r.step) : r.step);
   }
   g.x0 = line ? axis_place(&g.axis, lo) : lo;
   double width = (line ? axis_place(&g.axis, hi) : hi) - g.x0;
-  double n = ceil(width / g.h);
-  g.n = n < SPREAD_NODES - 2 ? (size_t)n : SPREAD_NODES;
-  g.n += g.n % 2; /* an even number of steps, n + 1 nodes */
+  double n = 2 * ceil(0.5 * width / g.h); /* even: every second node is a grid too */
+  g.n = n < SPREAD_NODES ? (size_t)n : SPREAD_NODES;
+  if (n > SPREAD_NODES) g.h = width / SPREAD_NODES;
   return g;
 }
 
 /* ---- nodes: the sums -------------------------------------------------------------------------------------------------------- */
 
-/* F at the nodes first, first + stride, ... of a grid. */
+/* F, or above x = 0 minus (1 - F), at the nodes first, first + stride, ... of a grid: the side that keeps its digits. */
 static void fill(const ScoreCase *c, const Grid *g, size_t first, size_t stride, double *F) {
   double slope;
-  for (size_t i = first; i <= g->n; i += stride) F[i] = mixture_cdf(c, axis_outcome(&g->axis, g->x0 + (double)i * g->h, &slope));
+  for (size_t i = first; i <= g->n; i += stride) {
+    double x = g->x0 + (double)i * g->h, t = axis_outcome(&g->axis, x, &slope);
+    F[i] = x < 0 ? mixture_cdf(c, t) : -mixture_tail(c, t);
+  }
 }
 
 /* h sum F (1 - F) T' over every stride-th node */
@@ -262,7 +272,7 @@ static double trapezoid(const Grid *g, size_t stride, const double *F) {
   double s = 0, slope;
   for (size_t i = 0; i <= g->n; i += stride) {
     axis_outcome(&g->axis, g->x0 + (double)i * g->h, &slope);
-    s += F[i] * (1 - F[i]) * slope;
+    s += fabs(F[i]) * (1 - fabs(F[i])) * slope;
   }
   return s * g->h * (double)stride;
 }
@@ -277,11 +287,17 @@ static void refine(const ScoreCase *c, Grid *g, double *F) {
 
 /* For g d/dpar int F (1 - F) dt = int (1 - 2 F) dF_j/dpar dt; weights: int F + (1 - 2 F) F_j dt. */
 static void nodes_adjoint(const ScoreCase *c, const Grid *grid, const double *F, double g, const ScoreAdjoint *adj) {
-  double common = 0, slope;
-  for (size_t i = 0; i <= grid->n; i++) {
-    double t = axis_outcome(&grid->axis, grid->x0 + (double)i * grid->h, &slope), step = g * slope * grid->h;
-    mixture_cdf_adjoint(c, t, step * (1 - 2 * F[i]), adj);
-    common += step * F[i];
+  enum { AT_ONCE = 128 };
+  double common = 0, slope, t[AT_ONCE], by[AT_ONCE];
+  for (size_t i = 0; i <= grid->n; i += AT_ONCE) {
+    size_t n = grid->n + 1 - i < AT_ONCE ? grid->n + 1 - i : AT_ONCE;
+    for (size_t k = 0; k < n; k++) {
+      double at = F[i + k] < 0 ? 1 + F[i + k] : F[i + k];
+      t[k] = axis_outcome(&grid->axis, grid->x0 + (double)(i + k) * grid->h, &slope);
+      by[k] = g * slope * grid->h * (1 - 2 * at);
+      common += g * slope * grid->h * at;
+    }
+    mixture_cdf_adjoint(c, n, t, by, adj);
   }
   for (size_t j = 0; adj->weights && j < c->q.M; j++) adj->weights[j] += common;
 }
@@ -290,7 +306,8 @@ static bool wants(const ScoreAdjoint *adj) { return adj->par[0] || adj->par[1] |
 
 static double nodes(const ScoreCase *c, Grid *grid, double g, const ScoreAdjoint *adj) {
   double *F = mixture_space(c), value, rough;
-  double enough = c->q.kind == KIND_NORMAL || c->q.kind == KIND_LOGNORMAL ? 0.02 : 1e-6;
+  double enough = c->q.kind == KIND_NORMAL || c->q.kind == KIND_LOGNORMAL ? 5e-3 : 1e-5;
+  mixture_prepare(c);
   fill(c, grid, 0, 1, F);
   for (;;) {
     value = trapezoid(grid, 1, F);

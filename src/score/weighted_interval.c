@@ -19,8 +19,10 @@ static double one_interval(const ScoreCase *c, double alpha, double weight, cons
 double score_weighted_interval(const ScoreCase *c, const ScoreAdjoint *adj) {
   size_t n = c->o.nlevels ? c->o.nlevels : sizeof hub / sizeof *hub;
   const double *alpha = c->o.nlevels ? c->o.levels : hub;
-  double weight = 1 / ((double)n + 0.5), median = mixture_quantile(c, 0.5), sum = 0.5 * weight * fabs(c->y - median);
+  double weight = 1 / ((double)n + 0.5);
   score_clear(c, adj);
+  mixture_prepare(c);
+  double median = mixture_quantile(c, 0.5), sum = 0.5 * weight * fabs(c->y - median);
   mixture_quantile_adjoint(c, median, 0.5 * weight * ((c->y > median) - (c->y < median)), adj);
   for (size_t k = 0; k < n; k++) sum += one_interval(c, alpha[k], weight, adj);
   return -sum;

@@ -95,10 +95,13 @@ static void print_index(Text *out, const Index *ix) {
 
 static void print_call(Text *out, const Expr *e) {
   text_printf(out, "%s(", e->name);
-  int first = e->bar ? 1 : 0;
-  print_exprs(out, e->args, first, ", ");
-  if (e->bar) text_puts(out, e->nargs > 1 ? " | " : " |");
-  print_exprs(out, e->args + first, e->nargs - first, ", ");
+  if (e->bar) {
+    stan_print_expr(out, e->args[0]);
+    text_puts(out, e->nargs > 1 ? " | " : " |");
+    print_exprs(out, e->args + 1, e->nargs - 1, ", ");
+  } else {
+    print_exprs(out, e->args, e->nargs, ", ");
+  }
   text_puts(out, ")");
 }
 
