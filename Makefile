@@ -79,6 +79,15 @@ $(BUILD)/test/%: test/%.c $(BUILD)/libpvi.a
 	@echo '  CC  $<'
 	$(Q)$(CC) $(CPPFLAGS) -Itest $(CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/libpvi.a -lcmocka $(LDLIBS)
 
+# The example programs see the public header and the library only.
+EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*/*.c))
+$(BUILD)/examples/%: examples/%.c $(BUILD)/libpvi.a
+	@mkdir -p $(@D)
+	@echo '  CC  $<'
+	$(Q)$(CC) -D_GNU_SOURCE -Iinclude $(CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/libpvi.a $(LDLIBS)
+
+examples: $(EXAMPLES) ## the programs of doc/examples.md, in build/examples
+
 # ---- running ----
 
 deps: ## install the Debian packages that are missing
@@ -138,5 +147,5 @@ help: ## this list
 # Dependencies are made by compiling, never by a rule of their own.
 $(BUILD)/%.d: ;
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: all deps demo test tests torture valgrind format format-check install uninstall clean help
+.PHONY: all deps demo test tests examples torture valgrind format format-check install uninstall clean help
 .SECONDARY:

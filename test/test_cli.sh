@@ -168,7 +168,7 @@ expect 3 "absent.json" "points that are not there" density "$dir/good.stan" "$di
 file wrong.json '[[0, 0, 0]]'
 expect 3 "points have 3 numbers; the program has 2" "points of the wrong length" density "$dir/good.stan" "$dir/good.json" --at "$dir/wrong.json"
 file wrong.json '[]'
-expect 3 "0 numbers" "no points at all" density "$dir/good.stan" "$dir/good.json" --at "$dir/wrong.json"
+expect 3 "no points" "no points at all" density "$dir/good.stan" "$dir/good.json" --at "$dir/wrong.json"
 file wrong.json '{"u": 3}'
 expect 3 "array of vectors" "points that are an object" density "$dir/good.stan" "$dir/good.json" --at "$dir/wrong.json"
 expect 2 "--set takes name=value" "--set without a value" check "$dir/good.stan" --set N
@@ -194,6 +194,46 @@ for ((n = 0; n < ${#text}; n += 3)); do
   [ $status -eq 4 ] || [ $status -eq 0 ] || bad=$n
 done
 check "$bad" "programs cut anywhere"
+
+# ---- the edges: no parameters, no observations, splits and folders that are none ----------------------------------------------
+
+tiny=(--iterations 2 --draws 8 --save-draws 3 --quiet)
+file none.stan 'data { int N; vector[N] y; } model { y ~ normal(0, 1); }
+'
+file mean.stan 'data { int N; vector[N] y; } parameters { real m; } model { m ~ normal(0, 1); y ~ normal(m, 1); }
+'
+file alone.stan 'parameters { real m; } model { m ~ normal(0, 1); 1.5 ~ normal(m, 1); }
+'
+file y.json '{"N": 3, "y": [1, 2, 3]}'
+file empty.json '{"N": 0, "y": []}'
+file nan.json '{"N": 2, "y": [1, "NaN"]}'
+file nowhere.json '[[], []]'
+file zero.json '[0]'
+expect 0 "0 unconstrained numbers; 3 observations" "check without parameters" check "$dir/none.stan" "$dir/y.json"
+expect 0 "point 2: lp" "density without parameters" density "$dir/none.stan" "$dir/y.json" --at "$dir/nowhere.json"
+expect 0 "" "fit without parameters" fit "$dir/none.stan" "$dir/y.json" "${tiny[@]}" --out "$dir/none"
+expect 0 "0 observations" "check of no data" check "$dir/mean.stan" "$dir/empty.json"
+expect 0 "of 0 observations" "density of no data" density "$dir/mean.stan" "$dir/empty.json" --at "$dir/zero.json"
+said=$("$PVI" fit "$dir/mean.stan" "$dir/empty.json" "${tiny[@]}" --out "$dir/none" 2>&1)
+status=$?
+{ [ $status -eq 3 ] || [ $status -eq 4 ]; } && [[ $said == *"no observation"* ]]
+check $? "fit of no data" "$said"
+expect 3 "the outcome is nan at element 2; it must be a number" "NaN in the data" check "$dir/mean.stan" "$dir/nan.json"
+expect 5 "" "fit without data" fit "$dir/alone.stan" "${tiny[@]}" --out "$dir/alone"
+expect 1 "cannot make the folder" "a run folder that cannot be" fit "$dir/mean.stan" "$dir/y.json" "${tiny[@]}" --out /dev/null/run
+expect 3 "absent.json" "a split that is not there" fit "$dir/mean.stan" "$dir/y.json" "${tiny[@]}" --split "$dir/absent.json"
+wrong_split() { # FRAGMENT NAME TEXT
+  file split.json "$3"
+  expect 3 "$1" "$2" fit "$dir/mean.stan" "$dir/y.json" "${tiny[@]}" --out "$dir/split" --split "$dir/split.json"
+}
+wrong_split "the row 4" "a row beyond the last" '{"train": [1, 2], "test": [4]}'
+wrong_split "the row 0" "rows count from 1" '{"train": [1, 2], "test": [0]}'
+wrong_split "both in" "a row in two parts" '{"train": [1, 2], "test": [2]}'
+wrong_split "no observation is left" "an empty training part" '{"train": [], "test": [2]}'
+file split.json '{"train": [1, 2], "test": []}'
+expect 5 "" "an empty test part" fit "$dir/mean.stan" "$dir/y.json" "${tiny[@]}" --out "$dir/split" --split "$dir/split.json"
+expect 2 "--holdout is a fraction below 1" "--holdout 1.5" fit "$dir/mean.stan" "$dir/y.json" "${tiny[@]}" --holdout 1.5
+expect 2 "must be at least 0" "--holdout below 0" fit "$dir/mean.stan" "$dir/y.json" "${tiny[@]}" --holdout -1
 
 # ---- one seed gives the same bytes for any number of threads -------------------------------------------------------------
 

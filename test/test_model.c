@@ -805,7 +805,35 @@ static const struct Wrong {
     {"rows of different sizes", "parameters { vector[2] b; vector[3] a; } model { matrix[2, 2] M = [b', a']; }", "{}",
      PVI_PROGRAM, "different sizes", 1},
     {"a category out of range", "data { int y; } parameters { simplex[3] p; } model { y ~ categorical(p); }", "{\"y\": 4}",
-     PVI_DATA, "category 4 is out of range", 0},
+     PVI_DATA, "categorical: the outcome is 4; it must be between 1 and the number of categories, 3", 1},
+    {"no bernoulli outcome", "data { array[3] int y; } parameters { real p; }\nmodel { y ~ bernoulli_logit(p); }",
+     "{\"y\": [0, 2, 1]}", PVI_DATA, "bernoulli_logit: the outcome is 2 at element 2; it must be 0 or 1", 2},
+    {"no bernoulli outcome in a loop",
+     "data { array[3] int y; } parameters { real p; } model {\nfor (n in 1:3)\ny[n] ~ bernoulli_logit(p); }",
+     "{\"y\": [0, -1, 1]}", PVI_DATA, "the outcome is -1 in iteration 2; it must be 0 or 1", 3},
+    {"more successes than trials",
+     "data { array[2] int y, n; } parameters { real p; } model { y ~ binomial_logit(n, p); }", "{\"y\": [3, 4], \"n\": [3, 3]}",
+     PVI_DATA, "the outcome is 4 at element 2; it must be between 0 and the number of trials, 3", 1},
+    {"more successes than trials in a loop",
+     "data { array[2] int y, n; } parameters { real p; } model { for (i in 1:2) y[i] ~ binomial_logit(n[i], p); }",
+     "{\"y\": [3, 4], \"n\": [3, 3]}", PVI_DATA,
+     "the outcome is 4 in iteration 2; it must be between 0 and the number of trials, 3", 1},
+    {"a negative count", "data { int y; } parameters { real p; } model { y ~ poisson_log(p); }", "{\"y\": -1}", PVI_DATA,
+     "poisson_log: the outcome is -1; it must be nonnegative", 1},
+    {"a negative count in a function", "data { int y; } parameters { real p; } model { target += poisson_log_lpmf(y | p); }",
+     "{\"y\": -1}", PVI_DATA, "it must be nonnegative", 1},
+    {"a negative duration", "data { real y; } parameters { real<lower=0> p; } model { y ~ exponential(p); }", "{\"y\": -0.5}",
+     PVI_DATA, "exponential: the outcome is -0.5; it must be nonnegative", 1},
+    {"log of zero", "data { real y; } parameters { real p; } model { y ~ lognormal(p, 1); }", "{\"y\": 0}", PVI_DATA,
+     "it must be positive", 1},
+    {"a proportion above one", "data { real y; } parameters { real<lower=0> p; } model { y ~ beta(p, p); }", "{\"y\": 1.5}",
+     PVI_DATA, "it must be between 0 and 1", 1},
+    {"a scale of zero", "data { real s, y; } parameters { real m; } model { y ~ normal(m, s); }", "{\"s\": 0, \"y\": 1}",
+     PVI_DATA, "normal: parameter 2 is 0; it must be positive", 1},
+    {"a scale in a prior", "parameters { real m; } model { m ~ normal(0, -1); }", "{}", PVI_DATA,
+     "parameter 2 is -1; it must be positive", 1},
+    {"a number that is none", "data { vector[2] y; } parameters { real m; } model { y ~ normal(m, 1); }",
+     "{\"y\": [1, \"NaN\"]}", PVI_DATA, "the outcome is nan at element 2; it must be a number", 1},
     {"a function without return",
      "functions { real f(int n) { if (n > 0) return 1; else { reject(\"bad n\"); } } } model { target += f(0); }", "{}",
      PVI_PROGRAM, "bad n", 1},
@@ -829,6 +857,30 @@ TEST(wrong) {
   if (w->line) assert_int_equal(c->messages[c->nmessages - 1].loc.line, w->line);
 }
 
+/* Outcomes that data keep away from a density they do not suit; outcomes where a density is zero. */
+static const struct Reached {
+  const char *what, *model, *y;
+  double lp;
+} reached[] = {
+    {"a branch on data", "for (n in 1:2) { if (y[n] > 0) y[n] ~ lognormal(p, 1); }", "[1, -1]", -0.9189385332046727},
+    {"a choice by data", "for (n in 1:2) target += y[n] > 0 ? lognormal_lpdf(y[n] | p, 1) : 0;", "[-1, 1]", -0.9189385332046727},
+    {"outside of uniform", "y ~ uniform(p, 1);", "[0.5, 2]", -INFINITY},
+    {"inside of uniform", "y ~ uniform(p, 1);", "[0.5, 1]", 0},
+    {"outside of a truncation", "y ~ normal(p, 1) T[0, ];", "[0.5, -0.5]", -INFINITY},
+    {"outside of a truncation in a loop", "for (n in 1:2) y[n] ~ normal(p, 1) T[ , 1];", "[0.5, 1.5]", -INFINITY},
+    {"outside of one that is a parameter", "for (n in 1:2) y[n] ~ normal(0, 1) T[p, ];", "[0.5, -0.1]", -INFINITY},
+    {"inside of a truncation", "y ~ normal(p, 1) T[0, ];", "[0, 0]", -0.4515827052894549},
+};
+
+TEST(reaches) {
+  const struct Reached *t = row;
+  const Model *m = model_of(
+      c, arena_format(&c->arena, "data { vector[2] y; } parameters { real p; } model { %s }", t->model),
+      arena_format(&c->arena, "{\"y\": %s}", t->y));
+  double u[1] = {0};
+  assert_close(density(c, m, u).lp, t->lp, 1e-15);
+}
+
 /* ---- all ------------------------------------------------------------------------------------------------------------ */
 
 #define ADD_ROWS(rows, function, label)                                                                                        \
@@ -845,6 +897,7 @@ int main(void) {
   ADD_ROWS(sums, sum_of_outcomes, .density);
   ADD_ROWS(cdfs, cumulative, [0]);
   ADD_ROWS(wrongs, wrong, .what);
+  ADD_ROWS(reached, reaches, .what);
   SUITE_ADD(&suite, constrained_values);
   SUITE_ADD(&suite, dependent_bounds);
   SUITE_ADD(&suite, jacobian_statement);

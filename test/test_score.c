@@ -157,10 +157,10 @@ static void rows_add(Rows *rows, Suite *s, const char *law, CMUnitTestFunction f
 
 /* ---- derivatives ------------------------------------------------------------------------------------------------------- */
 
-/* dS/dx against differences; x is a number the case reads, partner moves against it (or is NULL). */
-static void check_slope(const Rig *r, ScoreId id, double *x, double *partner, double got, const char *what) {
+/* dS/dx against differences; x is a number of about this size the case reads, partner moves against it (or is NULL). */
+static void check_slope(const Rig *r, ScoreId id, double *x, double size, double *partner, double got, const char *what) {
   bool kinks = id == SCORE_interval || id == SCORE_quantile || id == SCORE_weighted_interval; /* where a quantile meets y */
-  double h = (kinks ? 1e-5 : 1e-3) * fmax(1e-2, fabs(*x)), f[4], x0 = *x, p0 = partner ? *partner : 0;
+  double h = (kinks ? 1e-5 : 1e-3) * size, f[4], x0 = *x, p0 = partner ? *partner : 0;
   for (int k = 0; k < 4; k++) {
     double by = h * (k < 2 ? k - 2 : k - 1);
     *x = x0 + by;
@@ -186,12 +186,15 @@ static void check_derivatives(Rig *r, ScoreId id) {
   assert_true(v == value(r, id));
   for (int k = 0; k < kind_parameters(r->c.q.kind); k++)
     for (size_t i = 0; i < (k ? 1 : r->rows); i++) {
-      for (size_t j = 0; j < M; j++) check_slope(r, id, &r->par[k][i * ld + j], NULL, r->adj.par[k][i * ld + j], "parameter");
+      for (size_t j = 0; j < M; j++) {
+        double *x = &r->par[k][i * ld + j], size = domains[r->c.q.kind].lo[k] < 0 ? 0.5 * r->par[k + 1][j] : *x;
+        check_slope(r, id, x, size, NULL, r->adj.par[k][i * ld + j], "parameter");
+      }
       check_padding(r, r->adj.par[k] + i * ld);
     }
   check_padding(r, r->adj.weights);
   for (size_t j = 0; r->c.q.weights && j + 1 < M; j++)
-    check_slope(r, id, &r->weights[j], &r->weights[j + 1], r->adj.weights[j] - r->adj.weights[j + 1], "weights");
+    check_slope(r, id, &r->weights[j], 0.1, &r->weights[j + 1], r->adj.weights[j] - r->adj.weights[j + 1], "weights");
 }
 
 TEST(derivatives) {
@@ -220,7 +223,7 @@ TEST(derivatives_sim) {
       r.c.yvec = y;
       r.c.o = (ScoreOptions){.alpha = 0.3, .bandwidth = 0.8, .halves = halves};
       assert_true(isfinite(score_of(id)(&r.c, &r.adj)));
-      for (size_t k = 0; k < r.c.nsim * r.c.dim; k++) check_slope(&r, id, &r.sim[k], NULL, r.adj.sim[k], "outcome");
+      for (size_t k = 0; k < r.c.nsim * r.c.dim; k++) check_slope(&r, id, &r.sim[k], 0.3, NULL, r.adj.sim[k], "outcome");
     }
   }
 }
@@ -234,9 +237,9 @@ TEST(derivatives_ll) {
     use_weights(&r, k / 2);
     fill_ll(&r);
     score_of(ids[k % 2])(&r.c, &adj);
-    for (size_t j = 0; j < 9; j++) check_slope(&r, ids[k % 2], &r.ll[j], NULL, adj.ll[j], "log density");
+    for (size_t j = 0; j < 9; j++) check_slope(&r, ids[k % 2], &r.ll[j], 1, NULL, adj.ll[j], "log density");
     for (size_t j = 0; k / 2 && j < 8; j++)
-      check_slope(&r, ids[k % 2], &r.weights[j], &r.weights[j + 1], adj.weights[j] - adj.weights[j + 1], "weights");
+      check_slope(&r, ids[k % 2], &r.weights[j], 0.1, &r.weights[j + 1], adj.weights[j] - adj.weights[j + 1], "weights");
   }
 }
 
@@ -414,6 +417,32 @@ TEST(crps_of_one_lane) {
   }
 }
 
+/* Far from the middle of the domain. */
+TEST(crps_of_hard_lanes) {
+  static const struct {
+    Kind kind;
+    double par[KIND_PARAMETERS], y;
+  } cases[] = {
+      {KIND_NORMAL, {1e3, 1e-2}, 1e3 + 0.02},     {KIND_NORMAL, {0, 1e-9}, 2e-9},
+      {KIND_STUDENT_T, {1.1, 0.3, 2}, 4},         {KIND_STUDENT_T, {1.6, 1e4, 2}, 1e4 - 3},
+      {KIND_STUDENT_T, {200, 0, 1}, 0.3},         {KIND_STUDENT_T, {1e5, 0, 1}, -3},
+      {KIND_LOGNORMAL, {0, 3}, 2},                {KIND_LOGNORMAL, {10, 0.01}, 22000},
+      {KIND_GAMMA, {0.05, 1}, 1e-4},              {KIND_GAMMA, {0.3, 100}, 0.2},
+      {KIND_GAMMA, {500, 0.01}, 48000},           {KIND_BETA, {0.1, 0.2}, 0.99},
+      {KIND_BETA, {300, 2}, 0.99},                {KIND_BETA, {4.3, 0.14}, 0.5},
+      {KIND_BETA, {2000, 3000}, 0.41},            {KIND_EXPONENTIAL, {1e-6}, 3e6},
+      {KIND_LOGISTIC, {-1e3, 1e-2}, -1e3},        {KIND_DOUBLE_EXPONENTIAL, {5, 1e3}, -2e3},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Rig r = rig_make(c, cases[i].kind, 1, 0);
+    for (int k = 0; k < kind_parameters(cases[i].kind); k++) r.par[k][0] = cases[i].par[k];
+    r.c.y = cases[i].y;
+    double got = -score_crps(&r.c, &r.adj), want = crps_closed(cases[i].kind, cases[i].par, r.c.y);
+    if (!(fabs(got / want - 1) < 1e-9)) fail_msg("%s: %.15g, closed form %.15g", kind_names[cases[i].kind], got, want);
+    check_derivatives(&r, SCORE_crps);
+  }
+}
+
 /* F - up of a mixture at t, squared */
 static double cdf_miss(const Rig *r, double t, int up) {
   double F = -up, par[KIND_PARAMETERS];
@@ -492,7 +521,7 @@ TEST(crps_of_counts) {
     r.par[0][0] = 0.3;
     r.c.y = y;
     assert_close(value(&r, SCORE_crps), -(0.3 - y) * (0.3 - y), 1e-15);
-    assert_close(value(&r, SCORE_quadratic), y ? 2 * 0.3 - 0.09 - 0.49 : 2 * 0.7 - 0.09 - 0.49, 1e-15);
+    assert_close(value(&r, SCORE_quadratic), 2 * (y > 0 ? 0.3 : 0.7) - 0.09 - 0.49, 1e-15);
   }
 }
 
@@ -868,7 +897,7 @@ int main(void) {
     }
   SUITE_ADD(&s, derivatives_sim), SUITE_ADD(&s, derivatives_ll);
   SUITE_ADD(&s, properness_has_teeth), SUITE_ADD(&s, properness_sim);
-  SUITE_ADD(&s, crps_of_one_lane), SUITE_ADD(&s, crps_of_two_lanes), SUITE_ADD(&s, spread_two_ways);
+  SUITE_ADD(&s, crps_of_one_lane), SUITE_ADD(&s, crps_of_hard_lanes), SUITE_ADD(&s, crps_of_two_lanes), SUITE_ADD(&s, spread_two_ways);
   SUITE_ADD(&s, crps_of_counts), SUITE_ADD(&s, counts_written_out);
   SUITE_ADD(&s, energy_of_points), SUITE_ADD(&s, energy_is_crps), SUITE_ADD(&s, intervals_are_quantiles);
   SUITE_ADD(&s, quantiles), SUITE_ADD(&s, quantiles_of_hard_mixtures), SUITE_ADD(&s, discrete_quantiles);

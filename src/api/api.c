@@ -1,24 +1,9 @@
-/* api.c: include/pvi.h over the stages: every call runs under its own trap, and its messages are kept as text. */
-#include "pvi.h"
-
-#include "infer/fit.h"
-#include "model/model.h"
+/* api.c: include/pvi.h over the stages: contexts, loading, densities. Every call runs under its own trap, and its messages are
+ * kept as text. */
+#include "api/api_int.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-struct pvi_context {
-  Ctx ctx;
-  char *error; /* of the last call */
-  size_t nerror;
-};
-
-struct pvi_model {
-  Model *model;
-  Work *work; /* for densities; made when first needed */
-  size_t lanes;
-  int32_t *obs;
-};
 
 const char *pvi_version(void) { return PVI_VERSION; }
 
@@ -47,15 +32,13 @@ static void keep_messages(pvi_context *c) {
   fclose(f);
 }
 
-typedef void Step(pvi_context *c, void *arg);
-
-/* Runs a step; a jump out of it becomes its status. */
-static int trapped(pvi_context *c, Step *step, void *arg) {
+int api_run(pvi_context *c, ApiStep *step, void *arg) {
   jmp_buf here;
   volatile int status = PVI_STATUS_OK;
   c->ctx.nmessages = c->ctx.nerrors = 0;
   if (setjmp(here)) {
     status = (int)c->ctx.status;
+    ctx_close(&c->ctx); /* threads that the jump left waiting */
   } else {
     c->ctx.trap = &here;
     step(c, arg);
@@ -69,25 +52,64 @@ static int trapped(pvi_context *c, Step *step, void *arg) {
 
 typedef struct {
   const char *program, *data;
+  bool text;
   pvi_model *made;
 } LoadArgs;
+
+/* The caller may free what he gave; messages and names point into it. */
+static const char *copy(Ctx *ctx, const char *text) { return arena_text(&ctx->arena, text, strlen(text)); }
+
+static Program *load_program(Ctx *ctx, const LoadArgs *a) {
+  StanOptions o = {0};
+  Program *p = a->text ? stan_parse_text(ctx, "program", copy(ctx, a->program), strlen(a->program), &o)
+                       : stan_parse(ctx, a->program, &o);
+  if (!ctx->nerrors) stan_check(ctx, p);
+  if (ctx->nerrors) ctx_jump(ctx, PVI_PROGRAM);
+  return p;
+}
+
+static const Data *load_data(Ctx *ctx, const LoadArgs *a) {
+  if (!a->data) return data_empty(ctx);
+  return a->text ? data_read_text(ctx, "data", copy(ctx, a->data), NULL) : data_read(ctx, a->data, NULL);
+}
 
 static void load(pvi_context *c, void *arg) {
   LoadArgs *a = arg;
   Ctx *ctx = &c->ctx;
-  Program *p = stan_parse(ctx, a->program, &(StanOptions){0});
-  if (!ctx->nerrors) stan_check(ctx, p);
-  if (ctx->nerrors) ctx_jump(ctx, PVI_PROGRAM);
-  const Data *d = a->data ? data_read(ctx, a->data, NULL) : data_empty(ctx);
-  a->made = NEW(&ctx->arena, pvi_model);
-  a->made->model = model_make(ctx, p, d);
+  pvi_model *m = NEW(&ctx->arena, pvi_model);
+  m->program = load_program(ctx, a);
+  m->data = load_data(ctx, a);
+  m->model = model_make(ctx, m->program, m->data);
+  a->made = m;
+}
+
+static int run_load(pvi_context *c, LoadArgs a, pvi_model **out) {
+  int status = api_run(c, load, &a);
+  *out = status ? NULL : a.made;
+  return status;
 }
 
 int pvi_load(pvi_context *c, const char *program, const char *data, pvi_model **out) {
-  LoadArgs a = {program, data, NULL};
-  int status = trapped(c, load, &a);
-  *out = status ? NULL : a.made;
-  return status;
+  return run_load(c, (LoadArgs){program, data, false, NULL}, out);
+}
+
+int pvi_load_text(pvi_context *c, const char *program, const char *data, pvi_model **out) {
+  return run_load(c, (LoadArgs){program, data, true, NULL}, out);
+}
+
+typedef struct {
+  pvi_model *m;
+  const char *simulate, *observed;
+} SimulateArgs;
+
+static void simulate(pvi_context *c, void *arg) {
+  SimulateArgs *a = arg;
+  a->m->model = model_make_simulator(&c->ctx, a->m->program, a->m->data, copy(&c->ctx, a->simulate), copy(&c->ctx, a->observed));
+  a->m->work = NULL;
+}
+
+int pvi_simulate(pvi_context *c, pvi_model *m, const char *simulate_name, const char *observed) {
+  return api_run(c, simulate, &(SimulateArgs){m, simulate_name, observed});
 }
 
 size_t pvi_dim(const pvi_model *m) { return m->model->dim; }
@@ -123,17 +145,22 @@ static void density_tile(void *self, const TileView *t) {
     }
 }
 
-static void density(pvi_context *c, void *arg) {
+/* The tape and its buffers, for at most BATCH points at a time. */
+static void prepare_density(pvi_model *m, Arena *arena, size_t npoints) {
   enum { BATCH = 64 };
+  const Model *model = m->model;
+  size_t n = model_has_densities(model) ? model->n_obs : 0;
+  m->obs = NEW_ARRAY(arena, int32_t, model->n_obs);
+  m->lanes = npoints < BATCH ? (npoints + LANES - 1) / LANES * LANES : BATCH;
+  if (!m->lanes) m->lanes = LANES;
+  m->work = vm_work(arena, model_tape(model, n ? NULL : (size_t[]){0}, n, m->obs, WANT_LL), m->lanes, NULL);
+}
+
+static void density(pvi_context *c, void *arg) {
   DensityArgs *a = arg;
   const Model *m = a->m->model;
   Arena *arena = &c->ctx.arena;
-  if (!a->m->work) {
-    a->m->obs = NEW_ARRAY(arena, int32_t, m->n_obs);
-    a->m->lanes = a->npoints < BATCH ? (a->npoints + LANES - 1) / LANES * LANES : BATCH;
-    if (!a->m->lanes) a->m->lanes = LANES;
-    a->m->work = vm_work(arena, model_tape(m, NULL, 0, a->m->obs, WANT_LL), a->m->lanes, NULL);
-  }
+  if (!a->m->work) prepare_density(a->m, arena, a->npoints);
   size_t lanes = a->m->lanes;
   ArenaMark mark = arena_mark(arena);
   double *theta = NEW_ARRAY(arena, double, m->dim * lanes), *grad = NEW_ARRAY(arena, double, m->dim * lanes);
@@ -157,43 +184,5 @@ static void density(pvi_context *c, void *arg) {
 
 int pvi_density(pvi_context *c, pvi_model *m, const double *points, size_t npoints, double *lp, double *gradient,
                 double *pointwise) {
-  return trapped(c, density, &(DensityArgs){m, points, npoints, lp, gradient, pointwise});
-}
-
-/* ---- fitting ------------------------------------------------------------------------------------------------------ */
-
-typedef struct {
-  pvi_model *m;
-  const pvi_options *o;
-  pvi_result *out;
-} FitArgs;
-
-static void fit(pvi_context *c, void *arg) {
-  FitArgs *a = arg;
-  Ctx *ctx = &c->ctx;
-  const Model *m = a->m->model;
-  FitOptions o = {.target = {.score = SCORE_log, .regularizer = REG_POSTERIOR, .lambda = a->o->lambda, .score_weight = 1},
-                  .family = FAMILY_meanfield, .choose_family = !a->o->family,
-                  .optimizer = OPTIM_LBFGS, .seed = a->o->seed};
-  if (a->o->score && !score_find(a->o->score, &o.target.score)) ctx_fail(ctx, PVI_USAGE, NOWHERE, "unknown score %s", a->o->score);
-  if (a->o->family && !family_find(a->o->family, &o.family))
-    ctx_fail(ctx, PVI_USAGE, NOWHERE, "unknown family %s", a->o->family);
-  if (a->o->regularizer && !strcmp(a->o->regularizer, "prior")) {
-    o.target.regularizer = REG_PRIOR;
-  } else if (a->o->regularizer && strcmp(a->o->regularizer, "posterior") != 0) {
-    ctx_fail(ctx, PVI_USAGE, NOWHERE, "unknown regularizer %s", a->o->regularizer);
-  }
-  Pool *pool = pool_make(ctx, a->o->threads);
-  const Fit *f = fit_run(ctx, m, split_all(ctx, m->n_obs), &o, pool);
-  pool_free(pool);
-  double *mean = NEW_ARRAY(&ctx->arena, double, m->dim), *sd = NEW_ARRAY(&ctx->arena, double, m->dim);
-  q_moments(&f->q, f->phi, mean, sd);
-  *a->out = (pvi_result){f->converged, f->value.value, f->value.score, f->value.regularizer, f->evaluations, mean, sd,
-                         family_name(f->q.family), f->reason};
-}
-
-int pvi_fit(pvi_context *c, pvi_model *m, const pvi_options *o, pvi_result *out) {
-  *out = (pvi_result){0};
-  int status = trapped(c, fit, &(FitArgs){m, o, out});
-  return status ? status : out->converged ? PVI_STATUS_OK : PVI_STATUS_NOT_CONVERGED;
+  return api_run(c, density, &(DensityArgs){m, points, npoints, lp, gradient, pointwise});
 }

@@ -29,14 +29,12 @@ static void keep_rows(void *self, const TileView *t) {
 /* The points as rows of draws, dimension by dimension; padding repeats the first. */
 static double *read_points(Ctx *c, const char *path, size_t dim, size_t *npoints, size_t *lanes) {
   Json *j = json_read_file(c, path, JSON_PLAIN);
-  if (j->kind == JSON_ARRAY && j->count == 0) ctx_fail(c, PVI_DATA, j->loc, "no points: an array of vectors is expected");
-  bool one = j->kind == JSON_NUMBERS && j->ndims == 1 && dim != 0;
-  bool empty = dim == 0 && (j->kind == JSON_ARRAY || j->kind == JSON_NUMBERS);
-  if (!one && !empty && !(j->kind == JSON_NUMBERS && j->ndims == 2))
-    ctx_fail(c, PVI_DATA, j->loc, "an array of vectors of %zu numbers is expected", dim);
-  size_t length = one ? j->n : empty ? 0 : (size_t)j->dims[1];
+  bool one = j->kind == JSON_NUMBERS && j->ndims == 1, many = j->kind == JSON_NUMBERS && j->ndims == 2;
+  if (one && j->n == 0 && dim) ctx_fail(c, PVI_DATA, j->loc, "no points: an array of vectors of %zu numbers is expected", dim);
+  if (!one && !many) ctx_fail(c, PVI_DATA, j->loc, "an array of vectors of %zu numbers is expected", dim);
+  size_t length = one ? j->n : (size_t)j->dims[1];
   if (length != dim) ctx_fail(c, PVI_DATA, j->loc, "points have %zu numbers; the program has %zu unconstrained parameters", length, dim);
-  *npoints = one || empty ? 1 : (size_t)j->dims[0];
+  *npoints = one ? 1 : (size_t)j->dims[0];
   *lanes = (*npoints + LANES - 1) / LANES * LANES;
   double *theta = NEW_ARRAY(&c->arena, double, dim * *lanes);
   for (size_t k = 0; k < dim; k++)

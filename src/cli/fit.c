@@ -30,7 +30,7 @@ typedef struct {
   long components, rank, knots, layers, hidden;
   Shape shape;
   OptionList points;
-  const char *split, *out, *simulate, *observed;
+  const char *split, *out, *simulate, *observed, *start;
   bool json, quiet, interpolate;
 } Args;
 
@@ -158,19 +158,37 @@ static double *log_joint(Ctx *c, const Model *m, const Split *s, const double *t
   return t.sum;
 }
 
+/* Draws with weights become draws without: systematic resampling. */
+static void resample(Ctx *c, size_t dim, double *theta, double *log_q, const double *w, size_t n, size_t ld) {
+  size_t *from = NEW_ARRAY(&c->arena, size_t, n), k = 0;
+  double sum = w[0];
+  for (size_t i = 0; i < n; i++) {
+    while (k + 1 < n && sum < ((double)i + 0.5) / (double)n) sum += w[++k];
+    from[i] = k;
+  }
+  double *row = NEW_ARRAY(&c->arena, double, ld);
+  for (size_t d = 0; d <= dim; d++) {
+    double *x = d < dim ? theta + d * ld : log_q;
+    memcpy(row, x, ld * sizeof *row);
+    for (size_t i = 0; i < n; i++) x[i] = row[from[i]];
+  }
+}
+
 static Draws *make_draws(Ctx *c, const Model *m, const Split *s, const Fit *fit, const Args *a) {
   size_t n = (size_t)a->save_draws, ld = (n + LANES - 1) / LANES * LANES, ncols = model_output_count(m);
+  double *log_q = NEW_ARRAY(&c->arena, double, ld);
   QDraws q = q_draws(&c->arena, &fit->q, n, ld, kernels_best());
   double *theta = NEW_ARRAY(&c->arena, double, m->dim * ld);
   for (size_t k = 0; k < q_noise(&fit->q); k++) rng_fill_normal(rng_make((uint64_t)a->seed, 4), 0, k, q.u + k * ld, n);
   q_draw(&fit->q, fit->phi, &q, theta);
+  q_log_q(&fit->q, fit->phi, &q, log_q);
+  if (q.weights) resample(c, m->dim, theta, log_q, q.weights, n, ld);
   const char **names = NEW_ARRAY(&c->arena, const char *, ncols);
   for (size_t k = 0; k < ncols; k++) names[k] = model_output_name(m, &c->arena, k, true);
   double *values = NEW_ARRAY(&c->arena, double, n * ncols), *mean = NEW_ARRAY(&c->arena, double, ncols);
-  double *log_q = NEW_ARRAY(&c->arena, double, ld), *centre = NEW_ARRAY(&c->arena, double, m->dim + 1);
+  double *centre = NEW_ARRAY(&c->arena, double, m->dim + 1);
   double *sd = NEW_ARRAY(&c->arena, double, m->dim + 1);
   model_outputs(m, theta, ld, n, (uint64_t)a->seed, values);
-  q_log_q(&fit->q, fit->phi, &q, log_q);
   q_moments(&fit->q, fit->phi, centre, sd);
   model_outputs(m, centre, 1, 1, (uint64_t)a->seed + 1, mean);
   Draws *d = NEW(&c->arena, Draws);
@@ -329,6 +347,7 @@ static bool read_args(Ctx *c, Args *a, int argc, char **argv) {
       {"select", OPT_CHOICE, "final|validation", &a->select, 0, "which iterate to keep (default final)"},
       {"split", OPT_TEXT, "FILE", &a->split, 0, "JSON with 1-based row numbers under train, valid, test"},
       {"holdout", OPT_REAL, "F", &a->holdout, 0, "a random fraction of the observations as test part"},
+      {"start", OPT_TEXT, "Q.json", &a->start, 0, "q.json of an earlier fit of the same family: one more start"},
       {"simulate", OPT_TEXT, "NAME", &a->simulate, 0, "likelihood-free: the simulated outcome in generated quantities"},
       {"observed", OPT_TEXT, "NAME", &a->observed, 0, "the data variable that --simulate is compared with (default y)"},
       {"set", OPT_LIST, "NAME=VALUE", &a->sets, 0, "a data variable given here; may be repeated"},
@@ -349,6 +368,30 @@ static bool read_args(Ctx *c, Args *a, int argc, char **argv) {
   if (a->minibatch && a->optimizer == OPTIM_LBFGS)
     ctx_fail(c, PVI_USAGE, NOWHERE, "--minibatch needs a stochastic optimizer: --optimizer adam, rmsprop, sgd or nesterov");
   return true;
+}
+
+/* phi from a q.json: its slices, by name. */
+typedef struct {
+  Ctx *c;
+  const char *path;
+} StartFile;
+
+static const double *read_start(void *self, const Q *q) {
+  const StartFile *f = self;
+  QFile *file = q_read(f->c, f->path);
+  FamilyPart parts[FAMILY_PARTS];
+  int n = family_of(q->family)->parts(&q->shape, parts);
+  if (strcmp(file->family, family_name(q->family)) != 0)
+    ctx_fail(f->c, PVI_DATA, NOWHERE, "%s holds a %s, this fit is of a %s", f->path, file->family, family_name(q->family));
+  double *phi = NEW_ARRAY(&f->c->arena, double, q_size(q));
+  for (int k = 0; k < n + (q->npoint != 0); k++) {
+    FamilyPart p = k < n ? parts[k] : (FamilyPart){"points", q_size(q) - q->npoint, q->npoint, 1};
+    const QArray *a = q_array(file, p.name);
+    if (!a || q_array_count(a) != p.rows * p.cols)
+      ctx_fail(f->c, PVI_DATA, NOWHERE, "%s: \"%s\" must have %zu numbers", f->path, p.name, p.rows * p.cols);
+    memcpy(phi + p.offset, a->values, p.rows * p.cols * sizeof *phi);
+  }
+  return phi;
 }
 
 static FitOptions fit_options(const Args *a, Progress *progress) {
@@ -374,6 +417,8 @@ Status cmd_fit(Ctx *c, int argc, char **argv) {
   Pool *pool = pool_make(c, (int)a.threads);
   Progress progress = progress_make(name, 0);
   FitOptions options = fit_options(&a, &progress);
+  StartFile start = {c, a.start};
+  if (a.start) options.start = read_start, options.start_self = &start;
   Fit *fit = fit_run(c, model, split, &options, pool);
   progress_end(&progress);
   Scores *scores = score_parts(c, model, split, fit, &options, pool);

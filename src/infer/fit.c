@@ -156,32 +156,50 @@ static void start_at(const Fitter *f, const double *mean, const double *vi_sd, c
 /* Families that can put a component on a single datum need more draws from the beginning. */
 static bool is_rich(const Fitter *f) { return f->q.family != FAMILY_meanfield; }
 
-/* Scores of the outcome's distribution integrate over it exactly, draw by draw: they are smooth in theta and need fewer draws, and
- * each draw costs more. */
+static bool is_continuous(const Fitter *f) {
+  for (int b = 0; b < f->model->nblocks; b++)
+    if (!kind_discrete(f->train->kinds[b])) return true;
+  return false;
+}
+
+/* Scores of a continuous outcome's distribution integrate over it exactly, draw by draw: they are smooth in theta and need fewer
+ * draws, and each draw costs more. */
 static size_t draws_of(const Fitter *f, size_t draws) {
-  return (score_needs(f->target.score) & NEEDS_KIND ? draws / 4 : draws) * (is_rich(f) ? 2 : 1);
+  bool fewer = score_needs(f->target.score) & NEEDS_KIND && is_continuous(f);
+  return (fewer ? draws / 4 : draws) * (is_rich(f) ? 2 : 1);
+}
+
+/* A few iterations from phi; the value on common draws, -inf where it is not finite. */
+static double try_start(Fitter *f, Predictive *p, Predictive *judge, double *phi, const char *name) {
+  PredictiveValue v;
+  if (!evaluate(f, p, phi, &v)) return -INFINITY;
+  run_lbfgs(f, p, phi, EXPLORE_ITERATIONS, 1e-4, name);
+  double value = evaluate(f, judge, phi, &v) ? v.value : -INFINITY;
+  FitStart row = {name, value};
+  PUSH(&f->ctx->arena, f->fit->starts, f->fit->nstarts, f->fit->cap_starts, row);
+  return value;
 }
 
 /* The best of the starts after a few iterations each. */
 static double *explore(Fitter *f, const double *mean, const double *sd) {
-  size_t size = q_size(&f->q);
-  size_t M = draws_of(f, 2 * EXPLORE_DRAWS);
+  enum { NWIDTHS = sizeof widths / sizeof *widths };
+  size_t size = q_size(&f->q), M = draws_of(f, 2 * EXPLORE_DRAWS);
   if (!is_rich(f)) M /= 2;
   if (f->o->draws && f->o->draws < M) M = f->o->draws;
   Predictive *p = objective_of(f, M, seed_of(f, SEED_EXPLORE));
   Predictive *judge = objective_of(f, draws_of(f, JUDGE_DRAWS), seed_of(f, SEED_JUDGE));
+  const double *given = f->o->start ? f->o->start(f->o->start_self, &f->q) : NULL;
   double *best = NULL, best_value = -INFINITY;
-  for (size_t s = 0; s < sizeof widths / sizeof *widths; s++) {
+  for (int s = 0; s < NWIDTHS + (given != NULL); s++) {
     double *phi = NEW_ARRAY(f->arena, double, size);
-    PredictiveValue v;
-    start_at(f, mean, sd, &widths[s], phi);
-    if (!evaluate(f, p, phi, &v)) continue;
-    run_lbfgs(f, p, phi, EXPLORE_ITERATIONS, 1e-4, widths[s].name);
-    bool finite = evaluate(f, judge, phi, &v);
-    FitStart row = {widths[s].name, finite ? v.value : -INFINITY};
-    PUSH(&f->ctx->arena, f->fit->starts, f->fit->nstarts, f->fit->cap_starts, row);
-    if (finite && v.value > best_value) {
-      best_value = v.value;
+    if (s < NWIDTHS) {
+      start_at(f, mean, sd, &widths[s], phi);
+    } else {
+      memcpy(phi, given, size * sizeof *phi);
+    }
+    double value = try_start(f, p, judge, phi, s < NWIDTHS ? widths[s].name : "given");
+    if (value > best_value) {
+      best_value = value;
       best = phi;
     }
   }

@@ -21,6 +21,9 @@ typedef struct {
   OptimSchedule schedule;
   double clip;           /* 0: off */
   size_t minibatch;      /* 0: all observations */
+  /* one more start: phi of the given family and shape, asked for when q is known; NULL: none */
+  const double *(*start)(void *self, const Q *q);
+  void *start_self;
   bool select_validation; /* keep the iterate with the best validation score */
   uint64_t seed;
   /* called now and then with the number of evaluations and the objective; may be NULL */

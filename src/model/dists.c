@@ -292,7 +292,13 @@ static Value *need_log_cdf(Eval *E, DistId id, Value **a, int n, bool complement
   return v;
 }
 
-/* log P(lower <= Y <= upper) */
+static bool is_zero(const Value *v) {
+  for (int32_t k = 0; v->known && k < value_total(v); k++)
+    if (v->v[k] != 0) return false;
+  return v->known;
+}
+
+/* log P(lower <= Y <= upper); infinite where the outcome is outside, so that its density is zero */
 Value *dist_truncation(Eval *E, DistId id, Value **args, int n, Value *lower, Value *upper, Loc loc) {
   Value **a = NEW_ARRAY(E->arena, Value *, n);
   for (int k = 1; k < n; k++) a[k] = args[k];
@@ -306,6 +312,10 @@ Value *dist_truncation(Eval *E, DistId id, Value **args, int n, Value *lower, Va
     below = need_log_cdf(E, id, a, n, !upper, loc);
   }
   Value *one = above && below ? map2(E, IR_LOG_DIFF_EXP, above, below) : above ? above : below;
+  Value *outside = NUM(0);
+  if (upper) outside = map2(E, IR_LT, upper, args[0]);
+  if (lower) outside = map2(E, IR_FMAX, outside, map2(E, IR_LT, args[0], lower));
+  if (!is_zero(outside)) return map3(E, IR_SELECT, outside, NUM(INFINITY), one);
   if (one->n == args[0]->n || args[0]->n == 1) return one;
   return ADD(one, value_known(E, args[0], NULL)); /* once for every outcome */
 }
@@ -344,6 +354,7 @@ static Value *mark(Eval *E, Value *v) {
 Value *dist_lpdf(Eval *E, DistId id, Value **a, int n, Loc loc) {
   if (!densities[id]) ctx_fail(E->ctx, PVI_PROGRAM, loc, "the distribution %s is not supported yet", stan_dist_names[id]);
   if (univariate(id)) check_sizes(E, id, a, n, loc);
+  dist_check_support(E, id, a, n, loc);
   Value *v = densities[id](E, a, n);
   return a[0]->known ? mark(E, v) : v;
 }

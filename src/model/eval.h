@@ -188,6 +188,7 @@ Value *dist_lpdf(Eval *E, DistId id, Value **args, int nargs, Loc loc);
 Value *dist_call(Eval *E, DistId id, DistFun fun, Value **args, int nargs, Loc loc); /* the sum; cdfs; rng */
 Value *dist_truncation(Eval *E, DistId id, Value **args, int nargs, Value *lower, Value *upper, Loc loc);
 
+void dist_check_support(Eval *E, DistId id, Value **args, int nargs, Loc loc); /* support.c: of arguments that are data */
 Value *dist_rng(Eval *E, DistId id, Value **args, int nargs, Loc loc); /* dist_rng.c: numbers, or noise nodes */
 /* simulate.c: a draw as a differentiable function of the parameters and of noise nodes; NULL where there is none. args: parameters. */
 Value *dist_simulate(Eval *E, DistId id, Value **args, int nargs);

@@ -92,6 +92,9 @@ static void add_mass(const Chunk *c, const LaneRow *r, double w, double *mass) {
     for (size_t i = 0; i < c->cells; i++) mass[i] += w * r->p[(size_t)q * c->cells + i];
 }
 
+/* A gamma or beta of small shape has mass beyond the ends of the grid, if no width; student_t has nothing there. */
+static bool has_ends(Kind kind) { return kind != KIND_STUDENT_T; }
+
 static double end_outcome(const Grid *g, bool upper) {
   double slope;
   return axis_outcome(&g->axis, g->x0 + (upper ? (double)g->n * g->h : 0), &slope);
@@ -100,7 +103,11 @@ static double end_outcome(const Grid *g, bool upper) {
 void cells_fill(const ScoreCase *c, const Grid *g, double *F) {
   Chunk chunk;
   LaneRow r;
-  double par[KIND_PARAMETERS], below = mixture_cdf(c, end_outcome(g, false)), above = 1 - mixture_cdf(c, end_outcome(g, true));
+  double par[KIND_PARAMETERS], below = 0, above = 0;
+  if (has_ends(c->q.kind)) {
+    below = mixture_cdf(c, end_outcome(g, false));
+    above = 1 - mixture_cdf(c, end_outcome(g, true));
+  }
   memset(F, 0, (g->n + 1) * sizeof *F);
   for (size_t first = 0; first < g->n; first += CELLS) { /* F[i + 1] = the probability of cell i */
     chunk_make(c->q.kind, g, first, &chunk);
@@ -178,6 +185,7 @@ void cells_adjoint(const ScoreCase *c, const Grid *g, const double *F, double *v
       lane_adjoint(c, &chunk, &r, V, j, par, adj);
     }
   }
-  if (c->q.kind == KIND_STUDENT_T) left = 0; /* nothing at its ends; and 1 - F_j is wanted there */
+  if (!has_ends(c->q.kind)) return;
   mixture_cdf_adjoint(c, 2, (double[]){end_outcome(g, false), end_outcome(g, true)}, (double[]){left, right}, adj);
+  for (size_t j = 0; adj->weights && j < c->q.M; j++) adj->weights[j] -= right; /* of -(1 - F_j) */
 }

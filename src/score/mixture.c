@@ -160,15 +160,13 @@ double mixture_cdf_pdf(const ScoreCase *c, double t, double *pdf) {
 
 double mixture_cdf(const ScoreCase *c, double t) { return mixture_cdf_pdf(c, t, NULL); }
 
-/* Student's t is symmetric: 1 - F_j(t) = F_j(2 location - t). Other kinds fall off before digits are lost. */
 double mixture_tail(const ScoreCase *c, double t) {
-  if (c->q.kind != KIND_STUDENT_T) return 1 - mixture_cdf(c, t);
-  double *F = row_of(c, 0), par[KIND_PARAMETERS];
-  for (size_t j = 0; j < c->q.M; j++) {
-    mixture_lane(&c->q, j, par);
-    F[j] = component_of(KIND_STUDENT_T)->cdf(par, 2 * par[1] - t);
-  }
-  return mixture_mean(c, F);
+  double u, *r = row_of(c, ROW_R);
+  if (!is_normal(c->q.kind)) return 1 - mixture_cdf(c, t);
+  if (!normal_place(c->q.kind, t, &u)) return 1;
+  map_one(c, IR_MUL, r, -1, normal_z(c, u));
+  map(c, IR_PHI, r, r, NULL);
+  return mixture_mean(c, r);
 }
 
 void mixture_cdf_adjoint(const ScoreCase *c, size_t n, const double *t, const double *g, const ScoreAdjoint *adj) {

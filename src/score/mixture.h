@@ -30,6 +30,7 @@ void mixture_lane(const Mixture *q, size_t j, double par[KIND_PARAMETERS]);
 void mixture_prepare(const ScoreCase *c); /* before the first of the following; what it leaves in the scratch they share */
 double mixture_cdf(const ScoreCase *c, double t);
 double mixture_cdf_pdf(const ScoreCase *c, double t, double *pdf);
+double mixture_tail(const ScoreCase *c, double t); /* 1 - F(t); normal kinds: with all its digits */
 /* g[k] = d S / d F(t[k]), k < n: several points at once share work. */
 void mixture_cdf_adjoint(const ScoreCase *c, size_t n, const double *t, const double *g, const ScoreAdjoint *adj);
 
@@ -37,9 +38,6 @@ void mixture_cdf_adjoint(const ScoreCase *c, size_t n, const double *t, const do
  * derivative is zero. */
 double mixture_quantile(const ScoreCase *c, double p);
 void mixture_quantile_adjoint(const ScoreCase *c, double Q, double g, const ScoreAdjoint *adj);
-
-/* 1 - F(t) without loss of digits where F is near 1. */
-double mixture_tail(const ScoreCase *c, double t);
 
 /* A smooth coordinate for the outcome: t = T(x), x in R. */
 typedef struct {

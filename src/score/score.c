@@ -58,5 +58,5 @@ bool score_allows(ScoreId id, Kind kind) {
 
 /* Rows of mixture.c and of the score, nodes of spread.c, a sorted copy of the simulated outcomes. */
 size_t score_scratch(size_t M, size_t nsim) {
-  return (MIXTURE_ROWS + SPREAD_ROWS) * score_padded(M) + SPREAD_NODES + 1 + nsim + LANES;
+  return (MIXTURE_ROWS + SPREAD_ROWS) * score_padded(M) + SPREAD_SPACE + nsim + LANES;
 }

@@ -6,11 +6,11 @@
  * Nodes: int F (1 - F) dt = int F (1 - F) T'(x) dx by the trapezoidal rule on a coordinate x in which the integrand is analytic
  * and falls off fast: t = c + s sinh x on the line, exp x on the half line, inv_logit x on (0, 1). The rule then converges
  * exponentially in 1/h (Trefethen and Weideman 2014): about 30 nodes for one normal. The sum over every second node comes free
- * and tells the error: that of the whole is the square or better. G M evaluations for G nodes. Unlike
+ * and tells the error: that of the whole is the square or better. G M evaluations for G nodes (cells.c: of six densities). Unlike
  * int (F(t) - 1{y <= t})^2 dt the integrand has no jump, so there is nothing to split. The derivatives are those of the integral
  * at the same nodes: d = int (1 - 2 F) dF T' dx.
  */
-#include "score/spread.h"
+#include "score/spread_int.h"
 
 #include "num/simd.h"
 
@@ -181,12 +181,6 @@ static double normal_pairs(const ScoreCase *c, double g, const ScoreAdjoint *adj
 
 /* ---- nodes: where they are -------------------------------------------------------------------------------------------------- */
 
-typedef struct {
-  Axis axis;
-  double x0, h;
-  size_t n;
-} Grid;
-
 /* What one lane asks of the grid: no mass that matters outside [lo, hi]; a step that resolves it in the outcome, at `at`. */
 typedef struct {
   double lo, hi, at, step;
@@ -258,12 +252,16 @@ static Grid grid_make(const ScoreCase *c) {
 
 /* ---- nodes: the sums -------------------------------------------------------------------------------------------------------- */
 
-/* F, or above x = 0 minus (1 - F), at the nodes first, first + stride, ... of a grid: the side that keeps its digits. */
+/* F (or -(1 - F)) at the nodes first, first + stride, ... of a grid. Only the lognormal's tail is so long that 1 - F needs care. */
 static void fill(const ScoreCase *c, const Grid *g, size_t first, size_t stride, double *F) {
-  double slope;
+  double slope, middle = c->q.kind == KIND_LOGNORMAL ? exp(mixture_mean(c, c->q.par[0])) : (double)INFINITY;
+  if (cells_serve(c->q.kind)) {
+    cells_fill(c, g, F);
+    return;
+  }
   for (size_t i = first; i <= g->n; i += stride) {
-    double x = g->x0 + (double)i * g->h, t = axis_outcome(&g->axis, x, &slope);
-    F[i] = x < 0 ? mixture_cdf(c, t) : -mixture_tail(c, t);
+    double t = axis_outcome(&g->axis, g->x0 + (double)i * g->h, &slope);
+    F[i] = t <= middle ? mixture_cdf(c, t) : -mixture_tail(c, t);
   }
 }
 
@@ -285,21 +283,27 @@ static void refine(const ScoreCase *c, Grid *g, double *F) {
   fill(c, g, 1, 2, F);
 }
 
-/* For g d/dpar int F (1 - F) dt = int (1 - 2 F) dF_j/dpar dt; weights: int F + (1 - 2 F) F_j dt. */
-static void nodes_adjoint(const ScoreCase *c, const Grid *grid, const double *F, double g, const ScoreAdjoint *adj) {
-  enum { AT_ONCE = 128 };
-  double common = 0, slope, t[AT_ONCE], by[AT_ONCE];
-  for (size_t i = 0; i <= grid->n; i += AT_ONCE) {
-    size_t n = grid->n + 1 - i < AT_ONCE ? grid->n + 1 - i : AT_ONCE;
-    for (size_t k = 0; k < n; k++) {
-      double at = F[i + k] < 0 ? 1 + F[i + k] : F[i + k];
-      t[k] = axis_outcome(&grid->axis, grid->x0 + (double)(i + k) * grid->h, &slope);
-      by[k] = g * slope * grid->h * (1 - 2 * at);
-      common += g * slope * grid->h * at;
-    }
-    mixture_cdf_adjoint(c, n, t, by, adj);
+/* For g d/dpar int F (1 - F) dt = g int (1 - 2 F) dF_j/dpar dt: the factors of dF_j at the nodes into v, and what the weights get
+ * in common: int F + (1 - 2 F) F_j dt; where cells.c puts -(1 - F_j) in place of F_j, 1 - F in place of F. */
+static double nodes_slopes(const Grid *grid, const double *F, double g, bool whole, double *v) {
+  double common = 0, slope;
+  for (size_t i = 0; i <= grid->n; i++) {
+    axis_outcome(&grid->axis, grid->x0 + (double)i * grid->h, &slope);
+    v[i] = g * slope * grid->h * (1 - 2 * node_cdf(F[i]));
+    common += g * slope * grid->h * (whole ? node_cdf(F[i]) : fabs(F[i]));
   }
+  return common;
+}
+
+static void nodes_adjoint(const ScoreCase *c, const Grid *grid, double *F, double g, const ScoreAdjoint *adj) {
+  double *v = F + SPREAD_NODES + 1, common = nodes_slopes(grid, F, g, !cells_serve(c->q.kind), v), slope;
   for (size_t j = 0; adj->weights && j < c->q.M; j++) adj->weights[j] += common;
+  if (cells_serve(c->q.kind)) {
+    cells_adjoint(c, grid, F, v, adj);
+    return;
+  }
+  for (size_t i = 0; i <= grid->n; i++) F[i] = axis_outcome(&grid->axis, grid->x0 + (double)i * grid->h, &slope);
+  mixture_cdf_adjoint(c, grid->n + 1, F, v, adj);
 }
 
 static bool wants(const ScoreAdjoint *adj) { return adj->par[0] || adj->par[1] || adj->par[2] || adj->weights; }

@@ -5,7 +5,7 @@
 
 #include "score/mixture.h"
 
-enum { SPREAD_ROWS = 4, SPREAD_NODES = 4096 }; /* what it takes of mixture_space: rows, and numbers */
+enum { SPREAD_ROWS = 4, SPREAD_NODES = 4096, SPREAD_SPACE = 2 * (SPREAD_NODES + 1) }; /* of mixture_space: rows, numbers */
 
 typedef enum { SPREAD_CHEAPEST, SPREAD_PAIRS, SPREAD_NODES_ONLY } SpreadMethod;
 

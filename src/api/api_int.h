@@ -1,0 +1,28 @@
+/* api_int.h: what the calls of include/pvi.h share. */
+#ifndef PVI_API_INT_H
+#define PVI_API_INT_H
+
+#include "pvi.h"
+
+#include "model/model.h"
+
+struct pvi_context {
+  Ctx ctx;
+  char *error; /* of the last call */
+  size_t nerror;
+};
+
+struct pvi_model {
+  const Program *program;
+  const Data *data;
+  Model *model;
+  Work *work; /* for densities; made when first needed */
+  size_t lanes;
+  int32_t *obs;
+};
+
+/* Runs a step under a trap of its own: a jump out of it becomes the status, and the messages become text. */
+typedef void ApiStep(pvi_context *c, void *arg);
+int api_run(pvi_context *c, ApiStep *step, void *arg);
+
+#endif
