@@ -169,6 +169,14 @@ static size_t draws_of(const Fitter *f, size_t draws) {
   return (fewer ? draws / 4 : draws) * (is_rich(f) ? 2 : 1);
 }
 
+/* Standard deviation of the training outcomes: the unit of their interval score. */
+static double outcome_sd(const Fitter *f) {
+  double mean = 0, ss = 0, n = (double)f->train->n;
+  for (size_t k = 0; k < f->train->n; k++) mean += f->train->y[k] / n;
+  for (size_t k = 0; k < f->train->n; k++) ss += (f->train->y[k] - mean) * (f->train->y[k] - mean);
+  return sqrt(ss / n);
+}
+
 /* A few iterations from phi; the value on common draws, -inf where it is not finite. */
 static double try_start(Fitter *f, Predictive *p, Predictive *judge, double *phi, const char *name) {
   PredictiveValue v;
@@ -186,7 +194,10 @@ static double *explore(Fitter *f, const double *mean, const double *sd) {
   size_t size = q_size(&f->q), M = draws_of(f, 2 * EXPLORE_DRAWS);
   if (!is_rich(f)) M /= 2;
   if (f->o->draws && f->o->draws < M) M = f->o->draws;
+  Target sharp = f->target;
+  if (f->target.score == SCORE_interval) f->target.score_options.smooth = 0.1 * outcome_sd(f);
   Predictive *p = objective_of(f, M, seed_of(f, SEED_EXPLORE));
+  f->target = sharp;
   Predictive *judge = objective_of(f, draws_of(f, JUDGE_DRAWS), seed_of(f, SEED_JUDGE));
   const double *given = f->o->start ? f->o->start(f->o->start_self, &f->q) : NULL;
   double *best = NULL, best_value = -INFINITY;
@@ -256,8 +267,24 @@ static void prefer(Fitter *f, Predictive *p, double *phi, const double *other, s
   if (fb && (!fa || b.value > a.value)) memcpy(phi, other, size * sizeof *phi);
 }
 
+/* The interval score has a kink wherever a quantile crosses a datum: approach it through rounded ones, each a start of the next. */
+static void anneal(Fitter *f, double *phi) {
+  static const double widths_of_hinge[] = {0.3, 0.1, 0.03, 0.01, 0.003, 0.001};
+  double sd = outcome_sd(f);
+  if (f->target.score != SCORE_interval || !(sd > 0)) return;
+  Target sharp = f->target;
+  for (size_t k = 0; k < sizeof widths_of_hinge / sizeof *widths_of_hinge; k++) {
+    ArenaMark mark = arena_mark(f->arena);
+    f->target.score_options.smooth = widths_of_hinge[k] * sd;
+    run_lbfgs(f, objective_of(f, draws_of(f, FIRST_DRAWS), seed_of(f, SEED_FIT)), phi, 200, 1e-7, "annealing");
+    arena_reset(f->arena, mark);
+  }
+  f->target = sharp;
+}
+
 static void finish(Fitter *f, double *phi) {
   size_t size = q_size(&f->q);
+  anneal(f, phi);
   double *start = memcpy(NEW_ARRAY(f->arena, double, size), phi, size * sizeof *phi);
   size_t M = f->o->draws ? f->o->draws : draws_of(f, is_rich(f) ? 2 * FIRST_DRAWS : FIRST_DRAWS);
   for (;; M *= 4) {

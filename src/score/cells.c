@@ -2,7 +2,7 @@
  * costs a continued fraction but whose density costs an exponential.
  *
  * The probability of a cell between two nodes is Gauss's rule with six points on f_j(T(x)) T'(x), which is analytic and resolved
- * by the grid: error about 1e-14. Exact cdfs are needed at the two ends only. Cells left of the middle add up to F, those right of
+ * by the grid: error about 1e-14. The cdf itself is needed at the ends only. Cells left of the middle add up to F, those right of
  * it to 1 - F, so both tails keep their digits.
  *
  * The adjoint sums by parts: sum_i v_i dF_j(x_i) = sum over points of f_j T' (d log f_j / d par) V, V = the sum of the v_i that the
@@ -92,21 +92,34 @@ static void add_mass(const Chunk *c, const LaneRow *r, double w, double *mass) {
     for (size_t i = 0; i < c->cells; i++) mass[i] += w * r->p[(size_t)q * c->cells + i];
 }
 
-/* A gamma or beta of small shape has mass beyond the ends of the grid, if no width; student_t has nothing there. */
-static bool has_ends(Kind kind) { return kind != KIND_STUDENT_T; }
-
-static double end_outcome(const Grid *g, bool upper) {
-  double slope;
-  return axis_outcome(&g->axis, g->x0 + (upper ? (double)g->n * g->h : 0), &slope);
+/* The probability beyond an end of the grid, and with d its derivatives. A gamma or beta of small shape has some there, if no width;
+ * at its upper end a beta is that of 1 - t with a and b exchanged. */
+static double end_mass(Kind kind, const double *par, const Grid *g, bool upper, double *d) {
+  double slope, swapped[2] = {par[1], par[0]}, other[2];
+  const Component *p = component_of(kind);
+  if (kind == KIND_GAMMA && !upper) {
+    double t = axis_outcome(&g->axis, g->x0, &slope);
+    if (d) p->cdf_d(par, t, 3, d);
+    return p->cdf(par, t);
+  }
+  if (kind == KIND_BETA) {
+    double t = axis_outcome(&g->axis, upper ? -(g->x0 + (double)g->n * g->h) : g->x0, &slope);
+    if (d) p->cdf_d(upper ? swapped : par, t, 3, other);
+    for (int k = 0; d && k < 2; k++) d[k] = other[upper ? 1 - k : k];
+    return p->cdf(upper ? swapped : par, t);
+  }
+  for (int k = 0; d && k < KIND_PARAMETERS; k++) d[k] = 0;
+  return 0;
 }
 
 void cells_fill(const ScoreCase *c, const Grid *g, double *F) {
   Chunk chunk;
   LaneRow r;
   double par[KIND_PARAMETERS], below = 0, above = 0;
-  if (has_ends(c->q.kind)) {
-    below = mixture_cdf(c, end_outcome(g, false));
-    above = 1 - mixture_cdf(c, end_outcome(g, true));
+  for (size_t j = 0; j < c->q.M; j++) {
+    mixture_lane(&c->q, j, par);
+    below += mixture_weight(&c->q, j) * end_mass(c->q.kind, par, g, false, NULL);
+    above += mixture_weight(&c->q, j) * end_mass(c->q.kind, par, g, true, NULL);
   }
   memset(F, 0, (g->n + 1) * sizeof *F);
   for (size_t first = 0; first < g->n; first += CELLS) { /* F[i + 1] = the probability of cell i */
@@ -157,6 +170,16 @@ static void lane_adjoint(const ScoreCase *sc, const Chunk *c, const LaneRow *r, 
   if (adj->weights) adj->weights[j] += s0;
 }
 
+/* below, above: d S / d (probability beyond the ends) */
+static void ends_adjoint(const ScoreCase *c, const Grid *g, double below, double above, size_t j, const ScoreAdjoint *adj) {
+  double par[KIND_PARAMETERS], d0[KIND_PARAMETERS], d1[KIND_PARAMETERS];
+  mixture_lane(&c->q, j, par);
+  double p0 = end_mass(c->q.kind, par, g, false, d0), p1 = end_mass(c->q.kind, par, g, true, d1);
+  for (int k = 0; k < kind_parameters(c->q.kind); k++)
+    if (adj->par[k]) adj->par[k][j] += mixture_weight(&c->q, j) * (below * d0[k] + above * d1[k]);
+  if (adj->weights) adj->weights[j] += below * p0 + above * p1;
+}
+
 /* v becomes, in place of node i, what cell i - 1 (between nodes i - 1 and i) contributes to: its F at the nodes from i to the middle,
  * or minus its 1 - F at the nodes from the middle to i - 1. Returns the sums over both halves: the share of the ends. */
 static void cells_of_nodes(const Grid *g, const double *F, double *v, double *left, double *right) {
@@ -185,7 +208,5 @@ void cells_adjoint(const ScoreCase *c, const Grid *g, const double *F, double *v
       lane_adjoint(c, &chunk, &r, V, j, par, adj);
     }
   }
-  if (!has_ends(c->q.kind)) return;
-  mixture_cdf_adjoint(c, 2, (double[]){end_outcome(g, false), end_outcome(g, true)}, (double[]){left, right}, adj);
-  for (size_t j = 0; adj->weights && j < c->q.M; j++) adj->weights[j] -= right; /* of -(1 - F_j) */
+  for (size_t j = 0; j < c->q.M; j++) ends_adjoint(c, g, left, -right, j, adj);
 }

@@ -34,6 +34,7 @@ typedef struct {
 /* What a score may be told besides. */
 typedef struct {
   double alpha;         /* interval: its level is 1 - alpha; 0: 0.1 */
+  double smooth;        /* interval: width of a rounded hinge, for optimizers on their way; 0: the score itself */
   const double *levels; /* quantile: levels, weighted_interval: alphas; none: the deciles, the forecast hubs' */
   size_t nlevels;
   double bandwidth;     /* mmd: of its kernel; 0: 1 */
