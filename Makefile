@@ -105,12 +105,18 @@ tests: $(TESTS)
 
 # Hostile: sanitizers, tiny tiles and arenas, an odd number of threads, every allocation failing in turn.
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+HOSTILE    := CPPFLAGS='-DPVI_TORTURE -DPVI_ARENA_BLOCK=64'
+HOSTILE_IN := BUILD=$(BUILD)-torture CC=clang OPT='-O1 -g $(SANITIZE)'
 torture: deps ## all tests under sanitizers, with tiny buffers and failing allocations
 	@tool/deps.sh $(PACKAGES_torture)
-	@+CPPFLAGS='-DPVI_TORTURE -DPVI_ARENA_BLOCK=64' \
-	  $(SUBMAKE) BUILD=$(BUILD)-torture CC=clang OPT='-O1 -g $(SANITIZE)' all tests
+	@+$(HOSTILE) $(SUBMAKE) $(HOSTILE_IN) all tests
 	@PVI=$(BUILD)-torture/pvi PVI_THREADS=7 tool/test.sh $(BUILD)-torture/test
 	@PVI=$(BUILD)-torture/pvi tool/torture.sh
+
+fuzz: deps ## mutated programs and data under sanitizers (FUZZ_RUNS=300)
+	@tool/deps.sh $(PACKAGES_torture)
+	@+$(HOSTILE) $(SUBMAKE) $(HOSTILE_IN) all $(BUILD)-torture/test/fuzz_mutate
+	@PVI=$(BUILD)-torture/pvi tool/fuzz.sh $(BUILD)-torture/test/fuzz_mutate
 
 valgrind: deps ## a small set of tests under valgrind
 	@tool/deps.sh $(PACKAGES_valgrind)

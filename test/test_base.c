@@ -281,6 +281,28 @@ TEST(pools_without_work) {
   pool_free(NULL);
 }
 
+/* A jump out of the work leaves pools behind, whose threads wait in memory that is about to go. */
+static void leave_pools(Ctx *c, UNUSED void *arg) {
+  Pool *first = pool_make(c, 3), *second = pool_make(c, 7);
+  pool_make(c, 2);
+  Job *j = NEW(&c->arena, Job);
+  j->threads = 7;
+  pool_run(second, PIECES, take, j);
+  pool_free(first); /* one of the middle of the list, in the usual way */
+  ctx_fail(c, PVI_FAILURE, NOWHERE, "enough");
+}
+
+TEST(pools_left_open) {
+  Ctx inner;
+  for (int k = 0; k < 5; k++) {
+    ctx_init(&inner);
+    assert_int_equal(attempt(&inner, leave_pools, NULL), PVI_FAILURE);
+    if (k % 2) ctx_close(&inner);
+    ctx_free(&inner);
+    assert_null(inner.open);
+  }
+}
+
 TEST(clock_does_not_go_back) {
   double t = base_seconds();
   for (int k = 0; k < 1000; k++) {
@@ -309,6 +331,7 @@ int main(void) {
       cmocka_unit_test(failing_jumps_to_the_innermost_trap),
       cmocka_unit_test(every_piece_once),
       cmocka_unit_test(pools_without_work),
+      cmocka_unit_test(pools_left_open),
       cmocka_unit_test(clock_does_not_go_back),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

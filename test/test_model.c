@@ -811,9 +811,9 @@ static const struct Wrong {
     {"no bernoulli outcome in a loop",
      "data { array[3] int y; } parameters { real p; } model {\nfor (n in 1:3)\ny[n] ~ bernoulli_logit(p); }",
      "{\"y\": [0, -1, 1]}", PVI_DATA, "the outcome is -1 in iteration 2; it must be 0 or 1", 3},
-    {"more successes than trials",
-     "data { array[2] int y, n; } parameters { real p; } model { y ~ binomial_logit(n, p); }", "{\"y\": [3, 4], \"n\": [3, 3]}",
-     PVI_DATA, "the outcome is 4 at element 2; it must be between 0 and the number of trials, 3", 1},
+    {"more successes than trials", "data { array[2] int y, n; } parameters { real p; } model { y ~ binomial_logit(n, p); }",
+     "{\"y\": [3, 4], \"n\": [3, 3]}", PVI_DATA,
+     "the outcome is 4 at element 2; it must be between 0 and the number of trials, 3", 1},
     {"more successes than trials in a loop",
      "data { array[2] int y, n; } parameters { real p; } model { for (i in 1:2) y[i] ~ binomial_logit(n[i], p); }",
      "{\"y\": [3, 4], \"n\": [3, 3]}", PVI_DATA,
@@ -863,7 +863,8 @@ static const struct Reached {
   double lp;
 } reached[] = {
     {"a branch on data", "for (n in 1:2) { if (y[n] > 0) y[n] ~ lognormal(p, 1); }", "[1, -1]", -0.9189385332046727},
-    {"a choice by data", "for (n in 1:2) target += y[n] > 0 ? lognormal_lpdf(y[n] | p, 1) : 0;", "[-1, 1]", -0.9189385332046727},
+    {"a choice by data", "for (n in 1:2) target += y[n] > 0 ? lognormal_lpdf(y[n] | p, 1) : 0;", "[-1, 1]",
+     -0.9189385332046727},
     {"outside of uniform", "y ~ uniform(p, 1);", "[0.5, 2]", -INFINITY},
     {"inside of uniform", "y ~ uniform(p, 1);", "[0.5, 1]", 0},
     {"outside of a truncation", "y ~ normal(p, 1) T[0, ];", "[0.5, -0.5]", -INFINITY},
@@ -874,9 +875,8 @@ static const struct Reached {
 
 TEST(reaches) {
   const struct Reached *t = row;
-  const Model *m = model_of(
-      c, arena_format(&c->arena, "data { vector[2] y; } parameters { real p; } model { %s }", t->model),
-      arena_format(&c->arena, "{\"y\": %s}", t->y));
+  const Model *m = model_of(c, arena_format(&c->arena, "data { vector[2] y; } parameters { real p; } model { %s }", t->model),
+                            arena_format(&c->arena, "{\"y\": %s}", t->y));
   double u[1] = {0};
   assert_close(density(c, m, u).lp, t->lp, 1e-15);
 }

@@ -203,6 +203,20 @@ static void test_half_written(void **state) {
   assert_int_equal(file_count(t->dir), 1);
 }
 
+static void stop_half_way(Case *t) {
+  file_puts(file_begin(&t->c, run_path(t->run, "f.txt")), "new");
+  ctx_fail(&t->c, PVI_FAILURE, NOWHERE, "enough");
+}
+
+static void test_stopped_half_way(void **state) {
+  Case *t = *state;
+  assert_int_equal(attempt(t, write_old), PVI_OK);
+  assert_int_equal(attempt(t, stop_half_way), PVI_FAILURE);
+  ctx_close(&t->c);
+  assert_string_equal(file_text(t, "f.txt"), "old\n");
+  assert_int_equal(file_count(t->dir), 1); /* no temporary left */
+}
+
 static void write_over_folder(Case *t) {
   mkdir(run_path(t->run, "taken"), 0777);
   file_commit(file_begin(&t->c, run_path(t->run, "taken")));
@@ -809,6 +823,7 @@ int main(void) {
       TEST(test_unwritable),
       TEST(test_full_disk),
       TEST(test_half_written),
+      TEST(test_stopped_half_way),
       TEST(test_name_taken_by_folder),
       TEST(test_variational),
       TEST(test_variational_plain),

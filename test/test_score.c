@@ -71,10 +71,10 @@ static Rig rig_make(Ctx *c, Kind kind, size_t M, size_t size) {
   Rig r = {.c = {.q = {.kind = kind, .M = M, .ld = ld, .size = size}, .k = kernels_best()}};
   r.rows = kind == KIND_CATEGORICAL ? size : 1;
   for (int k = 0; k < kind_parameters(kind); k++) {
-    r.c.q.par[k] = r.par[k] = k ? row(c, M) : NEW_ARRAY(&c->arena, double, r.rows * ld);
+    r.c.q.par[k] = r.par[k] = k ? row(c, M) : NEW_ARRAY(&c->arena, double, r.rows *ld);
     for (size_t i = 0; i < r.rows * ld; i++)
       if (i % ld >= M) r.par[k][i] = (double)NAN;
-    r.adj.par[k] = NEW_ARRAY(&c->arena, double, r.rows * ld);
+    r.adj.par[k] = NEW_ARRAY(&c->arena, double, r.rows *ld);
   }
   r.weights = row(c, M);
   r.c.ll = r.ll = row(c, M);
@@ -88,8 +88,8 @@ static void rig_sims(Ctx *c, Rig *r, size_t nsim, size_t dim) {
   size_t scratch = score_scratch(r->c.q.M, nsim);
   r->c.nsim = nsim;
   r->c.dim = dim;
-  r->c.sim = r->sim = NEW_ARRAY(&c->arena, double, nsim * dim);
-  r->adj.sim = NEW_ARRAY(&c->arena, double, nsim * dim);
+  r->c.sim = r->sim = NEW_ARRAY(&c->arena, double, nsim *dim);
+  r->adj.sim = NEW_ARRAY(&c->arena, double, nsim *dim);
   r->c.scratch = NEW_ARRAY(&c->arena, double, scratch + 1);
   r->c.scratch[scratch] = CANARY;
 }
@@ -171,8 +171,8 @@ static void check_slope(const Rig *r, ScoreId id, double *x, double size, double
   if (partner) *partner = p0;
   double want = difference(f, h);
   if (!(distance(got, want) <= 1e-6))
-    fail_msg("%s, %s, y = %g: d/d %s = %.12g, differences give %.12g", score_name(id), kind_names[r->c.q.kind], r->c.y, what, got,
-             want);
+    fail_msg("%s, %s, y = %g: d/d %s = %.12g, differences give %.12g", score_name(id), kind_names[r->c.q.kind], r->c.y, what,
+             got, want);
 }
 
 static void check_padding(const Rig *r, const double *x) {
@@ -243,7 +243,7 @@ TEST(derivatives_ll) {
   }
 }
 
-/* ---- properness ----------------------------------------------------------------------------------------------------------- */
+/* ---- properness --------------------------------------------------------------------------------------------------------- */
 
 /* The truth as outcomes with probabilities: exact for discrete kinds, its quantiles at 200 midpoints for continuous ones. */
 typedef struct {
@@ -369,14 +369,13 @@ TEST(properness_sim) {
         sum += value(&r, ids[i]) / 300;
       }
       if (k == 0) best = sum;
-      if (k > 0 && !(sum < best - 1e-3)) fail_msg("%s: %g at the truth, %g at (%g, %g)", score_name(ids[i]), best, sum, m[k], s[k]);
+      if (k > 0 && !(sum < best - 1e-3))
+        fail_msg("%s: %g at the truth, %g at (%g, %g)", score_name(ids[i]), best, sum, m[k], s[k]);
     }
   }
 }
 
-/* ---- closed forms --------------------------------------------------------------------------------------------------------- */
-
-static double lbeta_exp(double a, double b) { return exp(num_lbeta(a, b)); }
+/* ---- closed forms ------------------------------------------------------------------------------------------------------- */
 
 /* CRPS of one lane (Jordan, Krueger and Lerch 2019, appendix). */
 static double crps_closed(Kind kind, const double *p, double y) {
@@ -387,18 +386,18 @@ static double crps_closed(Kind kind, const double *p, double y) {
   case KIND_STUDENT_T:
     z = (y - p[1]) / p[2];
     return p[2] * (z * (2 * F->cdf(p, y) - 1) + 2 * p[2] * F->pdf(p, y) * (nu + z * z) / (nu - 1) -
-                   2 * sqrt(nu) / (nu - 1) * lbeta_exp(0.5, nu - 0.5) / pow(lbeta_exp(0.5, 0.5 * nu), 2));
+                   2 * sqrt(nu) / (nu - 1) * exp(num_lbeta(0.5, nu - 0.5) - 2 * num_lbeta(0.5, 0.5 * nu)));
   case KIND_LOGNORMAL:
     z = (log(y) - a) / b;
     return y * (2 * num_Phi(z) - 1) - 2 * exp(a + 0.5 * b * b) * (num_Phi(z - b) + num_Phi(b / sqrt(2)) - 1);
   case KIND_LOGISTIC: return b * (z - 2 * num_log_inv_logit(z) - 1);
   case KIND_DOUBLE_EXPONENTIAL: return b * (fabs(z) + exp(-fabs(z)) - 0.75);
   case KIND_GAMMA:
-    return y * (2 * F->cdf(p, y) - 1) - a / b * (2 * num_gamma_p(a + 1, b * y) - 1) - 1 / (b * lbeta_exp(0.5, a));
+    return y * (2 * F->cdf(p, y) - 1) - a / b * (2 * num_gamma_p(a + 1, b * y) - 1) - exp(-num_lbeta(0.5, a)) / b;
   case KIND_EXPONENTIAL: return y - 2 / a * F->cdf(p, y) + 0.5 / a;
   case KIND_BETA:
     return y * (2 * F->cdf(p, y) - 1) +
-           a / (a + b) * (1 - 2 * num_inc_beta(a + 1, b, y) - 2 * lbeta_exp(2 * a, 2 * b) / (a * pow(lbeta_exp(a, b), 2)));
+           a / (a + b) * (1 - 2 * num_inc_beta(a + 1, b, y) - 2 / a * exp(num_lbeta(2 * a, 2 * b) - 2 * num_lbeta(a, b)));
   default: return (double)NAN;
   }
 }
@@ -423,15 +422,24 @@ TEST(crps_of_hard_lanes) {
     Kind kind;
     double par[KIND_PARAMETERS], y;
   } cases[] = {
-      {KIND_NORMAL, {1e3, 1e-2}, 1e3 + 0.02},     {KIND_NORMAL, {0, 1e-9}, 2e-9},
-      {KIND_STUDENT_T, {1.1, 0.3, 2}, 4},         {KIND_STUDENT_T, {1.6, 1e4, 2}, 1e4 - 3},
-      {KIND_STUDENT_T, {200, 0, 1}, 0.3},         {KIND_STUDENT_T, {1e5, 0, 1}, -3},
-      {KIND_LOGNORMAL, {0, 3}, 2},                {KIND_LOGNORMAL, {10, 0.01}, 22000},
-      {KIND_GAMMA, {0.05, 1}, 1e-4},              {KIND_GAMMA, {0.3, 100}, 0.2},
-      {KIND_GAMMA, {500, 0.01}, 48000},           {KIND_BETA, {0.1, 0.2}, 0.99},
-      {KIND_BETA, {300, 2}, 0.99},                {KIND_BETA, {4.3, 0.14}, 0.5},
-      {KIND_BETA, {2000, 3000}, 0.41},            {KIND_EXPONENTIAL, {1e-6}, 3e6},
-      {KIND_LOGISTIC, {-1e3, 1e-2}, -1e3},        {KIND_DOUBLE_EXPONENTIAL, {5, 1e3}, -2e3},
+      {KIND_NORMAL, {1e3, 1e-2}, 1e3 + 0.02},
+      {KIND_NORMAL, {0, 1e-9}, 2e-9},
+      {KIND_STUDENT_T, {1.1, 0.3, 2}, 4},
+      {KIND_STUDENT_T, {1.6, 1e4, 2}, 1e4 - 3},
+      {KIND_STUDENT_T, {200, 0, 1}, 0.3},
+      {KIND_STUDENT_T, {1e5, 0, 1}, -3},
+      {KIND_LOGNORMAL, {0, 3}, 2},
+      {KIND_LOGNORMAL, {10, 0.01}, 22000},
+      {KIND_GAMMA, {0.05, 1}, 1e-4},
+      {KIND_GAMMA, {0.3, 100}, 0.2},
+      {KIND_GAMMA, {500, 0.01}, 48000},
+      {KIND_BETA, {0.1, 0.2}, 0.99},
+      {KIND_BETA, {300, 2}, 0.99},
+      {KIND_BETA, {4.3, 0.14}, 0.5},
+      {KIND_BETA, {2000, 3000}, 0.41},
+      {KIND_EXPONENTIAL, {1e-6}, 3e6},
+      {KIND_LOGISTIC, {-1e3, 1e-2}, -1e3},
+      {KIND_DOUBLE_EXPONENTIAL, {5, 1e3}, -2e3},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Rig r = rig_make(c, cases[i].kind, 1, 0);
@@ -514,7 +522,8 @@ TEST(crps_of_counts) {
       r.par[0][0] = rates[k];
       r.c.y = fmax(0, floor(rates[k] + 4 * i * sqrt(rates[k])));
       double got = -value(&r, SCORE_crps), want = crps_poisson(rates[k], r.c.y);
-      if (!(fabs(got / want - 1) < 1e-10)) fail_msg("poisson(%g), y = %g: %.15g, closed form %.15g", rates[k], r.c.y, got, want);
+      if (!(fabs(got / want - 1) < 1e-10))
+        fail_msg("poisson(%g), y = %g: %.15g, closed form %.15g", rates[k], r.c.y, got, want);
     }
   for (double y = 0; y <= 1; y++) {
     Rig r = rig_make(c, KIND_BERNOULLI, 1, 0);
@@ -594,7 +603,7 @@ TEST(intervals_are_quantiles) {
   }
 }
 
-/* ---- quantiles --------------------------------------------------------------------------------------------------------------- */
+/* ---- quantiles ---------------------------------------------------------------------------------------------------------- */
 
 TEST(quantiles) {
   static const double levels[] = {1e-6, 0.01, 0.05, 0.3, 0.5, 0.9, 0.995, 1 - 1e-6};
@@ -636,7 +645,7 @@ TEST(discrete_quantiles) {
   }
 }
 
-/* ---- boundaries ---------------------------------------------------------------------------------------------------------------- */
+/* ---- boundaries --------------------------------------------------------------------------------------------------------- */
 
 TEST(infinite) {
   Rig r = rig_make(c, KIND_CAUCHY, 2, 0), t = rig_make(c, KIND_STUDENT_T, 2, 0);
@@ -685,7 +694,7 @@ TEST(outliers) {
   assert_close(n.adj.par[0][0], 0.5, 0.5);
 }
 
-/* ---- invariance ---------------------------------------------------------------------------------------------------------------- */
+/* ---- invariance --------------------------------------------------------------------------------------------------------- */
 
 static void copy_lane(Rig *to, size_t j, const Rig *from, size_t i, double weight) {
   for (int k = 0; k < kind_parameters(from->c.q.kind); k++)
@@ -731,7 +740,7 @@ TEST(equal_weights) {
   same_score(&r, &s, t->score);
 }
 
-/* ---- estimators -------------------------------------------------------------------------------------------------------------- */
+/* ---- estimators --------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
   double sum, squares, n;
@@ -847,13 +856,12 @@ TEST(one_draw_is_elbo) {
   for (int j = 0; j < LANES; j++) assert_true(a[j] == b[j]);
 }
 
-/* ---- tables -------------------------------------------------------------------------------------------------------------------- */
+/* ---- tables ------------------------------------------------------------------------------------------------------------- */
 
 TEST(names) {
-  static const char *const all[] = {"elbo",         "log",          "quadratic",         "crps",
-                                    "interval",     "quantile",     "weighted_interval", "dawid_sebastiani",
-                                    "crps_sim",     "crps_pairs",   "interval_sim",      "energy",
-                                    "mmd"};
+  static const char *const all[] = {
+      "elbo",     "log",        "quadratic",    "crps",   "interval", "quantile", "weighted_interval", "dawid_sebastiani",
+      "crps_sim", "crps_pairs", "interval_sim", "energy", "mmd"};
   ScoreId id;
   assert_int_equal(SCORE_COUNT, sizeof all / sizeof *all);
   for (size_t k = 0; k < sizeof all / sizeof *all; k++) assert_true(score_find(all[k], &id) && !strcmp(score_name(id), all[k]));
@@ -897,7 +905,8 @@ int main(void) {
     }
   SUITE_ADD(&s, derivatives_sim), SUITE_ADD(&s, derivatives_ll);
   SUITE_ADD(&s, properness_has_teeth), SUITE_ADD(&s, properness_sim);
-  SUITE_ADD(&s, crps_of_one_lane), SUITE_ADD(&s, crps_of_hard_lanes), SUITE_ADD(&s, crps_of_two_lanes), SUITE_ADD(&s, spread_two_ways);
+  SUITE_ADD(&s, crps_of_one_lane), SUITE_ADD(&s, crps_of_hard_lanes), SUITE_ADD(&s, crps_of_two_lanes),
+      SUITE_ADD(&s, spread_two_ways);
   SUITE_ADD(&s, crps_of_counts), SUITE_ADD(&s, counts_written_out);
   SUITE_ADD(&s, energy_of_points), SUITE_ADD(&s, energy_is_crps), SUITE_ADD(&s, intervals_are_quantiles);
   SUITE_ADD(&s, quantiles), SUITE_ADD(&s, quantiles_of_hard_mixtures), SUITE_ADD(&s, discrete_quantiles);

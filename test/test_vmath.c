@@ -85,53 +85,54 @@ typedef struct {
 /* The inline functions need an address. */
 #define ADDRESS(f)                                                                                                             \
   static vd f##_(vd x) { return f(x); }
-ADDRESS(v_exp)
-ADDRESS(v_expm1)
-ADDRESS(v_log) ADDRESS(v_log1p) ADDRESS(v_inv_logit) ADDRESS(v_log1p_exp) ADDRESS(v_tanh) ADDRESS(v_sin) ADDRESS(v_cos)
-    ADDRESS(v_sinh) ADDRESS(v_cosh) ADDRESS(v_erf) ADDRESS(v_erfc) ADDRESS(v_Phi) ADDRESS(v_log_Phi) ADDRESS(v_log_Phi_d)
-        ADDRESS(v_inv_Phi) ADDRESS(v_lgamma) ADDRESS(v_digamma) ADDRESS(v_logit) ADDRESS(v_log1m_exp) ADDRESS(v_sqrt)
+/* clang-format off */
+ADDRESS(v_exp) ADDRESS(v_expm1) ADDRESS(v_log) ADDRESS(v_log1p) ADDRESS(v_inv_logit) ADDRESS(v_log1p_exp) ADDRESS(v_tanh)
+ADDRESS(v_sin) ADDRESS(v_cos) ADDRESS(v_sinh) ADDRESS(v_cosh) ADDRESS(v_erf) ADDRESS(v_erfc) ADDRESS(v_Phi) ADDRESS(v_log_Phi)
+ADDRESS(v_log_Phi_d) ADDRESS(v_inv_Phi) ADDRESS(v_lgamma) ADDRESS(v_digamma) ADDRESS(v_logit) ADDRESS(v_log1m_exp)
+ADDRESS(v_sqrt)
+    /* clang-format on */
 
-            static const Row rows[] = {
-                {"exp", v_exp_, expl, -746, 710, 1.0},
-                {"exp, near 0", v_exp_, expl, -2, 2, 1.0},
-                {"expm1", v_expm1_, expm1l, -50, 709.7, 1.4},
-                {"expm1, near 0", v_expm1_, expm1l, -1, 1, 1.4},
-                {"log", v_log_, logl, 0, DBL_MAX, 1.0},
-                {"log, near 1", v_log_, logl, 0.25, 4, 1.0},
-                {"log1p", v_log1p_, log1pl, -1, DBL_MAX, 1.0},
-                {"log1p, near 0", v_log1p_, log1pl, -1, 1, 1.0},
-                {"inv_logit", v_inv_logit_, ref_inv_logit, -745, 50, 2.5},
-                {"inv_logit, near 0", v_inv_logit_, ref_inv_logit, -5, 5, 2.5},
-                {"log1p_exp", v_log1p_exp_, ref_log1p_exp, -745, 100, 2.0},
-                {"log1p_exp, near 0", v_log1p_exp_, ref_log1p_exp, -5, 5, 2.0},
-                {"logit", v_logit_, ref_logit, 0, 1, 3.0},
-                {"log1m_exp", v_log1m_exp_, ref_log1m_exp, -700, -1e-300, 2.5},
-                {"log1m_exp, near 0", v_log1m_exp_, ref_log1m_exp, -3, -1e-300, 2.5},
-                {"tanh", v_tanh_, tanhl, -30, 30, 2.5},
-                {"tanh, near 0", v_tanh_, tanhl, -2, 2, 2.5},
-                {"sinh", v_sinh_, sinhl, -710, 710, 3.0},
-                {"cosh", v_cosh_, coshl, -710, 710, 3.0},
-                {"sin", v_sin_, sinl, -8, 8, 1.0},
-                {"sin, moderate", v_sin_, sinl, -5e5, 5e5, 1.0},
-                {"cos", v_cos_, cosl, -8, 8, 1.0},
-                {"cos, moderate", v_cos_, cosl, -5e5, 5e5, 1.0},
-                {"erf", v_erf_, erfl, -7, 7, 1.5},
-                {"erfc", v_erfc_, erfcl, -7, 27.5, 2.5},
-                {"erfc, near 0", v_erfc_, erfcl, -2, 2, 2.5},
-                {"Phi", v_Phi_, ref_Phi, -38.5, 9, 3.0},
-                {"Phi, near 0", v_Phi_, ref_Phi, -3, 3, 3.0},
-                {"log_Phi", v_log_Phi_, ref_log_Phi, -1e10, 37, 3.0},
-                {"log_Phi, near 0", v_log_Phi_, ref_log_Phi, -9, 9, 3.0},
-                {"log_Phi'", v_log_Phi_d_, ref_log_Phi_d, -90, 30, 4.0},
-                {"inv_Phi", v_inv_Phi_, ref_inv_Phi, 1e-300, 0.5, 6.0},
-                {"inv_Phi, upper", v_inv_Phi_, ref_inv_Phi, 0.5, 0.999999, 6.0},
-                {"lgamma, small", v_lgamma_, ref_lgamma, 0, 1, 3.0},
-                {"lgamma", v_lgamma_, ref_lgamma, 0.5, 10, 4.0},
-                {"lgamma, large", v_lgamma_, ref_lgamma, 7.5, 1e305, 2.5},
-                {"digamma, small", v_digamma_, ref_digamma, 0, 1.4, 3.0},
-                {"digamma", v_digamma_, ref_digamma, 1.5, 10, 4.0},
-                {"digamma, large", v_digamma_, ref_digamma, 7.5, 1e300, 1.5},
-                {"sqrt", v_sqrt_, sqrtl, 0, DBL_MAX, 0.51},
+    static const Row rows[] = {
+        {"exp", v_exp_, expl, -746, 710, 1.0},
+        {"exp, near 0", v_exp_, expl, -2, 2, 1.0},
+        {"expm1", v_expm1_, expm1l, -50, 709.7, 1.4},
+        {"expm1, near 0", v_expm1_, expm1l, -1, 1, 1.4},
+        {"log", v_log_, logl, 0, DBL_MAX, 1.0},
+        {"log, near 1", v_log_, logl, 0.25, 4, 1.0},
+        {"log1p", v_log1p_, log1pl, -1, DBL_MAX, 1.0},
+        {"log1p, near 0", v_log1p_, log1pl, -1, 1, 1.0},
+        {"inv_logit", v_inv_logit_, ref_inv_logit, -745, 50, 2.5},
+        {"inv_logit, near 0", v_inv_logit_, ref_inv_logit, -5, 5, 2.5},
+        {"log1p_exp", v_log1p_exp_, ref_log1p_exp, -745, 100, 2.0},
+        {"log1p_exp, near 0", v_log1p_exp_, ref_log1p_exp, -5, 5, 2.0},
+        {"logit", v_logit_, ref_logit, 0, 1, 3.0},
+        {"log1m_exp", v_log1m_exp_, ref_log1m_exp, -700, -1e-300, 2.5},
+        {"log1m_exp, near 0", v_log1m_exp_, ref_log1m_exp, -3, -1e-300, 2.5},
+        {"tanh", v_tanh_, tanhl, -30, 30, 2.5},
+        {"tanh, near 0", v_tanh_, tanhl, -2, 2, 2.5},
+        {"sinh", v_sinh_, sinhl, -710, 710, 3.0},
+        {"cosh", v_cosh_, coshl, -710, 710, 3.0},
+        {"sin", v_sin_, sinl, -8, 8, 1.0},
+        {"sin, moderate", v_sin_, sinl, -5e5, 5e5, 1.0},
+        {"cos", v_cos_, cosl, -8, 8, 1.0},
+        {"cos, moderate", v_cos_, cosl, -5e5, 5e5, 1.0},
+        {"erf", v_erf_, erfl, -7, 7, 1.5},
+        {"erfc", v_erfc_, erfcl, -7, 27.5, 2.5},
+        {"erfc, near 0", v_erfc_, erfcl, -2, 2, 2.5},
+        {"Phi", v_Phi_, ref_Phi, -38.5, 9, 3.0},
+        {"Phi, near 0", v_Phi_, ref_Phi, -3, 3, 3.0},
+        {"log_Phi", v_log_Phi_, ref_log_Phi, -1e10, 37, 3.0},
+        {"log_Phi, near 0", v_log_Phi_, ref_log_Phi, -9, 9, 3.0},
+        {"log_Phi'", v_log_Phi_d_, ref_log_Phi_d, -90, 30, 4.0},
+        {"inv_Phi", v_inv_Phi_, ref_inv_Phi, 1e-300, 0.5, 6.0},
+        {"inv_Phi, upper", v_inv_Phi_, ref_inv_Phi, 0.5, 0.999999, 6.0},
+        {"lgamma, small", v_lgamma_, ref_lgamma, 0, 1, 3.0},
+        {"lgamma", v_lgamma_, ref_lgamma, 0.5, 10, 4.0},
+        {"lgamma, large", v_lgamma_, ref_lgamma, 7.5, 1e305, 2.5},
+        {"digamma, small", v_digamma_, ref_digamma, 0, 1.4, 3.0},
+        {"digamma", v_digamma_, ref_digamma, 1.5, 10, 4.0},
+        {"digamma, large", v_digamma_, ref_digamma, 7.5, 1e300, 1.5},
+        {"sqrt", v_sqrt_, sqrtl, 0, DBL_MAX, 0.51},
 };
 
 /* ---- drawing and measuring ---------------------------------------------------------------------------------------- */

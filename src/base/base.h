@@ -8,7 +8,8 @@
  *
  * Errors. A user's mistake that can be collected (several per run) is `ctx_error`; one that ends the work is `ctx_fail`, which
  * records the message and jumps to the innermost trap. Running out of memory does the same. So callers need not test for NULL,
- * and nothing leaks: all memory hangs on arenas that the holder of the trap frees. Worker threads never allocate and never jump.
+ * and nothing leaks: all memory hangs on arenas that the holder of the trap frees. Worker threads never allocate and never
+ * jump.
  */
 #ifndef PVI_BASE_H
 #define PVI_BASE_H
@@ -47,10 +48,10 @@ typedef struct {
 } ArenaMark;
 
 Arena arena_make(Ctx *ctx);
-void *arena_alloc(Arena *a, size_t bytes);                                /* zeroed, aligned to 64 bytes when >= 64, else 16 */
-void *arena_array(Arena *a, size_t count, size_t size);                   /* zeroed; checks for overflow */
+void *arena_alloc(Arena *a, size_t bytes);                                 /* zeroed, aligned to 64 bytes when >= 64, else 16 */
+void *arena_array(Arena *a, size_t count, size_t size);                    /* zeroed; checks for overflow */
 void *arena_grow(Arena *a, void *old, size_t old_bytes, size_t new_bytes); /* copies; the old block stays until reset */
-char *arena_text(Arena *a, const char *s, size_t n);                      /* a NUL-terminated copy */
+char *arena_text(Arena *a, const char *s, size_t n);                       /* a NUL-terminated copy */
 char *arena_format(Arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 ArenaMark arena_mark(const Arena *a);
 void arena_reset(Arena *a, ArenaMark m); /* frees all that was allocated since the mark */
@@ -112,15 +113,15 @@ void map_set(Map *m, const char *key, void *value);
 /* ---- places and messages ------------------------------------------------------------------------------------------ */
 
 typedef struct Source {
-  const char *name;           /* as the user gave it */
-  const char *text;           /* NUL-terminated */
+  const char *name; /* as the user gave it */
+  const char *text; /* NUL-terminated */
   size_t length;
-  const struct Source *from;  /* the text that included this one, or NULL */
+  const struct Source *from; /* the text that included this one, or NULL */
   uint32_t from_line;
 } Source;
 
 typedef struct {
-  const Source *source; /* NULL: no place */
+  const Source *source;  /* NULL: no place */
   uint32_t line, column; /* 1-based; column in bytes */
   uint32_t length;       /* how far the caret's underline reaches; 0 counts as 1 */
 } Loc;
@@ -140,7 +141,7 @@ typedef struct Closer {
 } Closer;
 
 struct Ctx {
-  Arena arena; /* lives as long as the run */
+  Arena arena;  /* lives as long as the run */
   Closer *open; /* newest first */
   Message *messages;
   size_t nmessages, cap_messages;

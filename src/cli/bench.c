@@ -107,9 +107,10 @@ Status cmd_bench(Ctx *c, int argc, char **argv) {
     json_object_end(&j);
     puts(out.s);
   } else {
-    printf("%s, %s, %ld draws, %zu observations, %zu parameters, %d thread%s, %s\n", score_text, family_text, draws, o->n, model->dim,
-           used, used == 1 ? "" : "s", kernels_best()->name);
-    printf("%.4f ms per value and gradient (median %.4f), %.3f ns per observation and draw\n", 1e3 * t.best, 1e3 * t.median, ns);
+    printf("%s, %s, %ld draws, %zu observations, %zu parameters, %d thread%s, %s\n", score_text, family_text, draws, o->n,
+           model->dim, used, used == 1 ? "" : "s", kernels_best()->name);
+    printf("%.4f ms per value and gradient (median %.4f), %.3f ns per observation and draw\n", 1e3 * t.best, 1e3 * t.median,
+           ns);
   }
   return PVI_OK;
 }

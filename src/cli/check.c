@@ -117,8 +117,8 @@ static void print_text(Ctx *c, const Program *p, const Model *m) {
   if (m->nloops) puts("loops:");
   for (size_t k = 0; k < m->nloops; k++) {
     const LoopInfo *l = &m->loops[k];
-    printf("  line %u: %ld iterations, %s%s\n", l->loc.line, l->iterations, l->lifted ? "lifted" : "unrolled: ",
-           l->lifted ? "" : l->why);
+    printf("  line %u: %ld iterations, %s%s\n", l->loc.line, l->iterations,
+           l->lifted ? "lifted" : "unrolled: ", l->lifted ? "" : l->why);
   }
 }
 

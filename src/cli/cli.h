@@ -9,7 +9,7 @@ typedef enum { OPT_FLAG, OPT_TEXT, OPT_INT, OPT_REAL, OPT_CHOICE, OPT_LIST } Opt
 
 /* An option is a row: its name, what it takes, where the value goes, what it means. */
 typedef struct {
-  const char *name;    /* without the dashes */
+  const char *name; /* without the dashes */
   OptionKind kind;
   const char *metavar; /* TEXT, INT, REAL, LIST: what to call the value; CHOICE: the words, separated by | */
   void *to;            /* bool *, const char **, long *, double *, int * (index of the word), OptionList * */

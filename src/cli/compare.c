@@ -62,8 +62,10 @@ static void print_scores(Ctx *c, const Run *runs, int n, Text *t) {
     bool any = false;
     for (int k = 0; k < n; k++) any |= !isnan(score_sum(&runs[k], parts[p], "log"));
     if (!any) continue;
-    Table *table = table_make(&c->arena, 6, (const char *[]){"program", "fitted by", "family",
-                              arena_format(&c->arena, "log score, %s", parts[p]), "at the mean of q", "gain over VI's mean"});
+    Table *table =
+        table_make(&c->arena, 6,
+                   (const char *[]){"program", "fitted by", "family", arena_format(&c->arena, "log score, %s", parts[p]),
+                                    "at the mean of q", "gain over VI's mean"});
     for (int k = 0; k < n; k++) {
       table_word(table, runs[k].program);
       table_word(table, !strcmp(runs[k].score, "elbo") ? "VI" : arena_format(&c->arena, "PVI, %s score", runs[k].score));

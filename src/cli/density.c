@@ -33,10 +33,11 @@ static double *read_points(Ctx *c, const char *path, size_t dim, size_t *npoints
   if (one && j->n == 0 && dim) ctx_fail(c, PVI_DATA, j->loc, "no points: an array of vectors of %zu numbers is expected", dim);
   if (!one && !many) ctx_fail(c, PVI_DATA, j->loc, "an array of vectors of %zu numbers is expected", dim);
   size_t length = one ? j->n : (size_t)j->dims[1];
-  if (length != dim) ctx_fail(c, PVI_DATA, j->loc, "points have %zu numbers; the program has %zu unconstrained parameters", length, dim);
+  if (length != dim)
+    ctx_fail(c, PVI_DATA, j->loc, "points have %zu numbers; the program has %zu unconstrained parameters", length, dim);
   *npoints = one ? 1 : (size_t)j->dims[0];
   *lanes = (*npoints + LANES - 1) / LANES * LANES;
-  double *theta = NEW_ARRAY(&c->arena, double, dim * *lanes);
+  double *theta = NEW_ARRAY(&c->arena, double, dim **lanes);
   for (size_t k = 0; k < dim; k++)
     for (size_t i = 0; i < *lanes; i++) theta[k * *lanes + i] = j->values[(i < *npoints ? i : 0) * dim + k];
   return theta;
@@ -109,8 +110,8 @@ Status cmd_density(Ctx *c, int argc, char **argv) {
   Tape *tape = model_tape(model, NULL, 0, obs, WANT_LL);
   Work *work = vm_work(&c->arena, tape, p.lanes, NULL);
   p.obs = obs;
-  p.pointwise = NEW_ARRAY(&c->arena, double, p.npoints * p.n_obs);
-  double *grad = NEW_ARRAY(&c->arena, double, model->dim * p.lanes);
+  p.pointwise = NEW_ARRAY(&c->arena, double, p.npoints *p.n_obs);
+  double *grad = NEW_ARRAY(&c->arena, double, model->dim *p.lanes);
   vm_forward(work, theta);
   vm_tiles(work, keep_rows, &p, true);
   vm_backward(work, (double[]){1, 1}, NULL, grad);

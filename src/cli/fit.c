@@ -24,7 +24,7 @@ enum { SCORING_DRAWS = 16384, METRIC_DRAWS = 1024 };
 typedef struct {
   const char *place[2];
   OptionList sets, include;
-  int score, family, regularizer, optimizer, schedule, select;
+  int score, family, regularizer, optimizer, schedule, select, estimator;
   double lambda, learning_rate, clip, holdout, alpha;
   long draws, iterations, minibatch, seed, threads, save_draws;
   long components, rank, knots, layers, hidden;
@@ -339,6 +339,8 @@ static bool read_args(Ctx *c, Args *a, int argc, char **argv) {
       {"hidden", OPT_INT, "N", &a->hidden, 1, "units in the networks of flows (default 16)"},
       {"draws", OPT_INT, "M", &a->draws, 1, "draws of q per evaluation (default: grow until fresh draws agree)"},
       {"optimizer", OPT_CHOICE, words(c, OPTIM_COUNT, optim_word), &a->optimizer, 0, "default lbfgs on fixed draws"},
+      {"estimator", OPT_CHOICE, "reparameterized|rejection", &a->estimator, 0,
+       "of the log score's gradient; rejection: stochastic optimizers only"},
       {"iterations", OPT_INT, "N", &a->iterations, 1, "at most so many iterations"},
       {"learning-rate", OPT_REAL, "X", &a->learning_rate, 0, "of the stochastic optimizers"},
       {"schedule", OPT_CHOICE, words(c, SCHEDULE_COUNT, schedule_word), &a->schedule, 0, "of the learning rate (default constant)"},
@@ -365,6 +367,8 @@ static bool read_args(Ctx *c, Args *a, int argc, char **argv) {
   if (!(a->alpha > 0 && a->alpha < 1)) ctx_fail(c, PVI_USAGE, NOWHERE, "--alpha lies between 0 and 1, not at %g", a->alpha);
   if (a->interpolate && (a->lambda > 1 || a->regularizer != REG_POSTERIOR))
     ctx_fail(c, PVI_USAGE, NOWHERE, "--interpolate takes --lambda in [0, 1] and the posterior regularizer");
+  if (a->estimator && (a->optimizer == OPTIM_LBFGS || a->score != SCORE_log || a->minibatch))
+    ctx_fail(c, PVI_USAGE, NOWHERE, "--estimator rejection goes with --score log, a stochastic optimizer and no --minibatch");
   if (a->minibatch && a->optimizer == OPTIM_LBFGS)
     ctx_fail(c, PVI_USAGE, NOWHERE, "--minibatch needs a stochastic optimizer: --optimizer adam, rmsprop, sgd or nesterov");
   return true;
@@ -401,7 +405,7 @@ static FitOptions fit_options(const Args *a, Progress *progress) {
                       .family = a->family < 0 ? FAMILY_meanfield : (FamilyId)a->family, .shape = a->shape,
                       .choose_family = a->family < 0, .points = a->points.items, .npoints = a->points.count, .draws = (size_t)a->draws, .optimizer = (OptimKind)a->optimizer,
                       .iterations = a->iterations, .learning_rate = a->learning_rate, .schedule = (OptimSchedule)a->schedule,
-                      .clip = a->clip, .minibatch = (size_t)a->minibatch, .select_validation = a->select == 1,
+                      .clip = a->clip, .minibatch = (size_t)a->minibatch, .rejection = a->estimator == 1, .select_validation = a->select == 1,
                       .seed = (uint64_t)a->seed, .progress = a->quiet ? NULL : show_progress, .progress_self = progress};
 }
 

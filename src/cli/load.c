@@ -2,7 +2,8 @@
 #include "cli/cli.h"
 
 Program *cli_program(Ctx *c, const char *path, const OptionList *include) {
-  StanOptions o = {.include_dirs = include ? (const char **)include->items : NULL, .ninclude_dirs = include ? include->count : 0};
+  StanOptions o = {.include_dirs = include ? (const char **)include->items : NULL,
+                   .ninclude_dirs = include ? include->count : 0};
   Program *p = stan_parse(c, path, &o);
   if (!c->nerrors) stan_check(c, p);
   if (c->nerrors) ctx_jump(c, PVI_PROGRAM);

@@ -26,7 +26,8 @@ static const Option *find_option(Ctx *c, const Command *cmd, const Option *o, in
   const char **names = NEW_ARRAY(&c->arena, const char *, n);
   for (int k = 0; k < n; k++) names[k] = o[k].name;
   const char *word = arena_text(&c->arena, name, length), *near = text_nearest(word, names, (size_t)n);
-  if (near) ctx_fail(c, PVI_USAGE, NOWHERE, "unknown option --%s; did you mean --%s? (pvi %s --help lists all)", word, near, cmd->name);
+  if (near)
+    ctx_fail(c, PVI_USAGE, NOWHERE, "unknown option --%s; did you mean --%s? (pvi %s --help lists all)", word, near, cmd->name);
   ctx_fail(c, PVI_USAGE, NOWHERE, "unknown option --%s (pvi %s --help lists all)", word, cmd->name);
 }
 
@@ -47,7 +48,8 @@ static double number(Ctx *c, const Option *o, const char *value) {
   double x = strtod(value, &end);
   bool whole = o->kind != OPT_INT || (x == trunc(x) && fabs(x) < 9e15);
   if (end == value || *end || !isfinite(x) || !whole)
-    ctx_fail(c, PVI_USAGE, NOWHERE, "--%s takes %s, not \"%s\"", o->name, o->kind == OPT_INT ? "a whole number" : "a number", value);
+    ctx_fail(c, PVI_USAGE, NOWHERE, "--%s takes %s, not \"%s\"", o->name, o->kind == OPT_INT ? "a whole number" : "a number",
+             value);
   if (x < o->min) ctx_fail(c, PVI_USAGE, NOWHERE, "--%s must be at least %g, not %s", o->name, o->min, value);
   return x;
 }
@@ -75,7 +77,8 @@ bool cli_options(Ctx *c, const Command *cmd, const Option *options, int noptions
   for (int k = 0; k < argc; k++) {
     const char *a = argv[k];
     if (only_places || a[0] != '-' || !a[1]) {
-      if (given == max) ctx_fail(c, PVI_USAGE, NOWHERE, "unexpected argument \"%s\" (usage: pvi %s %s)", a, cmd->name, cmd->usage);
+      if (given == max)
+        ctx_fail(c, PVI_USAGE, NOWHERE, "unexpected argument \"%s\" (usage: pvi %s %s)", a, cmd->name, cmd->usage);
       places[given++] = a;
     } else if (!strcmp(a, "--")) {
       only_places = true;

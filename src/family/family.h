@@ -51,6 +51,8 @@ typedef struct Family {
   double (*entropy)(const double *phi, const Noise *n, double weight, double *grad);
   /* log q(T_phi(u)) of every draw */
   void (*log_q)(const double *phi, const Noise *n, double *out);
+  /* grad += sum_j c[j] d log q(theta_j) / d phi at fixed theta_j = T_phi(u_j): for estimators by score functions. NULL: none */
+  void (*score_function)(const double *phi, const Noise *n, const double *c, double *grad);
   /* d: about the inverse of minus the Hessian of an ELBO at phi, per entry: how far a step may go. NULL: unknown */
   void (*scale)(const double *phi, const Shape *s, double *d);
   /* the slices of phi; returns how many */

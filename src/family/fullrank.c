@@ -78,6 +78,27 @@ static void log_q(const double *phi, const Noise *n, double *out) {
     for (size_t j = 0; j < n->M; j++) out[j] -= 0.5 * n->u[i * n->ld + j] * n->u[i * n->ld + j];
 }
 
+/* With v = L^-T u: d log q / d m = v, d log q / d L_ij = v_i u_j, and -1 more for log L_ii. */
+static void score_function(const double *phi, const Noise *n, const double *c, double *grad) {
+  size_t dim = n->shape->dim;
+  double v[dim + 1];
+  for (size_t j = 0; j < n->M; j++) {
+    if (c[j] == 0) continue;
+    for (size_t i = dim; i-- > 0;) {
+      double s = n->u[i * n->ld + j];
+      for (size_t k = i + 1; k < dim; k++) s -= phi[row_of(dim, k) + i] * v[k];
+      v[i] = s / family_sd(phi[row_of(dim, i) + i]);
+    }
+    for (size_t i = 0; i < dim; i++) {
+      size_t row = row_of(dim, i);
+      double ui = n->u[i * n->ld + j], l = family_sd(phi[row + i]);
+      grad[i] += c[j] * v[i];
+      for (size_t k = 0; k < i; k++) grad[row + k] += c[j] * v[i] * n->u[k * n->ld + j];
+      grad[row + i] += c[j] * (v[i] * ui * l - 1);
+    }
+  }
+}
+
 /* In row i a step of L_ii: the conditional sd is the natural unit of theta_i. */
 static void scale(const double *phi, const Shape *shape, double *d) {
   size_t dim = shape->dim;
@@ -110,5 +131,5 @@ static void inverse(const double *phi, const Shape *shape, const double *theta, 
 }
 
 const Family family_fullrank = {.size = size, .noise = noise, .start = start, .moments = moments, .draw = draw,
-                                .adjoint = adjoint, .entropy = entropy, .log_q = log_q, .scale = scale, .parts = parts,
+                                .adjoint = adjoint, .entropy = entropy, .log_q = log_q, .score_function = score_function, .scale = scale, .parts = parts,
                                 .inverse = inverse};

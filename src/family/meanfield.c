@@ -61,6 +61,19 @@ static void log_q(const double *phi, const Noise *n, double *out) {
     for (size_t j = 0; j < n->M; j++) out[j] -= 0.5 * n->u[k * n->ld + j] * n->u[k * n->ld + j];
 }
 
+/* d log q / d m = u / s, d log q / d log s = u^2 - 1 */
+static void score_function(const double *phi, const Noise *n, const double *c, double *grad) {
+  size_t dim = n->shape->dim;
+  for (size_t k = 0; k < dim; k++) {
+    double s = family_sd(phi[dim + k]);
+    const double *u = n->u + k * n->ld;
+    for (size_t j = 0; j < n->M; j++) {
+      grad[k] += c[j] * u[j] / s;
+      grad[dim + k] += c[j] * (u[j] * u[j] - 1);
+    }
+  }
+}
+
 /* An ELBO's curvature at its optimum: 1 / s^2 in m, 2 in log s. */
 static void scale(const double *phi, const Shape *shape, double *d) {
   size_t dim = shape->dim;
@@ -87,5 +100,5 @@ static void inverse(const double *phi, const Shape *shape, const double *theta, 
 }
 
 const Family family_meanfield = {.size = size, .noise = noise, .start = start, .moments = moments, .draw = draw,
-                                 .adjoint = adjoint, .entropy = entropy, .log_q = log_q, .scale = scale, .parts = parts,
+                                 .adjoint = adjoint, .entropy = entropy, .log_q = log_q, .score_function = score_function, .scale = scale, .parts = parts,
                                  .inverse = inverse};

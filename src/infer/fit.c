@@ -11,6 +11,8 @@
  */
 #include "infer/fit.h"
 
+#include "infer/rejection.h"
+
 #include "num/rng.h"
 
 #include <math.h>
@@ -33,6 +35,7 @@ typedef struct {
   Target target;
   Q q;
   size_t n; /* training observations */
+  const size_t *order; /* and which they are */
   Pool *pool;
   Fit *fit;
   double started;
@@ -303,13 +306,16 @@ static void finish(Fitter *f, double *phi) {
 typedef struct {
   Fitter *f;
   Predictive *p;
+  Rejection *rejection; /* NULL: the reparameterized estimator */
   size_t batches;
+  uint64_t seed; /* of this iteration */
 } Stochastic;
 
 /* New noise and the next mini-batch. */
 static void next_iteration(void *self, long t) {
   Stochastic *s = self;
-  predictive_renew(s->p, seed_of(s->f, SEED_STEP + (uint64_t)t), true);
+  s->seed = seed_of(s->f, SEED_STEP + (uint64_t)t);
+  predictive_renew(s->p, s->seed, true);
   if (s->batches > 1) {
     size_t k = (size_t)t % s->batches;
     predictive_range(s->p, (double)k / (double)s->batches, (double)(k + 1) / (double)s->batches);
@@ -318,15 +324,25 @@ static void next_iteration(void *self, long t) {
 
 static bool stochastic_eval(void *self, const double *phi, double *value, double *grad) {
   Stochastic *s = self;
+  if (s->rejection) return rejection_eval(s->rejection, phi, s->seed, value, grad);
   PredictiveValue v;
   bool ok = predictive_eval(s->p, phi, &v, grad);
   *value = v.value;
   return ok;
 }
 
+/* The rejection estimator in the place of the reparameterized one. */
+static void use_rejection(Fitter *f, Stochastic *s, size_t M) {
+  const char *why;
+  const Observed *o = observed_make(f->ctx, f->model, f->order, f->n, WANT_LL | WANT_PARAMETERS);
+  s->rejection = rejection_make(f->ctx, f->arena, o, &f->target, &f->q, M, f->pool, &why);
+  if (!s->rejection) ctx_fail(f->ctx, PVI_USAGE, NOWHERE, "%s", why);
+}
+
 static void run_stochastic(Fitter *f, double *phi) {
   size_t M = f->o->draws ? f->o->draws : 100;
-  Stochastic s = {f, objective_of(f, M, seed_of(f, SEED_FIT)), 1};
+  Stochastic s = {.f = f, .p = objective_of(f, M, seed_of(f, SEED_FIT)), .batches = 1};
+  if (f->o->rejection) use_rejection(f, &s, M);
   if (f->o->minibatch && f->o->minibatch < f->n) s.batches = (f->n + f->o->minibatch - 1) / f->o->minibatch;
   Objective objective = {.dim = q_size(&f->q), .self = &s, .eval = stochastic_eval,
                          .iteration = next_iteration};
@@ -344,6 +360,11 @@ static void run_stochastic(Fitter *f, double *phi) {
   f->fit->evaluations += r.evaluations;
   f->fit->iterations += r.iterations;
   f->fit->skipped += r.skipped;
+  if (s.rejection && rejection_refused(s.rejection))
+    ctx_fail(f->ctx, PVI_USAGE, NOWHERE,
+             "no bound of the density is known: its scale varies under q; estimate it as a point (--point), or use reparameterization");
+  if (s.rejection && rejection_unmatched(s.rejection))
+    add_note(f, arena_format(&f->ctx->arena, "%ld times no draw was accepted for an observation", rejection_unmatched(s.rejection)));
   f->fit->draws = M;
   f->fit->converged = r.converged;
   f->fit->reason = r.reason;
@@ -440,7 +461,7 @@ Fit *fit_run(Ctx *c, const Model *m, const Split *split, const FitOptions *o, Po
   if (!model_has_densities(m) && f.target.regularizer == REG_POSTERIOR && f.target.lambda != 0)
     ctx_fail(c, PVI_USAGE, NOWHERE, "without a density there is no posterior: --regularize prior, or --lambda 0");
   choose_q(&f);
-  const size_t *order = training_order(&f, split);
+  const size_t *order = f.order = training_order(&f, split);
   unsigned wants = target_wants(&f.target);
   f.train = observed_make(c, m, order, f.n, wants);
   f.train_ll = wants == WANT_LL ? f.train : observed_make(c, m, order, model_has_densities(m) ? f.n : 0, WANT_LL);

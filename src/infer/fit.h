@@ -21,6 +21,7 @@ typedef struct {
   OptimSchedule schedule;
   double clip;           /* 0: off */
   size_t minibatch;      /* 0: all observations */
+  bool rejection;        /* log score by rejection sampling; stochastic optimizers only */
   /* one more start: phi of the given family and shape, asked for when q is known; NULL: none */
   const double *(*start)(void *self, const Q *q);
   void *start_self;

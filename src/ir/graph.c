@@ -278,15 +278,20 @@ Node ir_matvec(Graph *g, Node matrix, Node b) {
   const IrNode *m = ir_node(g, matrix), *x = ir_node(g, b);
   assert(m->op == IR_CONST && x->n > 0 && m->n % x->n == 0);
   return intern(
-      g, (IrNode){
-             .op = IR_MATVEC, .nargs = 2, .n = m->n / x->n, .attr = x->n, .args = {matrix, b}, .likelihood = x->likelihood});
+      g,
+      (IrNode){.op = IR_MATVEC, .nargs = 2, .n = m->n / x->n, .attr = x->n, .args = {matrix, b}, .likelihood = x->likelihood});
 }
 
 Node ir_matmul(Graph *g, Node a, Node b, int32_t inner, int32_t columns) {
   const IrNode *x = ir_node(g, a), *y = ir_node(g, b);
   assert(x->n % inner == 0 && y->n == inner * columns);
-  return intern(g, (IrNode){.op = IR_MATMUL, .nargs = 2, .n = x->n / inner * columns, .attr = inner, .attr2 = columns,
-                            .args = {a, b}, .likelihood = x->likelihood || y->likelihood});
+  return intern(g, (IrNode){.op = IR_MATMUL,
+                            .nargs = 2,
+                            .n = x->n / inner * columns,
+                            .attr = inner,
+                            .attr2 = columns,
+                            .args = {a, b},
+                            .likelihood = x->likelihood || y->likelihood});
 }
 
 Node ir_mark_likelihood(Graph *g, Node a) {

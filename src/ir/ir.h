@@ -1,8 +1,9 @@
 /* ir.h: Graph, a program as arithmetic: nodes with static sizes, no control flow, draws implicit.
  *
- * A node has n elements; every element holds one number per draw (constants: one number). Elementwise ops (ops.def) take operands
- * of n elements or of one, which is then broadcast. The structural ops below move and combine elements. Nodes are made once:
- * the builder simplifies, and returns an existing node where it can (hash-consing), so node numbers rise from operand to user.
+ * A node has n elements; every element holds one number per draw (constants: one number). Elementwise ops (ops.def) take
+ * operands of n elements or of one, which is then broadcast. The structural ops below move and combine elements. Nodes are made
+ * once: the builder simplifies, and returns an existing node where it can (hash-consing), so node numbers rise from operand to
+ * user.
  */
 #ifndef PVI_IR_H
 #define PVI_IR_H
@@ -66,7 +67,7 @@ static inline bool ir_is_const(const Graph *g, Node x) { return g->nodes[x].op =
 static inline bool ir_is_map(unsigned op) { return op >= IR_FIRST_MAP; }
 
 const char *ir_op_name(unsigned op);
-int ir_op_arity(unsigned op);                      /* elementwise ops */
+int ir_op_arity(unsigned op);                        /* elementwise ops */
 const double *ir_op_domain(unsigned op, int *count); /* elementwise ops: lo0, hi0, lo1, hi1, ... */
 
 Node ir_const(Graph *g, const double *values, int32_t n); /* copies */
@@ -74,7 +75,7 @@ Node ir_number(Graph *g, double value);
 Node ir_input(Graph *g, int32_t offset, int32_t n);
 typedef enum { NOISE_NORMAL, NOISE_UNIFORM } NoiseKind;
 Node ir_noise(Graph *g, NoiseKind kind, int32_t stream, int32_t n);
-Node ir_map(Graph *g, unsigned op, const Node *args); /* elementwise: sizes n or 1 */
+Node ir_map(Graph *g, unsigned op, const Node *args);              /* elementwise: sizes n or 1 */
 Node ir_gather(Graph *g, Node a, const int32_t *index, int32_t n); /* copies the index */
 Node ir_pack(Graph *g, const Pick *picks, int32_t n);              /* becomes a gather, or the node itself, where it can */
 Node ir_reduce(Graph *g, unsigned op /* SUM, LSE */, Node a, int32_t width);

@@ -1,7 +1,7 @@
 /* constraints.c: parameters from the unconstrained vector, with the log Jacobian of each transform, as Stan 2.33 has them.
  *
- * Each transform works on one item (a scalar, vector or matrix) of an array of them; u holds its unconstrained numbers in Stan's
- * order. Bounds and offsets work on all elements together, for they may be given per element.
+ * Each transform works on one item (a scalar, vector or matrix) of an array of them; u holds its unconstrained numbers in
+ * Stan's order. Bounds and offsets work on all elements together, for they may be given per element.
  */
 #include "model/eval.h"
 
@@ -146,7 +146,8 @@ static Value *sum_to_zero(Eval *E, Value *u, const Value *shape) {
 
 static Value *assemble(Eval *E, Value **x, int32_t n, const Value *shape) { return value_join(E, x, n, shape); }
 
-/* Rows of a Cholesky factor of a correlation matrix from z in (-1, 1), row by row: x[i,j] = z sqrt(1 - sum of squares so far). */
+/* Rows of a Cholesky factor of a correlation matrix from z in (-1, 1), row by row: x[i,j] = z sqrt(1 - sum of squares so far).
+ */
 static Value *cholesky_corr_rows(Eval *E, Value *const *z, const Value *shape) {
   int32_t K = shape->dims[0];
   Value **x = NEW_ARRAY(E->arena, Value *, K * K);
@@ -297,7 +298,8 @@ static Value *raw(Eval *E, const Value *shape, int32_t offset) {
   if (!shape->n) return value_known(E, shape, NULL);
   Node u = ir_input(E->graph, offset, shape->n);
   if (shape->kind == TY_MATRIX) {
-    int32_t R = shape->dims[shape->ndims - 2], C = shape->dims[shape->ndims - 1], *index = NEW_ARRAY(E->arena, int32_t, shape->n);
+    int32_t R = shape->dims[shape->ndims - 2], C = shape->dims[shape->ndims - 1],
+            *index = NEW_ARRAY(E->arena, int32_t, shape->n);
     for (int32_t k = 0; k < shape->n; k++) {
       int32_t item = k / (R * C), i = k % (R * C) / C, j = k % C;
       index[k] = item * R * C + j * R + i;

@@ -23,9 +23,7 @@ static const double LOG_PI = 1.1447298858494002;
 
 /* ---- location and scale ------------------------------------------------------------------------------------------- */
 
-static Value *location_scale(Eval *E, unsigned op, Value **a) {
-  return map4(E, op, a[0], a[1], M(INV, a[2]), M(LOG, a[2]));
-}
+static Value *location_scale(Eval *E, unsigned op, Value **a) { return map4(E, op, a[0], a[1], M(INV, a[2]), M(LOG, a[2])); }
 
 LPDF(normal) { return location_scale(E, IR_NORMAL, a); }
 LPDF(std_normal) { return map4(E, IR_NORMAL, a[0], NUM(0), NUM(1), NUM(0)); }
@@ -233,20 +231,12 @@ static Value *log_cdf(Eval *E, DistId id, Value **a, bool complement) {
   switch (id) {
   case DIST_normal: z = standardise(E, a); return M(LOG_PHI, complement ? M(NEG, z) : z);
   case DIST_std_normal: return M(LOG_PHI, complement ? M(NEG, a[0]) : a[0]);
-  case DIST_lognormal:
-    z = DIV(SUB(M(LOG, a[0]), a[1]), a[2]);
-    return M(LOG_PHI, complement ? M(NEG, z) : z);
+  case DIST_lognormal: z = DIV(SUB(M(LOG, a[0]), a[1]), a[2]); return M(LOG_PHI, complement ? M(NEG, z) : z);
   case DIST_logistic: z = standardise(E, a); return M(LOG_INV_LOGIT, complement ? M(NEG, z) : z);
   case DIST_exponential: z = M(NEG, MUL(a[0], a[1])); return complement ? z : M(LOG1M_EXP, z);
-  case DIST_cauchy:
-    z = standardise(E, a);
-    return M(LOG, ADD(NUM(0.5), DIV(M(ATAN, complement ? M(NEG, z) : z), NUM(M_PI))));
-  case DIST_uniform:
-    z = DIV(SUB(a[0], a[1]), SUB(a[2], a[1]));
-    return M(LOG, complement ? SUB(NUM(1), z) : z);
-  case DIST_weibull:
-    z = M(NEG, M(EXP, MUL(a[1], SUB(M(LOG, a[0]), M(LOG, a[2])))));
-    return complement ? z : M(LOG1M_EXP, z);
+  case DIST_cauchy: z = standardise(E, a); return M(LOG, ADD(NUM(0.5), DIV(M(ATAN, complement ? M(NEG, z) : z), NUM(M_PI))));
+  case DIST_uniform: z = DIV(SUB(a[0], a[1]), SUB(a[2], a[1])); return M(LOG, complement ? SUB(NUM(1), z) : z);
+  case DIST_weibull: z = M(NEG, M(EXP, MUL(a[1], SUB(M(LOG, a[0]), M(LOG, a[2]))))); return complement ? z : M(LOG1M_EXP, z);
   default: return NULL;
   }
 }
@@ -339,7 +329,8 @@ static void check_sizes(Eval *E, DistId id, Value **a, int n, Loc loc) {
   for (int i = 0; i < n; i++)
     for (int j = 0; j < i; j++)
       if (a[i]->ndims && a[j]->ndims && a[i]->n != a[j]->n)
-        ctx_fail(E->ctx, PVI_PROGRAM, loc, "%s: arguments of different sizes, %d and %d", stan_dist_names[id], a[j]->n, a[i]->n);
+        ctx_fail(E->ctx, PVI_PROGRAM, loc, "%s: arguments of different sizes, %d and %d", stan_dist_names[id], a[j]->n,
+                 a[i]->n);
 }
 
 /* A density of data is a likelihood: the mark stays with everything made of it. */

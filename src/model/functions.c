@@ -95,7 +95,8 @@ static Value *fold(Eval *E, unsigned op, Value *v, int32_t from, int32_t n) {
 FN(prod) { return int_if(a[0]->n ? fold(E, IR_MUL, a[0], 0, a[0]->n) : value_real(E, 1), a[0]); }
 
 static Value *extreme(Eval *E, Value **a, int n, unsigned op, double empty) {
-  if (n == 2) return a[0]->kind == TY_INT && a[1]->kind == TY_INT ? int_if(map2(E, op, a[0], a[1]), a[0]) : map2(E, op, a[0], a[1]);
+  if (n == 2)
+    return a[0]->kind == TY_INT && a[1]->kind == TY_INT ? int_if(map2(E, op, a[0], a[1]), a[0]) : map2(E, op, a[0], a[1]);
   return a[0]->n ? int_if(fold(E, op, a[0], 0, a[0]->n), a[0]) : value_real(E, empty);
 }
 FN(min) { return extreme(E, a, n, IR_FMIN, INFINITY); }
@@ -250,9 +251,7 @@ FN(identity_matrix) {
 /* ---- shapes ------------------------------------------------------------------------------------------------------- */
 
 /* Elements in Stan's order: matrices column by column. */
-static Value *column_major(Eval *E, Value *v) {
-  return v->kind == TY_MATRIX && !v->array_dims ? value_transpose(E, v) : v;
-}
+static Value *column_major(Eval *E, Value *v) { return v->kind == TY_MATRIX && !v->array_dims ? value_transpose(E, v) : v; }
 
 static Value *flat(Eval *E, Value *v, TypeKind kind, int array_dims) {
   int32_t m = v->n;
@@ -276,7 +275,8 @@ FN(to_matrix) {
   }
   dims[0] = size_arg(E, a[1], call);
   dims[1] = size_arg(E, a[2], call);
-  if (dims[0] * dims[1] != v->n) ctx_fail(E->ctx, PVI_PROGRAM, place(call), "%d elements do not make %d x %d", v->n, dims[0], dims[1]);
+  if (dims[0] * dims[1] != v->n)
+    ctx_fail(E->ctx, PVI_PROGRAM, place(call), "%d elements do not make %d x %d", v->n, dims[0], dims[1]);
   bool by_column = n < 4 || int_arg(E, a[3], call) != 0;
   v = column_major(E, v);
   if (!by_column) return value_reshape(E, v, TY_MATRIX, 0, 2, dims);
@@ -340,8 +340,7 @@ static Value *submatrix(Eval *E, Value *m, long i, long j, long nr, long nc, Typ
   int32_t dims[2] = {(int32_t)nr, (int32_t)nc}, one = (int32_t)(nr * nc);
   Value *shape = kind == TY_MATRIX ? value_shape(E, kind, 0, 2, dims) : value_shape(E, kind, 0, 1, &one);
   int32_t *index = NEW_ARRAY(E->arena, int32_t, shape->n);
-  for (int32_t k = 0; k < shape->n; k++)
-    index[k] = ((int32_t)i - 1 + k / dims[1]) * m->dims[1] + (int32_t)j - 1 + k % dims[1];
+  for (int32_t k = 0; k < shape->n; k++) index[k] = ((int32_t)i - 1 + k / dims[1]) * m->dims[1] + (int32_t)j - 1 + k % dims[1];
   return value_take(E, m, shape, NULL, index);
 }
 FN(row) { return submatrix(E, a[0], int_arg(E, a[1], call), 1, 1, a[0]->dims[1], TY_ROW_VECTOR, call); }
@@ -428,9 +427,12 @@ typedef struct {
   unsigned op; /* when there is no code: the elementwise op */
 } FunRow;
 
-#define MAP(OP) {NULL, IR_##OP}
-#define CODE(id) {fn_##id, 0}
-#define MISSING {NULL, 0}
+#define MAP(OP)                                                                                                                \
+  { NULL, IR_##OP }
+#define CODE(id)                                                                                                               \
+  { fn_##id, 0 }
+#define MISSING                                                                                                                \
+  { NULL, 0 }
 static const FunRow rows[FUN_COUNT] = {
 #define FUN(id, signatures, code) [FUN_##id] = code,
 #include "stan/functions.def"

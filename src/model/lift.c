@@ -1,9 +1,10 @@
 /* lift.c: a loop as a vector: its body is evaluated once, with the index a column of all iterations.
  *
- * That is right when no iteration sees what another one wrote. Every element of an outer variable that the loop changes carries two
- * stamps: the last iteration that read it before it was written, and the iteration that wrote it. A read of what another
- * iteration wrote, or a write to what a later iteration has read, is a dependence: the attempt is given up (lift_bail), everything
- * is put back as it was, and the loop is unrolled. So are loops that fail in any other way; unrolled, they report it in order.
+ * That is right when no iteration sees what another one wrote. Every element of an outer variable that the loop changes carries
+ * two stamps: the last iteration that read it before it was written, and the iteration that wrote it. A read of what another
+ * iteration wrote, or a write to what a later iteration has read, is a dependence: the attempt is given up (lift_bail),
+ * everything is put back as it was, and the loop is unrolled. So are loops that fail in any other way; unrolled, they report it
+ * in order.
  */
 #include "model/eval.h"
 
@@ -67,7 +68,8 @@ void lift_write(Eval *E, Var *var, const Axis *axis, const int32_t *index, int32
     for (int32_t k = 0; k < n; k++) {
       int32_t e = index ? index[(axis ? r * n : 0) + k] : k;
       if (axis) {
-        if (s->wrote[e] == EVERYBODY || s->read[e] > axis->iteration[r]) lift_bail(E, "an iteration reads what another one writes");
+        if (s->wrote[e] == EVERYBODY || s->read[e] > axis->iteration[r])
+          lift_bail(E, "an iteration reads what another one writes");
         if (s->wrote[e] > axis->iteration[r]) lift_bail(E, "two statements write the same element, the earlier one last");
         s->wrote[e] = axis->iteration[r];
       } else {

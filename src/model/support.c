@@ -50,7 +50,8 @@ _Noreturn static void refuse(Eval *E, DistId id, int k, const Value *v, int32_t 
                       : E->iteration >= 0 ? arena_format(E->arena, " in iteration %d", E->iteration + 1)
                                           : "";
   const char *end = d >= TRIALS ? arena_format(E->arena, ", %g", upper) : "";
-  ctx_fail(E->ctx, PVI_DATA, loc, "%s: %s is %g%s; it must be %s%s", stan_dist_names[id], what, x, which, intervals[d].text, end);
+  ctx_fail(E->ctx, PVI_DATA, loc, "%s: %s is %g%s; it must be %s%s", stan_dist_names[id], what, x, which, intervals[d].text,
+           end);
 }
 
 void dist_check_support(Eval *E, DistId id, Value **args, int n, Loc loc) {

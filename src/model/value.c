@@ -221,7 +221,8 @@ static void put_known(Value *t, const Axis *index_axis, const int32_t *index, in
 }
 
 /* Row by row where the index or the branch differs between rows: every element of every row is named. */
-static void put_rows(Eval *E, Value *t, const Axis *index_axis, const int32_t *index, int32_t n, Value *from, const Axis *axis) {
+static void put_rows(Eval *E, Value *t, const Axis *index_axis, const int32_t *index, int32_t n, Value *from,
+                     const Axis *axis) {
   int32_t total = value_total(t);
   Pick *picks = NEW_ARRAY(E->arena, Pick, total);
   for (int32_t r = 0; r < rows_of(t->axis); r++)
@@ -355,7 +356,7 @@ static const double *known_total(Eval *E, const Value *v, const Axis *axis, int3
     return v->v;
   }
   if (value_total(v) == rows * n && (v->axis == axis || !axis)) return v->v;
-  double *x = NEW_ARRAY(E->arena, double, rows * n);
+  double *x = NEW_ARRAY(E->arena, double, rows *n);
   for (int32_t r = 0; r < rows; r++)
     for (int32_t k = 0; k < n; k++) x[r * n + k] = v->v[(v->axis ? r * v->n : 0) + (v->n == 1 ? 0 : k)];
   return x;
@@ -442,7 +443,8 @@ Value *value_transpose(Eval *E, Value *a) {
   return value_take(E, a, value_shape(E, TY_MATRIX, 0, 2, dims), NULL, index);
 }
 
-static Value *matmul_known(Eval *E, const Value *a, const Value *b, int32_t rows, int32_t inner, int32_t cols, const Value *shape) {
+static Value *matmul_known(Eval *E, const Value *a, const Value *b, int32_t rows, int32_t inner, int32_t cols,
+                           const Value *shape) {
   const Axis *axis = a->axis ? a->axis : b->axis;
   Value *r = value_known(E, shape, axis);
   for (int32_t z = 0; z < rows_of(axis); z++) {

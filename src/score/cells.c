@@ -1,12 +1,12 @@
 /* cells.c: the cdf of a mixture on a grid by adding up probabilities of its cells, for kinds (student_t, gamma, beta) whose cdf
  * costs a continued fraction but whose density costs an exponential.
  *
- * The probability of a cell between two nodes is Gauss's rule with six points on f_j(T(x)) T'(x), which is analytic and resolved
- * by the grid: error about 1e-14. The cdf itself is needed at the ends only. Cells left of the middle add up to F, those right of
- * it to 1 - F, so both tails keep their digits.
+ * The probability of a cell between two nodes is Gauss's rule with six points on f_j(T(x)) T'(x), which is analytic and
+ * resolved by the grid: error about 1e-14. The cdf itself is needed at the ends only. Cells left of the middle add up to F,
+ * those right of it to 1 - F, so both tails keep their digits.
  *
- * The adjoint sums by parts: sum_i v_i dF_j(x_i) = sum over points of f_j T' (d log f_j / d par) V, V = the sum of the v_i that the
- * point's cell contributes to: no derivative of a cdf.
+ * The adjoint sums by parts: sum_i v_i dF_j(x_i) = sum over points of f_j T' (d log f_j / d par) V, V = the sum of the v_i that
+ * the point's cell contributes to: no derivative of a cdf.
  *
  * Cells are taken 64 at a time, with shared rows of what the kind needs of the outcome; a lane's log density there is linear in
  * rows of logarithms (gamma, beta) or in one log1p (student_t). Point q of cell i is at q * cells + i.
@@ -92,8 +92,8 @@ static void add_mass(const Chunk *c, const LaneRow *r, double w, double *mass) {
     for (size_t i = 0; i < c->cells; i++) mass[i] += w * r->p[(size_t)q * c->cells + i];
 }
 
-/* The probability beyond an end of the grid, and with d its derivatives. A gamma or beta of small shape has some there, if no width;
- * at its upper end a beta is that of 1 - t with a and b exchanged. */
+/* The probability beyond an end of the grid, and with d its derivatives. A gamma or beta of small shape has some there, if no
+ * width; at its upper end a beta is that of 1 - t with a and b exchanged. */
 static double end_mass(Kind kind, const double *par, const Grid *g, bool upper, double *d) {
   double slope, swapped[2] = {par[1], par[0]}, other[2];
   const Component *p = component_of(kind);
@@ -140,34 +140,50 @@ void cells_fill(const ScoreCase *c, const Grid *g, double *F) {
   }
 }
 
-/* ---- adjoint ---------------------------------------------------------------------------------------------------------------- */
+/* ---- adjoint ------------------------------------------------------------------------------------------------------------ */
 
-/* d S / d par of lane j from the points of a chunk, V: per point. */
+/* d S / d par of a lane of probability one from the points of a chunk, V: per point; returns sum V p. */
+
+/* log f = -(nu + 1) / 2 log(1 + z^2 / nu) + ...: its derivatives are sums of log(1 + z^2 / nu), z / (nu + z^2), z^2 / (nu +
+ * z^2) */
+static double student_adjoint(const Chunk *c, const LaneRow *r, const double *V, const double *par, double *d) {
+  double nu = par[0], s = par[2], all = 0, logs = 0, ones = 0, twos = 0;
+  for (size_t k = 0; k < c->n; k++) {
+    double e = V[k] * r->p[k], z = r->z[k], q = e * z / (nu + z * z);
+    all += e;
+    logs += e * r->l[k];
+    ones += q;
+    twos += q * z;
+  }
+  d[0] = 0.5 * ((num_digamma(0.5 * (nu + 1)) - num_digamma(0.5 * nu) - 1 / nu) * all - logs + (nu + 1) / nu * twos);
+  d[1] = (nu + 1) / s * ones;
+  d[2] = ((nu + 1) * twos - all) / s;
+  return all;
+}
+
+/* log f = (a - 1) log t + (log b - ...) a - b t, or (a - 1) log t + (b - 1) log(1 - t) - log Beta(a, b) */
+static double linear_adjoint(Kind kind, const Chunk *c, const LaneRow *r, const double *V, const double *par, double *d) {
+  double a = par[0], b = par[1], all = 0;
+  d[0] = d[1] = 0;
+  for (size_t k = 0; k < c->n; k++) {
+    double e = V[k] * r->p[k];
+    all += e;
+    d[0] += e * c->r1[k];
+    d[1] += e * c->r2[k];
+  }
+  d[0] += ((kind == KIND_GAMMA ? log(b) : num_digamma(a + b)) - num_digamma(a)) * all;
+  d[1] += (kind == KIND_GAMMA ? a / b : num_digamma(a + b) - num_digamma(b)) * all;
+  return all;
+}
+
 static void lane_adjoint(const ScoreCase *sc, const Chunk *c, const LaneRow *r, const double *V, size_t j, const double *par,
                          const ScoreAdjoint *adj) {
-  double w = mixture_weight(&sc->q, j), a = par[0], b = par[1], s0 = 0, s1 = 0, s2 = 0, s3 = 0, d[KIND_PARAMETERS];
-  bool student = sc->q.kind == KIND_STUDENT_T;
-  for (size_t k = 0; k < c->n; k++) {
-    double e = V[k] * r->p[k], z = r->z[k], q = student ? e * z / (a + z * z) : 0;
-    s0 += e;
-    s1 += e * (student ? r->l[k] : c->r1[k]);
-    s2 += student ? q : e * c->r2[k];
-    s3 += student ? q * z : 0;
-  }
-  if (student) {
-    d[0] = 0.5 * ((num_digamma(0.5 * (a + 1)) - num_digamma(0.5 * a) - 1 / a) * s0 - s1 + (a + 1) / a * s3);
-    d[1] = (a + 1) / par[2] * s2;
-    d[2] = ((a + 1) * s3 - s0) / par[2];
-  } else if (sc->q.kind == KIND_GAMMA) {
-    d[0] = s1 + (log(b) - num_digamma(a)) * s0;
-    d[1] = s2 + a / b * s0;
-  } else {
-    d[0] = s1 + (num_digamma(a + b) - num_digamma(a)) * s0;
-    d[1] = s2 + (num_digamma(a + b) - num_digamma(b)) * s0;
-  }
-  for (int k = 0; k < kind_parameters(sc->q.kind); k++)
+  Kind kind = sc->q.kind;
+  double w = mixture_weight(&sc->q, j), d[KIND_PARAMETERS];
+  double all = kind == KIND_STUDENT_T ? student_adjoint(c, r, V, par, d) : linear_adjoint(kind, c, r, V, par, d);
+  for (int k = 0; k < kind_parameters(kind); k++)
     if (adj->par[k]) adj->par[k][j] += w * d[k];
-  if (adj->weights) adj->weights[j] += s0;
+  if (adj->weights) adj->weights[j] += all;
 }
 
 /* below, above: d S / d (probability beyond the ends) */
@@ -180,8 +196,9 @@ static void ends_adjoint(const ScoreCase *c, const Grid *g, double below, double
   if (adj->weights) adj->weights[j] += below * p0 + above * p1;
 }
 
-/* v becomes, in place of node i, what cell i - 1 (between nodes i - 1 and i) contributes to: its F at the nodes from i to the middle,
- * or minus its 1 - F at the nodes from the middle to i - 1. Returns the sums over both halves: the share of the ends. */
+/* v becomes, in place of node i, what cell i - 1 (between nodes i - 1 and i) contributes to: its F at the nodes from i to the
+ * middle, or minus its 1 - F at the nodes from the middle to i - 1. Returns the sums over both halves: the share of the ends.
+ */
 static void cells_of_nodes(const Grid *g, const double *F, double *v, double *left, double *right) {
   size_t middle = 0;
   while (middle < g->n && F[middle + 1] >= 0) middle++;
@@ -196,7 +213,7 @@ static void cells_of_nodes(const Grid *g, const double *F, double *v, double *le
 
 void cells_adjoint(const ScoreCase *c, const Grid *g, const double *F, double *v, const ScoreAdjoint *adj) {
   Chunk chunk;
-  LaneRow r = {.z = {0}};
+  LaneRow r;
   double par[KIND_PARAMETERS], V[ROW], left, right;
   cells_of_nodes(g, F, v, &left, &right);
   for (size_t first = 0; first < g->n; first += CELLS) {

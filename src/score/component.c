@@ -274,7 +274,7 @@ void count_range(const Count *c, double nats, double *lo, double *hi) {
   *hi = fmin(c->n, ceil(high + x));
 }
 
-/* ---- moments --------------------------------------------------------------------------------------------------------------- */
+/* ---- moments ------------------------------------------------------------------------------------------------------------ */
 
 static Moments location_scale(const double *p, double variance) {
   double s = p[1];

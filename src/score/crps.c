@@ -1,8 +1,8 @@
 /* crps.c: minus the continuous ranked probability score, CRPS = int (F(t) - 1{y <= t})^2 dt = E|Y - y| - E|Y - Y'| / 2.
  *
- * Continuous kinds: the first term in closed form per lane, the second in spread.c. Accuracy about 1e-11 relative for the normal
- * kind whichever way spread.c goes. Without a mean (student_t with nu <= 1, cauchy) the CRPS is infinite and the score -inf.
- * Discrete kinds: sum_k (F(k) - 1{y <= k})^2 over the support up to mass 1e-15; categories are taken as ordered. */
+ * Continuous kinds: the first term in closed form per lane, the second in spread.c. Accuracy about 1e-11 relative for the
+ * normal kind whichever way spread.c goes. Without a mean (student_t with nu <= 1, cauchy) the CRPS is infinite and the score
+ * -inf. Discrete kinds: sum_k (F(k) - 1{y <= k})^2 over the support up to mass 1e-15; categories are taken as ordered. */
 #include "score/spread.h"
 
 #include "num/simd.h"

@@ -1,5 +1,5 @@
-/* dawid_sebastiani.c: -log v - (y - m)^2 / v with mean m and variance v of the mixture (Dawid and Sebastiani 1999): the log score
- * of a normal with its moments, up to constants. v = sum_j w_j (v_j + (m_j - m)^2); -inf where a variance is infinite.
+/* dawid_sebastiani.c: -log v - (y - m)^2 / v with mean m and variance v of the mixture (Dawid and Sebastiani 1999): the log
+ * score of a normal with its moments, up to constants. v = sum_j w_j (v_j + (m_j - m)^2); -inf where a variance is infinite.
  * Categories count as the numbers 1, 2, ... */
 #include "score/mixture.h"
 

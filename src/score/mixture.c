@@ -1,9 +1,9 @@
 /* mixture.c: the lanes put together: F(t) = sum_j w_j F_j(t) and what follows from it. Sections: rows, cdf, axes, moments,
  * quantiles, discrete kinds.
  *
- * The normal kind (and the lognormal, which is normal in log t) goes over all lanes at once through the kernels, at the width of the
- * machine; other kinds go lane by lane through component.h. Numbers in the padding of a row may be anything until the end: sums run over M lanes, and
- * adjoints are written for j < M only, after score_clear. */
+ * The normal kind (and the lognormal, which is normal in log t) goes over all lanes at once through the kernels, at the width
+ * of the machine; other kinds go lane by lane through component.h. Numbers in the padding of a row may be anything until the
+ * end: sums run over M lanes, and adjoints are written for j < M only, after score_clear. */
 #include "score/mixture.h"
 
 #include "num/special.h"
@@ -51,7 +51,7 @@ static void map_one(const ScoreCase *c, IrOp op, double *out, double one, const 
   c->k->forward[op](out, (const double *const[]){copies, b}, (size_t[]){0, 1}, score_padded(c->q.M));
 }
 
-/* ---- normal kinds: all lanes at once --------------------------------------------------------------------------------------- */
+/* ---- normal kinds: all lanes at once ------------------------------------------------------------------------------------ */
 
 enum { ROW_Z, ROW_R, ROW_INVERSE, ROW_LOCATION, ROW_SCALE }; /* the rows of MIXTURE_ROWS */
 
@@ -192,9 +192,7 @@ double axis_outcome(const Axis *a, double x, double *slope) {
     e = num_inv_logit(x);
     *slope = e * num_inv_logit(-x);
     return e;
-  default:
-    *slope = 1;
-    return x;
+  default: *slope = 1; return x;
   }
 }
 
@@ -213,7 +211,7 @@ double axis_place(const Axis *a, double t) {
   }
 }
 
-/* ---- moments -------------------------------------------------------------------------------------------------------------- */
+/* ---- moments ------------------------------------------------------------------------------------------------------------ */
 
 double mixture_moments(const ScoreCase *c, double *variance) {
   double *m = row_of(c, 0), *v = row_of(c, 1), par[KIND_PARAMETERS];
@@ -229,7 +227,7 @@ double mixture_moments(const ScoreCase *c, double *variance) {
   return mean;
 }
 
-/* ---- quantiles ------------------------------------------------------------------------------------------------------------ */
+/* ---- quantiles ---------------------------------------------------------------------------------------------------------- */
 
 /* Where the search for a quantile moves, starts, and what holds it: x in [lo, hi], infinite where nothing is known. */
 typedef struct {
@@ -285,19 +283,23 @@ static double fall_back(const Search *s, double x, bool up, int round) {
   return up ? fmin(x + step, s->hi) : fmax(x - step, s->lo);
 }
 
+/* The outcome at x of the search, and dt/dx: lognormal kinds are searched over log t. */
+static double search_outcome(const ScoreCase *c, const Search *s, double x, double *slope) {
+  double t = axis_outcome(&s->axis, x, slope);
+  return c->q.kind == KIND_LOGNORMAL ? *slope = exp(t) : t;
+}
+
 /* Newton on the probit scale, where a mixture's cdf is nearly straight: g(x) = inv_Phi(F(T(x))) - inv_Phi(p),
  * g' = f(T(x)) T'(x) / phi(inv_Phi(F)). Converges quadratically, so a step from |g| < 1e-8 is the last one. */
 static double continuous_quantile(const ScoreCase *c, double p) {
-  double z = num_inv_Phi(p);
+  double z = num_inv_Phi(p), slope, f;
   Search s = quantile_start(c, z);
   quantile_bracket(c, p, &s);
-  bool in_log = c->q.kind == KIND_LOGNORMAL; /* the search itself runs over log t */
   double x = s.start;
   for (int round = 0; round < 200; round++) {
-    double f, slope, t = axis_outcome(&s.axis, x, &slope);
-    if (in_log) slope = t = exp(t);
-    double F = mixture_cdf_pdf(c, t, &f), at = num_inv_Phi(F), g = at - z;
-    if (g == 0 || isnan(F)) return isnan(F) ? F : t;
+    double F = mixture_cdf_pdf(c, search_outcome(c, &s, x, &slope), &f), at = num_inv_Phi(F), g = at - z;
+    if (isnan(F)) return F;
+    if (g == 0) break;
     if (g < 0)
       s.lo = x;
     else
@@ -305,13 +307,11 @@ static double continuous_quantile(const ScoreCase *c, double p) {
     double next = x - g * exp(-0.5 * at * at) / (SQRT_2PI * f * slope);
     bool inside = next >= s.lo && next <= s.hi;
     if (!inside) next = fall_back(&s, x, g < 0, round);
-    if ((inside && fabs(g) < 1e-8) || fabs(next - x) <= 1e-16 * fabs(x)) {
-      t = axis_outcome(&s.axis, next, &slope);
-      return in_log ? exp(t) : t;
-    }
+    bool last = (inside && fabs(g) < 1e-8) || fabs(next - x) <= 1e-16 * fabs(x);
     x = next;
+    if (last) break;
   }
-  return axis_outcome(&s.axis, x, &z);
+  return search_outcome(c, &s, x, &slope);
 }
 
 void mixture_quantile_adjoint(const ScoreCase *c, double Q, double g, const ScoreAdjoint *adj) {
@@ -321,7 +321,7 @@ void mixture_quantile_adjoint(const ScoreCase *c, double Q, double g, const Scor
   if (f > 0) mixture_cdf_adjoint(c, 1, &Q, &(double){-g / f}, adj);
 }
 
-/* ---- discrete kinds ---------------------------------------------------------------------------------------------------------- */
+/* ---- discrete kinds ----------------------------------------------------------------------------------------------------- */
 
 void mixture_support(const ScoreCase *c, double *lo, double *hi) {
   const Mixture *q = &c->q;

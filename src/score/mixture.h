@@ -2,8 +2,8 @@
  * each with its adjoint; internal to score/.
  *
  * An adjoint function takes g = d S / d (what it belongs to) and ADDS to the rows of `adj` that are not NULL. A score therefore
- * begins with score_clear (and for continuous kinds mixture_prepare) and then adds. Every function here uses the first MIXTURE_ROWS rows of c->scratch; mixture_space is
- * what is left for the score.
+ * begins with score_clear (and for continuous kinds mixture_prepare) and then adds. Every function here uses the first
+ * MIXTURE_ROWS rows of c->scratch; mixture_space is what is left for the score.
  *
  * d S / d w_j is determined up to a constant common to all lanes, since the weights sum to one.
  */

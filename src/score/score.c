@@ -38,7 +38,7 @@ static const struct {
 int kind_parameters(Kind k) { return kinds[k].parameters; }
 bool kind_discrete(Kind k) { return kinds[k].discrete; }
 
-/* ---- which score for which kind --------------------------------------------------------------------------------------------- */
+/* ---- which score for which kind ----------------------------------------------------------------------------------------- */
 
 bool score_evaluates(ScoreId id, Kind kind) {
   if (!(rows[id].needs & NEEDS_KIND)) return true;
@@ -47,10 +47,11 @@ bool score_evaluates(ScoreId id, Kind kind) {
   return kind != KIND_CAUCHY || (id != SCORE_crps && id != SCORE_dawid_sebastiani); /* no moments */
 }
 
-/* Quantiles of discrete outcomes are steps: their derivative is zero almost everywhere; and simulated discrete outcomes have none
- * at all. */
+/* Quantiles of discrete outcomes are steps: their derivative is zero almost everywhere; and simulated discrete outcomes have
+ * none at all. */
 bool score_allows(ScoreId id, Kind kind) {
-  static const bool by_quantile[SCORE_COUNT] = {[SCORE_interval] = true, [SCORE_quantile] = true, [SCORE_weighted_interval] = true};
+  static const bool by_quantile[SCORE_COUNT] = {
+      [SCORE_interval] = true, [SCORE_quantile] = true, [SCORE_weighted_interval] = true};
   if (!score_evaluates(id, kind)) return false;
   bool simulates = rows[id].needs & (NEEDS_SIM | NEEDS_VECTOR_SIM);
   return !((by_quantile[id] || simulates) && kind != KIND_NONE && kind_discrete(kind));

@@ -58,8 +58,8 @@ typedef struct {
 typedef struct {
   double *ll;
   double *par[KIND_PARAMETERS];
-  double *sim;
-  double *weights; /* d S / d w_j, w not constrained to sum to one */
+  double *sim;     /* nsim (times dim) numbers, no padding */
+  double *weights; /* d S / d w_j, w not constrained to sum to one; up to a constant common to all lanes */
 } ScoreAdjoint;
 
 typedef double ScoreFunction(const ScoreCase *c, const ScoreAdjoint *adj);
@@ -81,10 +81,9 @@ ScoreFunction *score_of(ScoreId id);
 const char *score_name(ScoreId id);
 unsigned score_needs(ScoreId id);
 bool score_find(const char *name, ScoreId *id);
-bool score_allows(ScoreId id, Kind kind); /* is it defined for outcomes of this kind, by parameters */
+bool score_allows(ScoreId id, Kind kind); /* is it defined for outcomes of this kind, by parameters, with useful derivatives */
 bool score_evaluates(ScoreId id, Kind kind); /* has it a value there, if perhaps no derivative to train on */
 size_t score_scratch(size_t M, size_t nsim); /* numbers of scratch any score needs for these sizes */
-
 
 /* Not a score but a gradient of the log score: the paper's estimator (b). ll and uniform: M log densities at y and as many
  * variates of (0, 1); log_bound >= every log density. weights[j] = 1{uniform_j < p_j / bound} / how many multiply the

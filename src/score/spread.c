@@ -1,19 +1,20 @@
 /* spread.c: E|Y - Y'| / 2, in one of two ways.
  *
- * Pairs: 1/2 sum_jk w_j w_k e_jk with e_jk = E|Y_j - Y_k| in closed form (normal, exponential, double exponential): exact, M^2 / 2
- * evaluations.
+ * Pairs: 1/2 sum_jk w_j w_k e_jk with e_jk = E|Y_j - Y_k| in closed form (normal, exponential, double exponential): exact,
+ * M^2 / 2 evaluations.
  *
  * Nodes: int F (1 - F) dt = int F (1 - F) T'(x) dx by the trapezoidal rule on a coordinate x in which the integrand is analytic
  * and falls off fast: t = c + s sinh x on the line, exp x on the half line, inv_logit x on (0, 1). The rule then converges
- * exponentially in 1/h (Trefethen and Weideman 2014): about 30 nodes for one normal. The sum over every second node comes free
- * and tells the error: that of the whole is the square or better. G M evaluations for G nodes (cells.c: of six densities). Unlike
- * int (F(t) - 1{y <= t})^2 dt the integrand has no jump, so there is nothing to split. The derivatives are those of the integral
- * at the same nodes: d = int (1 - 2 F) dF T' dx.
+ * exponentially in 1/h (Trefethen and Weideman 2014): 18 nodes for one normal. The sum over every second node comes free
+ * and tells the error: that of the whole is the square or better. G M evaluations for G nodes (cells.c: of six densities).
+ * Unlike int (F(t) - 1{y <= t})^2 dt the integrand has no jump, so there is nothing to split. The derivatives are those of the
+ * integral at the same nodes: d = int (1 - 2 F) dF T' dx.
  */
 #include "score/spread_int.h"
 
 #include "num/simd.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -133,39 +134,33 @@ typedef struct {
   vd e, slope, per; /* A, dA/dd, dA/ds / s */
 } PairSums;
 
-/* VL lanes at i against lane j: adds to the sums and to the derivatives by the lanes i, which f = g w_j multiplies. */
-static inline void normal_pair_add(const PairRows *r, size_t i, vd w, vd f, const double *scale, const ScoreAdjoint *adj,
-                                   PairSums *sum) {
-  vd s = v_load(r->s + i), phi = 2 / SQRT_2PI * v_load(r->e + i), slope = 2.0 * v_load(r->P + i) - 1.0;
-  vd e = s * (v_load(r->z + i) * slope + phi), per = phi / s;
+/* n <= VL lanes from i on against lane j: adds to the sums and to the derivatives by the lanes i. f = g w_j. */
+VFN void normal_pair_add(const ScoreCase *c, const PairRows *r, size_t i, size_t n, double f, const ScoreAdjoint *adj,
+                         PairSums *sum) {
+  double each = 1 / (double)c->q.M;
+  vd w = v_load_n(c->q.weights ? c->q.weights + i : (const double[VL]){[0 ... VL - 1] = each}, n);
+  vd s = v_max(v_load_n(r->s + i, n), v_splat(DBL_MIN)), phi = 2 / SQRT_2PI * v_load_n(r->e + i, n); /* 0 in lanes from n on */
+  vd slope = 2.0 * v_load_n(r->P + i, n) - 1.0, e = s * (v_load_n(r->z + i, n) * slope + phi), per = phi / s;
   sum->e += w * e;
   sum->slope += w * slope;
   sum->per += w * per;
-  if (adj->par[0]) v_store(adj->par[0] + i, v_load(adj->par[0] + i) - f * w * slope);
-  if (adj->par[1]) v_store(adj->par[1] + i, v_load(adj->par[1] + i) + f * w * per * v_load(scale + i));
-  if (adj->weights) v_store(adj->weights + i, v_load(adj->weights + i) + f * e);
+  double *mu = adj->par[0], *scale = adj->par[1], *weights = adj->weights;
+  if (mu) v_store_n(mu + i, v_load_n(mu + i, n) - f * w * slope, n);
+  if (scale) v_store_n(scale + i, v_load_n(scale + i, n) + f * w * per * v_load_n(c->q.par[1] + i, n), n);
+  if (weights) v_store_n(weights + i, v_load_n(weights + i, n) + f * e, n);
 }
 
-/* Row j of the sums, i < j: its part of the value, and derivatives by lane j. The pair (j, j) is known: e = 2 s_j / sqrt(pi). */
+/* Row j of the sums, i < j: its part of the value, and derivatives by lane j. The pair (j, j) has e = 2 s_j / sqrt(pi). */
 static double normal_pair_sum(const ScoreCase *c, size_t j, const PairRows *r, double g, const ScoreAdjoint *adj) {
-  const Mixture *q = &c->q;
-  const double *scale = q->par[1];
-  double wj = mixture_weight(q, j), each = 1 / (double)q->M, self = 2 / SQRT_PI;
+  double wj = mixture_weight(&c->q, j), scale = c->q.par[1][j], self = 2 / SQRT_PI;
   PairSums sum = {{0}, {0}, {0}};
   size_t i = 0;
-  for (; i + VL <= j; i += VL) {
-    vd w = q->weights ? v_load(q->weights + i) : v_splat(each);
-    normal_pair_add(r, i, w, v_splat(g * wj), scale, adj, &sum);
-  }
-  if (i < j) { /* lanes from j on have no weight and get nothing */
-    vd w = v_load_n(q->weights ? q->weights + i : (const double[VL]){[0 ... VL - 1] = each}, j - i);
-    vd f = v_load_n((const double[VL]){[0 ... VL - 1] = g * wj}, j - i);
-    normal_pair_add(r, i, w, f, scale, adj, &sum);
-  }
+  for (; i + VL <= j; i += VL) normal_pair_add(c, r, i, VL, g * wj, adj, &sum);
+  if (i < j) normal_pair_add(c, r, i, j - i, g * wj, adj, &sum);
   if (adj->par[0]) adj->par[0][j] += g * wj * v_sum(sum.slope);
-  if (adj->par[1]) adj->par[1][j] += g * wj * (scale[j] * v_sum(sum.per) + 0.5 * wj * self);
-  if (adj->weights) adj->weights[j] += g * (v_sum(sum.e) + wj * self * scale[j]);
-  return wj * (v_sum(sum.e) + 0.5 * wj * self * scale[j]);
+  if (adj->par[1]) adj->par[1][j] += g * wj * (scale * v_sum(sum.per) + 0.5 * wj * self);
+  if (adj->weights) adj->weights[j] += g * (v_sum(sum.e) + wj * self * scale);
+  return wj * (v_sum(sum.e) + 0.5 * wj * self * scale);
 }
 
 static double normal_pairs(const ScoreCase *c, double g, const ScoreAdjoint *adj) {
@@ -179,7 +174,7 @@ static double normal_pairs(const ScoreCase *c, double g, const ScoreAdjoint *adj
   return value;
 }
 
-/* ---- nodes: where they are -------------------------------------------------------------------------------------------------- */
+/* ---- nodes: where they are ---------------------------------------------------------------------------------------------- */
 
 /* What one lane asks of the grid: no mass that matters outside [lo, hi]; a step that resolves it in the outcome, at `at`. */
 typedef struct {
@@ -250,9 +245,10 @@ static Grid grid_make(const ScoreCase *c) {
   return g;
 }
 
-/* ---- nodes: the sums -------------------------------------------------------------------------------------------------------- */
+/* ---- nodes: the sums ---------------------------------------------------------------------------------------------------- */
 
-/* F (or -(1 - F)) at the nodes first, first + stride, ... of a grid. Only the lognormal's tail is so long that 1 - F needs care. */
+/* F (or -(1 - F)) at the nodes first, first + stride, ... of a grid. Only the lognormal's tail is so long that 1 - F needs
+ * care. */
 static void fill(const ScoreCase *c, const Grid *g, size_t first, size_t stride, double *F) {
   double slope, middle = c->q.kind == KIND_LOGNORMAL ? exp(mixture_mean(c, c->q.par[0])) : (double)INFINITY;
   if (cells_serve(c->q.kind)) {
@@ -283,8 +279,8 @@ static void refine(const ScoreCase *c, Grid *g, double *F) {
   fill(c, g, 1, 2, F);
 }
 
-/* For g d/dpar int F (1 - F) dt = g int (1 - 2 F) dF_j/dpar dt: the factors of dF_j at the nodes into v, and what the weights get
- * in common: int F + (1 - 2 F) F_j dt; where cells.c puts -(1 - F_j) in place of F_j, 1 - F in place of F. */
+/* For g d/dpar int F (1 - F) dt = g int (1 - 2 F) dF_j/dpar dt: the factors of dF_j at the nodes into v, and what the weights
+ * get in common: int F + (1 - 2 F) F_j dt; where cells.c puts -(1 - F_j) in place of F_j, 1 - F in place of F. */
 static double nodes_slopes(const Grid *grid, const double *F, double g, bool whole, double *v) {
   double common = 0, slope;
   for (size_t i = 0; i <= grid->n; i++) {
@@ -323,7 +319,7 @@ static double nodes(const ScoreCase *c, Grid *grid, double g, const ScoreAdjoint
   return value;
 }
 
-/* ---- the choice ----------------------------------------------------------------------------------------------------------- */
+/* ---- the choice --------------------------------------------------------------------------------------------------------- */
 
 double mixture_spread(const ScoreCase *c, SpreadMethod how, double g, const ScoreAdjoint *adj) {
   Kind kind = c->q.kind;

@@ -28,7 +28,7 @@ double vector_sim_score(const ScoreCase *c, PairFunction *D, const ScoreAdjoint 
   double *dY = adj->sim;
   score_clear(c, adj);
   if (K < 2) return (double)NAN;
-#define AT(p, k) ((p) ? (p) + (k) * n : NULL)
+#define AT(p, k) ((p) ? (p) + (k)*n : NULL)
   for (size_t k = 0; k < K; k++) value += add_pair(c, D, 1 / (double)K, Y + k * n, c->yvec, AT(dY, k), NULL);
   if (c->o.halves) {
     for (size_t k = 0; k < half; k++)

@@ -32,8 +32,8 @@ typedef enum {
 
 typedef struct Type {
   TypeKind kind;
-  int array_dims;            /* array[,] T has 2 */
-  int nitems;                /* tuple: items; function: arguments */
+  int array_dims; /* array[,] T has 2 */
+  int nitems;     /* tuple: items; function: arguments */
   const struct Type **items;
   bool *data_only;           /* function: argument k is `data` */
   const struct Type *result; /* function: result */
@@ -41,32 +41,40 @@ typedef struct Type {
 
 /* ---- expressions -------------------------------------------------------------------------------------------------- */
 
+/* clang-format off */
 typedef enum {
   OP_ADD, OP_SUB, OP_MUL, OP_DIV, OP_IDIV /* %/% */, OP_MOD, OP_LDIV /* \ */, OP_POW, OP_ELT_MUL, OP_ELT_DIV, OP_ELT_POW,
   OP_OR, OP_AND, OP_EQ, OP_NE, OP_LT, OP_LE, OP_GT, OP_GE,
   OP_NOT, OP_NEG, OP_PLUS, OP_TRANSPOSE,
 } Operator;
+/* clang-format on */
 
 typedef enum {
-  EX_INT,       /* ivalue */
-  EX_REAL,      /* rvalue */
-  EX_IMAG,      /* rvalue i */
-  EX_STRING,    /* name holds the text without quotes */
-  EX_VAR,       /* name -> decl */
-  EX_UNARY,     /* op args[0]; OP_TRANSPOSE is postfix */
-  EX_BINARY,    /* args[0] op args[1] */
-  EX_TERNARY,   /* args[0] ? args[1] : args[2] */
-  EX_CALL,      /* name(args) ; also name(args[0] | args[1..]) with bar set -> call */
-  EX_INDEX,     /* args[0][indexes] */
-  EX_FIELD,     /* args[0].field, 1-based */
-  EX_ARRAY,     /* {args} */
-  EX_ROW,       /* [args]: row_vector of reals, or matrix of row vectors */
-  EX_TUPLE,     /* (a, b) */
-  EX_PAREN,     /* (args[0]): kept for printing */
-  EX_TARGET,    /* target() */
+  EX_INT,     /* ivalue */
+  EX_REAL,    /* rvalue */
+  EX_IMAG,    /* rvalue i */
+  EX_STRING,  /* name holds the text without quotes */
+  EX_VAR,     /* name -> decl */
+  EX_UNARY,   /* op args[0]; OP_TRANSPOSE is postfix */
+  EX_BINARY,  /* args[0] op args[1] */
+  EX_TERNARY, /* args[0] ? args[1] : args[2] */
+  EX_CALL,    /* name(args) ; also name(args[0] | args[1..]) with bar set -> call */
+  EX_INDEX,   /* args[0][indexes] */
+  EX_FIELD,   /* args[0].field, 1-based */
+  EX_ARRAY,   /* {args} */
+  EX_ROW,     /* [args]: row_vector of reals, or matrix of row vectors */
+  EX_TUPLE,   /* (a, b) */
+  EX_PAREN,   /* (args[0]): kept for printing */
+  EX_TARGET,  /* target() */
 } ExprKind;
 
-typedef enum { IX_ALL /* : */, IX_ONE /* e; an int array means many */, IX_FROM /* e: */, IX_TO /* :e */, IX_RANGE /* a:b */ } IndexKind;
+typedef enum {
+  IX_ALL /* : */,
+  IX_ONE /* e; an int array means many */,
+  IX_FROM /* e: */,
+  IX_TO /* :e */,
+  IX_RANGE /* a:b */
+} IndexKind;
 
 typedef struct Expr Expr;
 typedef struct Decl Decl;
@@ -109,16 +117,20 @@ struct Expr {
 
 /* ---- declarations and statements ---------------------------------------------------------------------------------- */
 
+/* clang-format off */
 typedef enum {
   BLOCK_FUNCTIONS, BLOCK_DATA, BLOCK_TRANSFORMED_DATA, BLOCK_PARAMETERS, BLOCK_TRANSFORMED_PARAMETERS, BLOCK_MODEL,
   BLOCK_GENERATED, BLOCK_COUNT,
 } BlockId;
+/* clang-format on */
 
+/* clang-format off */
 typedef enum {
   CON_NONE, CON_BOUNDS /* lower and / or upper */, CON_AFFINE /* offset and / or multiplier */, CON_ORDERED, CON_POSITIVE_ORDERED,
   CON_SIMPLEX, CON_UNIT_VECTOR, CON_SUM_TO_ZERO, CON_CHOLESKY_CORR, CON_CHOLESKY_COV, CON_CORR, CON_COV,
   CON_STOCHASTIC_COLUMN, CON_STOCHASTIC_ROW,
 } ConstraintKind;
+/* clang-format on */
 
 typedef struct Constraint {
   ConstraintKind kind;
@@ -129,46 +141,48 @@ struct Decl {
   const char *name;
   Loc loc;
   const Type *type;
-  int nsizes;       /* array sizes first, then those of the vector or matrix; -1 dims of arguments have none */
+  int nsizes; /* array sizes first, then those of the vector or matrix; -1 dims of arguments have none */
   Expr **sizes;
   Constraint con;
-  int nitems;       /* tuple types: one Decl an item (name NULL), carrying its sizes and constraint */
+  int nitems; /* tuple types: one Decl an item (name NULL), carrying its sizes and constraint */
   Decl **items;
-  Expr *init;       /* = expr, or NULL */
-  BlockId block;    /* the block whose top level or body declares it */
-  bool is_top;      /* at the top level of its block: an output / input variable */
-  bool is_loop;     /* a for loop's variable */
-  bool is_arg;      /* a function's argument */
-  bool arg_data;    /* `data` argument */
-  bool data_only;   /* no parameter can reach it (data, transformed data, int loop variables over data, `data` arguments) */
-  int slot;         /* number of the variable in its frame: program-wide for blocks, per function for function bodies */
+  Expr *init;     /* = expr, or NULL */
+  BlockId block;  /* the block whose top level or body declares it */
+  bool is_top;    /* at the top level of its block: an output / input variable */
+  bool is_loop;   /* a for loop's variable */
+  bool is_arg;    /* a function's argument */
+  bool arg_data;  /* `data` argument */
+  bool data_only; /* no parameter can reach it (data, transformed data, int loop variables over data, `data` arguments) */
+  int slot;       /* number of the variable in its frame: program-wide for blocks, per function for function bodies */
 };
 
+/* clang-format off */
 typedef enum {
   ST_BLOCK, ST_DECL, ST_ASSIGN, ST_TARGET, ST_JACOBIAN, ST_TILDE, ST_IF, ST_FOR, ST_FOREACH, ST_WHILE, ST_BREAK, ST_CONTINUE,
   ST_RETURN, ST_CALL, ST_PRINT, ST_REJECT, ST_FATAL, ST_SKIP, ST_PROFILE,
 } StmtKind;
+/* clang-format on */
 
 typedef struct Stmt Stmt;
 struct Stmt {
   StmtKind kind;
   Loc loc;
   int nbody;
-  Stmt **body;      /* BLOCK, PROFILE: statements; IF: then, else (else may be NULL); FOR, FOREACH, WHILE: one */
-  Decl **decls;     /* DECL: one or more; FOR, FOREACH: the loop variable */
+  Stmt **body;  /* BLOCK, PROFILE: statements; IF: then, else (else may be NULL); FOR, FOREACH, WHILE: one */
+  Decl **decls; /* DECL: one or more; FOR, FOREACH: the loop variable */
   int ndecls;
-  Expr *lhs;        /* ASSIGN: an lvalue (VAR, INDEX, FIELD, or TUPLE of them); TILDE: the outcome */
-  Operator op;      /* ASSIGN with has_op: += and the like */
+  Expr *lhs;   /* ASSIGN: an lvalue (VAR, INDEX, FIELD, or TUPLE of them); TILDE: the outcome */
+  Operator op; /* ASSIGN with has_op: += and the like */
   bool has_op;
-  Expr *e;          /* ASSIGN: right-hand side; TARGET, JACOBIAN, RETURN (may be NULL), CALL; IF, WHILE: condition; FOREACH: container */
+  Expr *e; /* ASSIGN: right-hand side; TARGET, JACOBIAN, RETURN (may be NULL), CALL; IF, WHILE: condition; FOREACH: container */
   Expr *from, *to;  /* FOR */
   const char *name; /* TILDE: distribution name without suffix; PROFILE: its name */
   CallKind call;    /* TILDE: CALL_DIST or CALL_USER */
   int builtin;      /* TILDE: DistId */
   FunDef *user;     /* TILDE: user's _lpdf / _lpmf */
   int nargs;
-  Expr **args;      /* TILDE: parameters; PRINT, REJECT, FATAL: what to print */
-  bool truncated;   /* TILDE: T[lower, upper] */
+  Expr **args;    /* TILDE: parameters; PRINT, REJECT, FATAL: what to print */
+  bool truncated; /* TILDE: T[lower, upper] */
   Expr *lower, *upper;
 };
 
@@ -178,8 +192,8 @@ struct FunDef {
   const Type *type; /* TY_FUNCTION */
   Decl **args;
   int nargs;
-  Stmt *body;       /* NULL: only declared */
-  int nslots;       /* frame size */
+  Stmt *body; /* NULL: only declared */
+  int nslots; /* frame size */
 };
 
 typedef struct Program {
@@ -220,13 +234,13 @@ typedef struct {
 } StanOptions;
 
 /* Both report through ctx_error and go on; the caller looks at c->nerrors. Never NULL. */
-Program *stan_parse(Ctx *c, const char *path, const StanOptions *o);                         /* ctx_fail when unreadable */
+Program *stan_parse(Ctx *c, const char *path, const StanOptions *o); /* ctx_fail when unreadable */
 Program *stan_parse_text(Ctx *c, const char *name, const char *text, size_t n, const StanOptions *o);
 void stan_check(Ctx *c, Program *p);
 
 void stan_print_tokens(Ctx *c, Text *out, const char *name, const char *text, size_t n);
 void stan_print_tree(Text *out, const Program *p, bool typed); /* s-expressions, one statement a line, indented */
-void stan_print_type(Text *out, const Type *t);                 /* array[,] vector */
-void stan_print_expr(Text *out, const Expr *e);                 /* as Stan source, on one line */
+void stan_print_type(Text *out, const Type *t);                /* array[,] vector */
+void stan_print_expr(Text *out, const Expr *e);                /* as Stan source, on one line */
 
 #endif
