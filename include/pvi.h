@@ -99,6 +99,25 @@ pvi_score pvi_heldout(const pvi_result *r, const char *name);
  * 0.1 and o->draws draws (0: 100). */
 int pvi_time(pvi_context *c, pvi_model *m, const pvi_options *o, double *seconds);
 
+/* ---- simulators --------------------------------------------------------------------------------------------------- */
+
+/* A simulator of your own in the place of a program: no density is needed. Arrays over draws hold a row of M numbers, ld apart:
+ * parameter d of draw j is theta[d ld + j], number k of observation i is out[(i width + k) ld + j]. The same theta and seed must give
+ * the same outcomes. Both functions return 0 where they fail (the step is then taken back). */
+typedef struct {
+  size_t dim;                          /* parameters */
+  size_t n, width;                     /* observations, numbers in each */
+  const double *y;                     /* [n x width]: what was observed */
+  const double *prior_mean, *prior_sd; /* dim: independent normal prior */
+  void *self;
+  int (*simulate)(void *self, const double *theta, size_t M, size_t ld, uint64_t seed, double *out);
+  /* the vector-Jacobian product: adj_theta += adj_out d out / d theta */
+  int (*pullback)(void *self, const double *theta, size_t M, size_t ld, uint64_t seed, const double *adj_out, double *adj_theta);
+} pvi_simulator;
+
+/* o: score (crps_sim; energy where width > 1), family (meanfield), alpha, knots, layers, hidden, lambda (of the prior), draws, seed. */
+int pvi_fit_simulator(pvi_context *c, const pvi_simulator *s, const pvi_options *o, pvi_result *out);
+
 #ifdef __cplusplus
 }
 #endif

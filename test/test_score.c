@@ -207,6 +207,19 @@ TEST(derivatives) {
   }
 }
 
+/* The interval score with rounded hinges, which optimizers use on their way, tends to the score. */
+TEST(interval_rounded) {
+  uint64_t seed = 4;
+  for (int k = 0; k < 6; k++) {
+    Rig r = rig_random(c, KIND_NORMAL, 5, &seed);
+    double sharp = value(&r, SCORE_interval);
+    r.c.o.smooth = 0.2;
+    check_derivatives(&r, SCORE_interval);
+    r.c.o.smooth = 1e-4;
+    assert_close(value(&r, SCORE_interval), sharp, 1e-3);
+  }
+}
+
 /* Scores of simulated outcomes and of log densities. */
 TEST(derivatives_sim) {
   uint64_t seed = 5;
@@ -903,7 +916,7 @@ int main(void) {
       if (known) rows_add(&rows[2], &s, "invariance", invariance, id, k);
       if (known) rows_add(&rows[3], &s, "equal weights", equal_weights, id, k);
     }
-  SUITE_ADD(&s, derivatives_sim), SUITE_ADD(&s, derivatives_ll);
+  SUITE_ADD(&s, derivatives_sim), SUITE_ADD(&s, derivatives_ll), SUITE_ADD(&s, interval_rounded);
   SUITE_ADD(&s, properness_has_teeth), SUITE_ADD(&s, properness_sim);
   SUITE_ADD(&s, crps_of_one_lane), SUITE_ADD(&s, crps_of_hard_lanes), SUITE_ADD(&s, crps_of_two_lanes),
       SUITE_ADD(&s, spread_two_ways);
