@@ -111,6 +111,7 @@ UNUSED static pvi_result fit(pvi_context *c, pvi_model *m, const pvi_options *o,
   int status = pvi_fit(c, m, o, &r);
   if (status && status != PVI_STATUS_NOT_CONVERGED) stop("%s", pvi_error(c));
   *unconverged += status == PVI_STATUS_NOT_CONVERGED;
+  if (status && getenv("VERBOSE")) fprintf(stderr, "%s\n", r.reason);
   return r;
 }
 

@@ -66,7 +66,7 @@ static void sign(Bytes *b) {
   static const char *const signs[] = {
       "0",   "-1", "1", "2", "1e308", "-1e-308", "2147483647", "9999999999", "\"NaN\"", "\"Inf\"",    "null", "[]", "[[]]", "{",
       "}",   "(",  ")", "[", "]",     ";",       ",",          ":",          "|",       "'",          "\"",   "~",  "*",    "/",
-      "%/%", "^",  "<", "?", "!",     "//",      "/*",         "while (1) ", "T[0, ]",  "simplex[0] "};
+      "%/%", "^",  "<", "?", "!",     "//",      "/*",         "while (0) ", "T[0, ]",  "simplex[0] "};
   const char *w = signs[below(sizeof signs / sizeof *signs)];
   size_t at = below(b->n + 1), gone = 0;
   if (below(4)) at = next_word(b, at, &gone);

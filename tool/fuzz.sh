@@ -9,7 +9,7 @@ PVI=${PVI:-build-torture/pvi}
 runs=${FUZZ_RUNS:-300} seed=${FUZZ_SEED:-1} keep=${FUZZ_KEEP:-${TMPDIR:-/tmp}/pvi-fuzz}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-export ASAN_OPTIONS=exitcode=99:allocator_may_return_null=1:max_allocation_size_mb=512 UBSAN_OPTIONS=exitcode=99
+export ASAN_OPTIONS=exitcode=99:allocator_may_return_null=1:max_allocation_size_mb=512:soft_rss_limit_mb=1000 UBSAN_OPTIONS=exitcode=99
 
 # Programs and data: what is mutated.
 programs=() data=()

@@ -8,6 +8,7 @@ cd "$(dirname "$0")/.."
 PVI=${PVI:-build-torture/pvi}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
+export ASAN_OPTIONS=exitcode=99 UBSAN_OPTIONS=exitcode=99 # no status of pvi
 cat >"$dir/small.stan" <<'STAN'
 functions {
   real line(real a, real b, real x) { return a + b * x; }

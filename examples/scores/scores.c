@@ -5,7 +5,7 @@
  * Training on the interval score of level 0.9 gives intervals that cover 0.9 whatever the noise: conformal prediction for free.
  * With outliers, scores that do not follow single points into the tails (crps, interval) keep the better predictions.
  *
- *     scores [--simulations=5] [--n=1000] [--test=4000] [--draws=64] [--lambda=0.01] [--threads=0] [--setting=0 (all; 1 to 5)]
+ *     scores [--simulations=5] [--n=1000] [--test=4000] [--draws=0 (as many as it takes)] [--lambda=0.01] [--threads=0] [--setting=0 (all; 1 to 5)]
  */
 #include "../example.h"
 
@@ -118,7 +118,7 @@ int main(int argc, char **argv) {
   d.X = numbers((d.n + d.ntest) * D);
   d.y = numbers(d.n + d.ntest);
   for (size_t k = 0; k < d.ntest; k++) test[k] = d.n + k;
-  pvi_options o = {.family = "meanfield", .alpha = alpha, .draws = (size_t)option(argc, argv, "draws", 64), .test = test,
+  pvi_options o = {.family = "meanfield", .alpha = alpha, .draws = (size_t)option(argc, argv, "draws", 0), .test = test,
                    .ntest = d.ntest, .scoring_draws = 1024, .lambda = option(argc, argv, "lambda", 0.01),
                    .threads = (int)option(argc, argv, "threads", 0)};
   printf("n = %zu, means over %zu simulations with %zu test observations each; crps and interval: smaller is better\n\n", d.n,
