@@ -118,7 +118,7 @@ for ((last = seed + runs; seed < last; seed++)); do
   rm -rf "$dir/run"
   try check "$dir/case.stan"
   try check "$dir/case.stan" "$dir/case.$kind" --dump=tape
-  "$PVI" check "$dir/case.stan" "$dir/case.$kind" --json >"$dir/check" 2>/dev/null || continue
+  timeout 20 "$PVI" check "$dir/case.stan" "$dir/case.$kind" --json >"$dir/check" 2>/dev/null </dev/null || continue
   dim=$(sed -n 's/^ *"dim": \([0-9]*\).*/\1/p' "$dir/check")
   [ "${dim:-0}" -le 1000 ] || continue
   echo "[[$(seq -s , 1 "${dim:-0}" | sed 's/[0-9]*/0.1/g')]]" >"$dir/points.json"

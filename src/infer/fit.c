@@ -250,10 +250,13 @@ static bool agrees(Fitter *f, Predictive *p, const double *phi, const OptimResul
   FitStage row = {M, r->value, fresh, gap};
   PUSH(&f->ctx->arena, f->fit->stages, f->fit->nstages, f->fit->cap_stages, row);
   bool agree = gap <= 2 * se + tolerated_gap(f) && se <= tolerated_gap(f);
+  bool kink = f->target.score == SCORE_interval && r->status == OPTIM_STUCK; /* no step gains: the optimum is a kink */
   Arena *a = &f->ctx->arena;
   f->fit->draws = M;
-  f->fit->converged = r->converged && agree;
-  if (!r->converged) {
+  f->fit->converged = (r->converged || kink) && agree;
+  if (kink && agree) {
+    f->fit->reason = arena_format(a, "no step gains: an optimum at a kink; %d fresh sets of %zu draws agree", SCRAMBLES, M);
+  } else if (!r->converged) {
     f->fit->reason = arena_format(a, "the optimizer stopped: %s", r->reason);
   } else if (agree) {
     f->fit->reason = arena_format(a, "%s; %d fresh sets of %zu draws agree", r->reason, SCRAMBLES, M);
@@ -272,14 +275,14 @@ static void prefer(Fitter *f, Predictive *p, double *phi, const double *other, s
 
 /* The interval score has a kink wherever a quantile crosses a datum: approach it through rounded ones, each a start of the next. */
 static void anneal(Fitter *f, double *phi) {
-  static const double widths_of_hinge[] = {0.3, 0.1, 0.03, 0.01, 0.003, 0.001};
+  static const double widths_of_hinge[] = {0.3, 0.1, 0.05, 0.025, 0.012, 0.006, 0.003, 0.0015, 0.0007};
   double sd = outcome_sd(f);
   if (f->target.score != SCORE_interval || !(sd > 0)) return;
   Target sharp = f->target;
   for (size_t k = 0; k < sizeof widths_of_hinge / sizeof *widths_of_hinge; k++) {
     ArenaMark mark = arena_mark(f->arena);
     f->target.score_options.smooth = widths_of_hinge[k] * sd;
-    run_lbfgs(f, objective_of(f, draws_of(f, FIRST_DRAWS), seed_of(f, SEED_FIT)), phi, 200, 1e-7, "annealing");
+    run_lbfgs(f, objective_of(f, 2 * draws_of(f, FIRST_DRAWS), seed_of(f, SEED_FIT)), phi, 200, 1e-8, "annealing");
     arena_reset(f->arena, mark);
   }
   f->target = sharp;
