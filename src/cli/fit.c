@@ -419,7 +419,8 @@ Status cmd_fit(Ctx *c, int argc, char **argv) {
   const char *name = base_name(c, a.place[0]);
   RunDir *dir = run_open(c, a.out ? a.out : arena_format(&c->arena, "pvi-runs/%s-%s", name, score_name((ScoreId)a.score)));
   Pool *pool = pool_make(c, (int)a.threads);
-  Progress progress = progress_make(name, 0);
+  long steps = a.optimizer == OPTIM_LBFGS ? 0 : a.iterations ? a.iterations : optim_defaults((OptimKind)a.optimizer).max_iterations;
+  Progress progress = progress_make(name, (size_t)steps); /* L-BFGS: no telling how long */
   FitOptions options = fit_options(&a, &progress);
   StartFile start = {c, a.start};
   if (a.start) options.start = read_start, options.start_self = &start;

@@ -94,13 +94,14 @@ static double mean_of(const Predictive *p, const double *row) {
   return p->draws.weights ? k->dot(p->draws.weights, row, p->M) : k->sum(row, p->M) / (double)p->M;
 }
 
-static double weight_of(const Predictive *p, size_t j) { return p->draws.weights ? p->draws.weights[j] : 1 / (double)p->M; }
-
 /* The posterior regularizer: lambda times the mean log likelihood. */
 static void add_posterior(Predictive *p, size_t row, const double *ll, double *adj, double *adj_w) {
   double c = p->posterior * p->scale;
   p->row_mean[row] = mean_of(p, ll);
-  for (size_t j = 0; adj && j < p->M; j++) adj[j] += c * weight_of(p, j);
+  const double *w = p->draws.weights;
+  double each = c / (double)p->M;
+  for (size_t j = 0; adj && !w && j < p->M; j++) adj[j] += each;
+  for (size_t j = 0; adj && w && j < p->M; j++) adj[j] += c * w[j];
   for (size_t j = 0; adj_w && j < p->M; j++) adj_w[j] += c * ll[j];
 }
 

@@ -2,10 +2,17 @@
 #include "score/score.h"
 
 double score_elbo(const ScoreCase *c, const ScoreAdjoint *adj) {
-  size_t M = c->q.M;
+  size_t M = c->q.M, padded = (M + LANES - 1) / LANES * LANES;
   const double *w = c->q.weights;
   double each = 1.0 / (double)M;
-  for (size_t j = 0; adj->ll && j < (M + LANES - 1) / LANES * LANES; j++) adj->ll[j] = j >= M ? 0 : w ? w[j] : each;
-  for (size_t j = 0; adj->weights && j < (M + LANES - 1) / LANES * LANES; j++) adj->weights[j] = j < M ? c->ll[j] : 0;
+  if (adj->ll) {
+    for (size_t j = 0; j < M; j++) adj->ll[j] = each;
+    for (size_t j = 0; w && j < M; j++) adj->ll[j] = w[j];
+    for (size_t j = M; j < padded; j++) adj->ll[j] = 0;
+  }
+  if (adj->weights) {
+    for (size_t j = 0; j < M; j++) adj->weights[j] = c->ll[j];
+    for (size_t j = M; j < padded; j++) adj->weights[j] = 0;
+  }
   return w ? c->k->dot(w, c->ll, M) : c->k->sum(c->ll, M) * each;
 }
