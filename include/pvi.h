@@ -36,16 +36,16 @@ const char *pvi_error(pvi_context *c); /* messages of the last call; "" when the
 /* A program and its data (Stan JSON or CSV; NULL when the program needs none): files, or their texts. */
 int pvi_load(pvi_context *c, const char *program, const char *data, pvi_model **out);
 int pvi_load_text(pvi_context *c, const char *program, const char *data, pvi_model **out);
-/* Likelihood-free: from now on the observations are those of the data variable `observed`, and what predicts them is the variable
- * `simulate` of generated quantities. For scores by simulation (crps_sim, energy, ...). */
+/* Likelihood-free: from now on the observations are those of the data variable `observed`, and what predicts them is the
+ * variable `simulate` of generated quantities. For scores by simulation (crps_sim, energy, ...). */
 int pvi_simulate(pvi_context *c, pvi_model *m, const char *simulate, const char *observed);
 
-size_t pvi_dim(const pvi_model *m);          /* unconstrained parameters */
+size_t pvi_dim(const pvi_model *m); /* unconstrained parameters */
 size_t pvi_observations(const pvi_model *m);
 const char *pvi_parameter(const pvi_model *m, size_t k); /* name of unconstrained parameter k; NULL: there is none */
 
-/* At npoints unconstrained points (point-major, dim numbers each): the log density with all constants and Jacobians; where not NULL,
- * its gradient [npoints x dim] and the log likelihood of every observation [npoints x observations]. */
+/* At npoints unconstrained points (point-major, dim numbers each): the log density with all constants and Jacobians; where not
+ * NULL, its gradient [npoints x dim] and the log likelihood of every observation [npoints x observations]. */
 int pvi_density(pvi_context *c, pvi_model *m, const double *points, size_t npoints, double *lp, double *gradient,
                 double *pointwise);
 
@@ -53,23 +53,23 @@ int pvi_density(pvi_context *c, pvi_model *m, const double *points, size_t npoin
 
 /* Zero or NULL is the default everywhere; what the words mean is in `pvi fit --help`. */
 typedef struct {
-  const char *score;              /* log */
-  const char *family;             /* chosen by size */
-  const char *regularizer;        /* posterior */
-  double lambda;                  /* 0: nothing but prediction */
-  double alpha;                   /* 0.1: the interval score is of the interval of level 1 - alpha */
-  const char *const *points;      /* names of parameters to be estimated as points, npoints of them */
+  const char *score;         /* log */
+  const char *family;        /* chosen by size */
+  const char *regularizer;   /* posterior */
+  double lambda;             /* 0: nothing but prediction */
+  double alpha;              /* 0.1: the interval score is of the interval of level 1 - alpha */
+  const char *const *points; /* names of parameters to be estimated as points, npoints of them */
   size_t npoints;
-  size_t knots, layers, hidden;   /* of splines and flows: 32, 2, 16 */
-  size_t draws;                   /* per evaluation: as many as it takes until fresh ones agree */
-  const char *optimizer;          /* lbfgs */
-  long iterations;                /* at most; the optimizer's own default */
-  double learning_rate;           /* of the stochastic optimizers; their own default */
-  const size_t *train, *test;     /* observations (0-based) to train on and to hold out; train NULL: all that are not in test */
+  size_t knots, layers, hidden; /* of splines and flows: 32, 2, 16 */
+  size_t draws;                 /* per evaluation: as many as it takes until fresh ones agree */
+  const char *optimizer;        /* lbfgs */
+  long iterations;              /* at most; the optimizer's own default */
+  double learning_rate;         /* of the stochastic optimizers; their own default */
+  const size_t *train, *test;   /* observations (0-based) to train on and to hold out; train NULL: all that are not in test */
   size_t ntrain, ntest;
-  size_t scoring_draws;           /* for the scores of the held-out observations: 16384, where expensive 1024 */
+  size_t scoring_draws; /* for the scores of the held-out observations: 16384, where expensive 1024 */
   uint64_t seed;
-  int threads;                    /* one per core; results do not depend on it */
+  int threads; /* one per core; results do not depend on it */
 } pvi_options;
 
 /* One score of the held-out observations; larger is better for all of them. */
@@ -84,10 +84,10 @@ typedef struct {
   double objective, score, regularizer; /* of the training part, on draws the optimizer has not seen */
   long evaluations;
   double seconds;
-  const double *mean, *sd;    /* dim: of q on the unconstrained scale */
+  const double *mean, *sd; /* dim: of q on the unconstrained scale */
   const char *family, *reason;
-  const pvi_score *scores;    /* held out: log, log_at_mean (the density at the mean of q) and, where the outcomes allow, */
-  size_t nscores;             /* quadratic, crps, interval; likelihood-free: crps_sim or energy. None when ntest is 0 */
+  const pvi_score *scores; /* held out: log, log_at_mean (the density at the mean of q) and, where the outcomes allow, */
+  size_t nscores;          /* quadratic, crps, interval; likelihood-free: crps_sim or energy. None when ntest is 0 */
 } pvi_result;
 
 /* PVI_STATUS_NOT_CONVERGED comes with a whole result. */
@@ -95,15 +95,15 @@ int pvi_fit(pvi_context *c, pvi_model *m, const pvi_options *o, pvi_result *out)
 /* The held-out score of that name; its rows are NULL when there is none. */
 pvi_score pvi_heldout(const pvi_result *r, const char *name);
 
-/* What one value with gradient of the objective costs: seconds, the best of several runs, at q with means 0 and standard deviations
- * 0.1 and o->draws draws (0: 100). */
+/* What one value with gradient of the objective costs: seconds, the best of several runs, at q with means 0 and standard
+ * deviations 0.1 and o->draws draws (0: 100). */
 int pvi_time(pvi_context *c, pvi_model *m, const pvi_options *o, double *seconds);
 
 /* ---- simulators --------------------------------------------------------------------------------------------------- */
 
 /* A simulator of your own in the place of a program: no density is needed. Arrays over draws hold a row of M numbers, ld apart:
- * parameter d of draw j is theta[d ld + j], number k of observation i is out[(i width + k) ld + j]. The same theta and seed must give
- * the same outcomes. Both functions return 0 where they fail (the step is then taken back). */
+ * parameter d of draw j is theta[d ld + j], number k of observation i is out[(i width + k) ld + j]. The same theta and seed
+ * must give the same outcomes. Both functions return 0 where they fail (the step is then taken back). */
 typedef struct {
   size_t dim;                          /* parameters */
   size_t n, width;                     /* observations, numbers in each */
@@ -112,10 +112,12 @@ typedef struct {
   void *self;
   int (*simulate)(void *self, const double *theta, size_t M, size_t ld, uint64_t seed, double *out);
   /* the vector-Jacobian product: adj_theta += adj_out d out / d theta */
-  int (*pullback)(void *self, const double *theta, size_t M, size_t ld, uint64_t seed, const double *adj_out, double *adj_theta);
+  int (*pullback)(void *self, const double *theta, size_t M, size_t ld, uint64_t seed, const double *adj_out,
+                  double *adj_theta);
 } pvi_simulator;
 
-/* o: score (crps_sim; energy where width > 1), family (meanfield), alpha, knots, layers, hidden, lambda (of the prior), draws, seed. */
+/* o: score (crps_sim; energy where width > 1), family (meanfield), alpha, knots, layers, hidden, lambda (of the prior), draws,
+ * seed. */
 int pvi_fit_simulator(pvi_context *c, const pvi_simulator *s, const pvi_options *o, pvi_result *out);
 
 #ifdef __cplusplus

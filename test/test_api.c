@@ -122,11 +122,7 @@ TEST(density_of_golf) {
 
 /* ---- fits --------------------------------------------------------------------------------------------------------- */
 
-#ifdef PVI_TORTURE /* few draws */
-static const double exactness = 2;
-#else
-static const double exactness = 1;
-#endif
+#define exactness (accurate ? 1.0 : 50.0) /* a factor of tolerances */
 
 /* The optimum by adaptive quadrature is -84.113, all width in the intercept: sd 0.4445. */
 TEST(fit_of_golf) {

@@ -104,7 +104,8 @@ typedef struct {
 
 static void simulate(pvi_context *c, void *arg) {
   SimulateArgs *a = arg;
-  a->m->model = model_make_simulator(&c->ctx, a->m->program, a->m->data, copy(&c->ctx, a->simulate), copy(&c->ctx, a->observed));
+  a->m->model =
+      model_make_simulator(&c->ctx, a->m->program, a->m->data, copy(&c->ctx, a->simulate), copy(&c->ctx, a->observed));
   a->m->work = NULL;
 }
 
@@ -163,7 +164,7 @@ static void density(pvi_context *c, void *arg) {
   if (!a->m->work) prepare_density(a->m, arena, a->npoints);
   size_t lanes = a->m->lanes;
   ArenaMark mark = arena_mark(arena);
-  double *theta = NEW_ARRAY(arena, double, m->dim * lanes), *grad = NEW_ARRAY(arena, double, m->dim * lanes);
+  double *theta = NEW_ARRAY(arena, double, m->dim *lanes), *grad = NEW_ARRAY(arena, double, m->dim *lanes);
   double *sum = NEW_ARRAY(arena, double, lanes);
   for (size_t i = 0; i < a->npoints; i += lanes) {
     size_t count = a->npoints - i < lanes ? a->npoints - i : lanes;

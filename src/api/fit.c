@@ -16,12 +16,21 @@ static Regularizer regularizer_of(Ctx *ctx, const char *name) {
 }
 
 static FitOptions fit_options(Ctx *ctx, const pvi_options *p) {
-  FitOptions o = {.target = {.score = SCORE_log, .score_options = {.alpha = p->alpha > 0 ? p->alpha : 0.1},
-                             .regularizer = regularizer_of(ctx, p->regularizer), .lambda = p->lambda, .score_weight = 1},
-                  .family = FAMILY_meanfield, .choose_family = !p->family,
-                  .shape = {.knots = p->knots, .layers = p->layers, .hidden = p->hidden}, .points = p->points,
-                  .npoints = (int)p->npoints, .draws = p->draws, .optimizer = OPTIM_LBFGS, .iterations = p->iterations,
-                  .learning_rate = p->learning_rate, .seed = p->seed};
+  FitOptions o = {.target = {.score = SCORE_log,
+                             .score_options = {.alpha = p->alpha > 0 ? p->alpha : 0.1},
+                             .regularizer = regularizer_of(ctx, p->regularizer),
+                             .lambda = p->lambda,
+                             .score_weight = 1},
+                  .family = FAMILY_meanfield,
+                  .choose_family = !p->family,
+                  .shape = {.knots = p->knots, .layers = p->layers, .hidden = p->hidden},
+                  .points = p->points,
+                  .npoints = (int)p->npoints,
+                  .draws = p->draws,
+                  .optimizer = OPTIM_LBFGS,
+                  .iterations = p->iterations,
+                  .learning_rate = p->learning_rate,
+                  .seed = p->seed};
   if (p->score && !score_find(p->score, &o.target.score)) ctx_fail(ctx, PVI_USAGE, NOWHERE, "unknown score %s", p->score);
   if (p->family && !family_find(p->family, &o.family)) ctx_fail(ctx, PVI_USAGE, NOWHERE, "unknown family %s", p->family);
   if (p->optimizer && !optim_find(p->optimizer, &o.optimizer))
@@ -134,7 +143,8 @@ static void fit(pvi_context *c, void *arg) {
   FitArgs *a = arg;
   Ctx *ctx = &c->ctx;
   const Model *m = a->m->model;
-  if (!m->n_obs) ctx_fail(ctx, PVI_PROGRAM, NOWHERE, "the program makes no observation: no density of data is in its log density");
+  if (!m->n_obs)
+    ctx_fail(ctx, PVI_PROGRAM, NOWHERE, "the program makes no observation: no density of data is in its log density");
   FitOptions o = fit_options(ctx, a->o);
   Split *split = split_of(ctx, a->o, m->n_obs);
   Pool *pool = pool_make(ctx, a->o->threads);
@@ -144,10 +154,18 @@ static void fit(pvi_context *c, void *arg) {
   pool_free(pool);
   double *mean = NEW_ARRAY(&ctx->arena, double, m->dim), *sd = NEW_ARRAY(&ctx->arena, double, m->dim);
   q_moments(&f->q, f->phi, mean, sd);
-  *a->out = (pvi_result){.converged = f->converged, .objective = f->value.value, .score = f->value.score,
-                         .regularizer = f->value.regularizer, .evaluations = f->evaluations, .seconds = f->seconds,
-                         .mean = mean, .sd = sd, .family = family_name(f->q.family), .reason = f->reason,
-                         .scores = s.scores, .nscores = s.nscores};
+  *a->out = (pvi_result){.converged = f->converged,
+                         .objective = f->value.value,
+                         .score = f->value.score,
+                         .regularizer = f->value.regularizer,
+                         .evaluations = f->evaluations,
+                         .seconds = f->seconds,
+                         .mean = mean,
+                         .sd = sd,
+                         .family = family_name(f->q.family),
+                         .reason = f->reason,
+                         .scores = s.scores,
+                         .nscores = s.nscores};
 }
 
 int pvi_fit(pvi_context *c, pvi_model *m, const pvi_options *o, pvi_result *out) {

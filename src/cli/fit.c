@@ -178,22 +178,27 @@ static Draws *make_draws(Ctx *c, const Model *m, const Split *s, const Fit *fit,
   size_t n = (size_t)a->save_draws, ld = (n + LANES - 1) / LANES * LANES, ncols = model_output_count(m);
   double *log_q = NEW_ARRAY(&c->arena, double, ld);
   QDraws q = q_draws(&c->arena, &fit->q, n, ld, kernels_best());
-  double *theta = NEW_ARRAY(&c->arena, double, m->dim * ld);
+  double *theta = NEW_ARRAY(&c->arena, double, m->dim *ld);
   for (size_t k = 0; k < q_noise(&fit->q); k++) rng_fill_normal(rng_make((uint64_t)a->seed, 4), 0, k, q.u + k * ld, n);
   q_draw(&fit->q, fit->phi, &q, theta);
   q_log_q(&fit->q, fit->phi, &q, log_q);
   if (q.weights) resample(c, m->dim, theta, log_q, q.weights, n, ld);
   const char **names = NEW_ARRAY(&c->arena, const char *, ncols);
   for (size_t k = 0; k < ncols; k++) names[k] = model_output_name(m, &c->arena, k, true);
-  double *values = NEW_ARRAY(&c->arena, double, n * ncols), *mean = NEW_ARRAY(&c->arena, double, ncols);
+  double *values = NEW_ARRAY(&c->arena, double, n *ncols), *mean = NEW_ARRAY(&c->arena, double, ncols);
   double *centre = NEW_ARRAY(&c->arena, double, m->dim + 1);
   double *sd = NEW_ARRAY(&c->arena, double, m->dim + 1);
   model_outputs(m, theta, ld, n, (uint64_t)a->seed, values);
   q_moments(&fit->q, fit->phi, centre, sd);
   model_outputs(m, centre, 1, 1, (uint64_t)a->seed + 1, mean);
   Draws *d = NEW(&c->arena, Draws);
-  *d = (Draws){.ndraws = n, .ncols = ncols, .names = names, .values = values, .log_p = log_joint(c, m, s, theta, ld),
-               .log_g = log_q, .mean = mean};
+  *d = (Draws){.ndraws = n,
+               .ncols = ncols,
+               .names = names,
+               .values = values,
+               .log_p = log_joint(c, m, s, theta, ld),
+               .log_g = log_q,
+               .mean = mean};
   return d;
 }
 
@@ -214,8 +219,13 @@ static void write_q(Ctx *c, RunDir *dir, const Model *m, const Fit *fit, const R
     arrays[n++] = (QArray){parts[k].name, parts[k].cols == 1 ? Q_VECTOR : Q_MATRIX, parts[k].rows, parts[k].cols,
                            fit->phi + parts[k].offset};
   if (q->npoint) arrays[n++] = (QArray){"points", Q_VECTOR, q->npoint, 1, fit->phi + q_size(q) - q->npoint};
-  q_write(dir, &(QFile){.family = family_name(q->family), .dim = m->dim, .names = names, .keys = keys, .nkeys = nkeys,
-                        .arrays = arrays, .narrays = n});
+  q_write(dir, &(QFile){.family = family_name(q->family),
+                        .dim = m->dim,
+                        .names = names,
+                        .keys = keys,
+                        .nkeys = nkeys,
+                        .arrays = arrays,
+                        .narrays = n});
 }
 
 static void write_scores(Ctx *c, RunDir *dir, const Model *m, const Scores *s) {
@@ -225,8 +235,13 @@ static void write_scores(Ctx *c, RunDir *dir, const Model *m, const Scores *s) {
     sites[b] = (ScoreSite){m->blocks[b].name, m->blocks[b].loc.line};
     for (int32_t r = 0; r < m->blocks[b].rows; r++) site[m->blocks[b].obs[r]] = (uint32_t)b;
   }
-  scores_write(dir, &(ScoreTable){.n = m->n_obs, .sites = sites, .site = site, .part = s->part, .nscores = s->nscores,
-                                  .names = s->names, .values = s->by_obs});
+  scores_write(dir, &(ScoreTable){.n = m->n_obs,
+                                  .sites = sites,
+                                  .site = site,
+                                  .part = s->part,
+                                  .nscores = s->nscores,
+                                  .names = s->names,
+                                  .values = s->by_obs});
 }
 
 static void write_trace(Ctx *c, RunDir *dir, const Fit *fit) {
@@ -260,15 +275,34 @@ static Summary *make_summary(Ctx *c, const Args *a, const Model *m, const FitOpt
   bool vi = o->target.score == SCORE_elbo;
   size_t nparameters = 0;
   while (nparameters < draws->ncols && model_output_is_parameter(m, nparameters)) nparameters++;
-  *s = (Summary){.version = PVI_VERSION, .program = a->place[0], .data = a->place[1], .seed = (uint64_t)a->seed,
-                 .score = score_name(o->target.score), .family = family_name(fit->q.family),
-                 .regularizer = vi ? "prior" : regularizer_name(&o->target), .lambda = vi ? 1 : o->target.lambda,
-                 .draws = (long)fit->draws, .optimizer = optim_name(o->optimizer), .converged = fit->converged,
-                 .reason = fit->reason, .objective = fit->value.value, .evaluations = fit->evaluations,
-                 .iterations = fit->iterations, .seconds = fit->seconds, .n_obs = m->n_obs, .dim = m->dim,
-                 .parameters = summary_parameters(c, draws), .nparameters = nparameters, .notes = fit->notes,
-                 .nnotes = fit->nnotes, .counters = counters, .ncounters = 1, .starts = starts, .nstarts = fit->nstarts,
-                 .stages = stages, .nstages = fit->nstages};
+  *s = (Summary){.version = PVI_VERSION,
+                 .program = a->place[0],
+                 .data = a->place[1],
+                 .seed = (uint64_t)a->seed,
+                 .score = score_name(o->target.score),
+                 .family = family_name(fit->q.family),
+                 .regularizer = vi ? "prior" : regularizer_name(&o->target),
+                 .lambda = vi ? 1 : o->target.lambda,
+                 .draws = (long)fit->draws,
+                 .optimizer = optim_name(o->optimizer),
+                 .converged = fit->converged,
+                 .reason = fit->reason,
+                 .objective = fit->value.value,
+                 .evaluations = fit->evaluations,
+                 .iterations = fit->iterations,
+                 .seconds = fit->seconds,
+                 .n_obs = m->n_obs,
+                 .dim = m->dim,
+                 .parameters = summary_parameters(c, draws),
+                 .nparameters = nparameters,
+                 .notes = fit->notes,
+                 .nnotes = fit->nnotes,
+                 .counters = counters,
+                 .ncounters = 1,
+                 .starts = starts,
+                 .nstarts = fit->nstarts,
+                 .stages = stages,
+                 .nstages = fit->nstages};
   memcpy(s->parts, scores->parts, sizeof s->parts);
   return s;
 }
@@ -289,7 +323,8 @@ static void print_summary(Ctx *c, const Summary *s, const char *dir) {
   text_puts(&t, "\n");
   summary_table(&t, s, 30);
   text_puts(&t, "\n");
-  Table *table = table_make(&c->arena, 5, (const char *[]){arena_format(&c->arena, "%s score", first_score(s)), "n", "sum", "mean", "se(mean)"});
+  Table *table = table_make(
+      &c->arena, 5, (const char *[]){arena_format(&c->arena, "%s score", first_score(s)), "n", "sum", "mean", "se(mean)"});
   for (int p = 0; p < PART_COUNT; p++) {
     if (!s->parts[p].count) continue;
     const SummaryScore *x = &s->parts[p].scores[0];
@@ -322,11 +357,19 @@ static const char *optim_word(int k) { return optim_name((OptimKind)k); }
 static const char *schedule_word(int k) { return optim_schedule_name((OptimSchedule)k); }
 
 static bool read_args(Ctx *c, Args *a, int argc, char **argv) {
-  *a = (Args){.alpha = 0.1, .score = SCORE_log, .family = -1, .regularizer = REG_POSTERIOR, .lambda = 0.01, .seed = 1, .save_draws = 1000,
+  *a = (Args){.alpha = 0.1,
+              .score = SCORE_log,
+              .family = -1,
+              .regularizer = REG_POSTERIOR,
+              .lambda = 0.01,
+              .seed = 1,
+              .save_draws = 1000,
               .optimizer = OPTIM_LBFGS};
   const Option options[] = {
-      {"score", OPT_CHOICE, words(c, SCORE_COUNT, score_word), &a->score, 0, "what to maximise: elbo is ordinary VI (default log)"},
-      {"family", OPT_CHOICE, words(c, FAMILY_COUNT, family_word), &a->family, 0, "of q (default: full rank up to 30 parameters)"},
+      {"score", OPT_CHOICE, words(c, SCORE_COUNT, score_word), &a->score, 0,
+       "what to maximise: elbo is ordinary VI (default log)"},
+      {"family", OPT_CHOICE, words(c, FAMILY_COUNT, family_word), &a->family, 0,
+       "of q (default: full rank up to 30 parameters)"},
       {"regularize", OPT_CHOICE, "prior|posterior", &a->regularizer, 0, "towards what (default posterior)"},
       {"lambda", OPT_REAL, "X", &a->lambda, 0, "weight of the regularizer (default 0.01)"},
       {"interpolate", OPT_FLAG, NULL, &a->interpolate, 0, "lambda VI + (1 - lambda) PVI, lambda in [0, 1]"},
@@ -343,7 +386,8 @@ static bool read_args(Ctx *c, Args *a, int argc, char **argv) {
        "of the log score's gradient; rejection: stochastic optimizers only"},
       {"iterations", OPT_INT, "N", &a->iterations, 1, "at most so many iterations"},
       {"learning-rate", OPT_REAL, "X", &a->learning_rate, 0, "of the stochastic optimizers"},
-      {"schedule", OPT_CHOICE, words(c, SCHEDULE_COUNT, schedule_word), &a->schedule, 0, "of the learning rate (default constant)"},
+      {"schedule", OPT_CHOICE, words(c, SCHEDULE_COUNT, schedule_word), &a->schedule, 0,
+       "of the learning rate (default constant)"},
       {"clip", OPT_REAL, "X", &a->clip, 0, "largest norm of a gradient; 0 does not clip (default)"},
       {"minibatch", OPT_INT, "N", &a->minibatch, 1, "observations per iteration (stochastic optimizers)"},
       {"select", OPT_CHOICE, "final|validation", &a->select, 0, "which iterate to keep (default final)"},
@@ -362,8 +406,11 @@ static bool read_args(Ctx *c, Args *a, int argc, char **argv) {
       {"quiet", OPT_FLAG, NULL, &a->quiet, 0, "print nothing but errors"},
   };
   if (!cli_options(c, &command, options, sizeof options / sizeof *options, argc, argv, a->place, 1, 2)) return false;
-  a->shape = (Shape){.components = (size_t)a->components, .rank = (size_t)a->rank, .knots = (size_t)a->knots,
-                     .layers = (size_t)a->layers, .hidden = (size_t)a->hidden};
+  a->shape = (Shape){.components = (size_t)a->components,
+                     .rank = (size_t)a->rank,
+                     .knots = (size_t)a->knots,
+                     .layers = (size_t)a->layers,
+                     .hidden = (size_t)a->hidden};
   if (!(a->alpha > 0 && a->alpha < 1)) ctx_fail(c, PVI_USAGE, NOWHERE, "--alpha lies between 0 and 1, not at %g", a->alpha);
   if (a->interpolate && (a->lambda > 1 || a->regularizer != REG_POSTERIOR))
     ctx_fail(c, PVI_USAGE, NOWHERE, "--interpolate takes --lambda in [0, 1] and the posterior regularizer");
@@ -399,14 +446,28 @@ static const double *read_start(void *self, const Q *q) {
 }
 
 static FitOptions fit_options(const Args *a, Progress *progress) {
-  return (FitOptions){.target = {.score = (ScoreId)a->score, .score_options = {.alpha = a->alpha},
-                                 .regularizer = (Regularizer)a->regularizer, .lambda = a->lambda,
+  return (FitOptions){.target = {.score = (ScoreId)a->score,
+                                 .score_options = {.alpha = a->alpha},
+                                 .regularizer = (Regularizer)a->regularizer,
+                                 .lambda = a->lambda,
                                  .score_weight = a->interpolate ? 1 - a->lambda : 1},
-                      .family = a->family < 0 ? FAMILY_meanfield : (FamilyId)a->family, .shape = a->shape,
-                      .choose_family = a->family < 0, .points = a->points.items, .npoints = a->points.count, .draws = (size_t)a->draws, .optimizer = (OptimKind)a->optimizer,
-                      .iterations = a->iterations, .learning_rate = a->learning_rate, .schedule = (OptimSchedule)a->schedule,
-                      .clip = a->clip, .minibatch = (size_t)a->minibatch, .rejection = a->estimator == 1, .select_validation = a->select == 1,
-                      .seed = (uint64_t)a->seed, .progress = a->quiet ? NULL : show_progress, .progress_self = progress};
+                      .family = a->family < 0 ? FAMILY_meanfield : (FamilyId)a->family,
+                      .shape = a->shape,
+                      .choose_family = a->family < 0,
+                      .points = a->points.items,
+                      .npoints = a->points.count,
+                      .draws = (size_t)a->draws,
+                      .optimizer = (OptimKind)a->optimizer,
+                      .iterations = a->iterations,
+                      .learning_rate = a->learning_rate,
+                      .schedule = (OptimSchedule)a->schedule,
+                      .clip = a->clip,
+                      .minibatch = (size_t)a->minibatch,
+                      .rejection = a->estimator == 1,
+                      .select_validation = a->select == 1,
+                      .seed = (uint64_t)a->seed,
+                      .progress = a->quiet ? NULL : show_progress,
+                      .progress_self = progress};
 }
 
 Status cmd_fit(Ctx *c, int argc, char **argv) {
@@ -414,12 +475,15 @@ Status cmd_fit(Ctx *c, int argc, char **argv) {
   if (!read_args(c, &a, argc, argv)) return PVI_OK;
   Program *program = cli_program(c, a.place[0], &a.include);
   Model *model = model_make_simulator(c, program, cli_data(c, a.place[1], &a.sets), a.simulate, a.observed ? a.observed : "y");
-  if (!model->n_obs) ctx_fail(c, PVI_PROGRAM, NOWHERE, "the program makes no observation: no density of data is in its log density");
+  if (!model->n_obs)
+    ctx_fail(c, PVI_PROGRAM, NOWHERE, "the program makes no observation: no density of data is in its log density");
   Split *split = make_split(c, &a, model);
   const char *name = base_name(c, a.place[0]);
   RunDir *dir = run_open(c, a.out ? a.out : arena_format(&c->arena, "pvi-runs/%s-%s", name, score_name((ScoreId)a.score)));
   Pool *pool = pool_make(c, (int)a.threads);
-  long steps = a.optimizer == OPTIM_LBFGS ? 0 : a.iterations ? a.iterations : optim_defaults((OptimKind)a.optimizer).max_iterations;
+  long steps = a.optimizer == OPTIM_LBFGS ? 0
+               : a.iterations             ? a.iterations
+                                          : optim_defaults((OptimKind)a.optimizer).max_iterations;
   Progress progress = progress_make(name, (size_t)steps); /* L-BFGS: no telling how long */
   FitOptions options = fit_options(&a, &progress);
   StartFile start = {c, a.start};
@@ -436,8 +500,12 @@ Status cmd_fit(Ctx *c, int argc, char **argv) {
                       {"regularizer", summary->regularizer},
                       {"lambda", arena_format(&c->arena, "%g", summary->lambda)},
                       {"objective", arena_format(&c->arena, "%.10g", summary->objective)}};
-  CmdstanRun run = {.model = arena_format(&c->arena, "%s_model", name), .data_file = a.place[1], .seed = (uint64_t)a.seed,
-                    .predictive = options.target.score != SCORE_elbo, .keys = keys, .nkeys = 5};
+  CmdstanRun run = {.model = arena_format(&c->arena, "%s_model", name),
+                    .data_file = a.place[1],
+                    .seed = (uint64_t)a.seed,
+                    .predictive = options.target.score != SCORE_elbo,
+                    .keys = keys,
+                    .nkeys = 5};
   cmdstan_write_variational(dir, "draws", draws, &run,
                             &(CmdstanVariational){.algorithm = family_name(fit->q.family), .grad_samples = (long)fit->draws});
   write_q(c, dir, model, fit, keys, 4);

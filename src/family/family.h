@@ -34,8 +34,8 @@ typedef struct {
 enum { FAMILY_PARTS = 8 };
 
 typedef struct Family {
-  size_t (*size)(const Shape *s);  /* length of phi */
-  size_t (*noise)(const Shape *s); /* rows of u */
+  size_t (*size)(const Shape *s);               /* length of phi */
+  size_t (*noise)(const Shape *s);              /* rows of u */
   size_t (*scratch)(const Shape *s, size_t ld); /* numbers of working memory; NULL: none */
   /* phi near the independent normals with these means and standard deviations */
   void (*start)(double *phi, const Shape *s, const double *mean, const double *sd);

@@ -99,6 +99,15 @@ static void inverse(const double *phi, const Shape *shape, const double *theta, 
   }
 }
 
-const Family family_meanfield = {.size = size, .noise = noise, .start = start, .moments = moments, .draw = draw,
-                                 .adjoint = adjoint, .entropy = entropy, .log_q = log_q, .score_function = score_function, .scale = scale, .parts = parts,
+const Family family_meanfield = {.size = size,
+                                 .noise = noise,
+                                 .start = start,
+                                 .moments = moments,
+                                 .draw = draw,
+                                 .adjoint = adjoint,
+                                 .entropy = entropy,
+                                 .log_q = log_q,
+                                 .score_function = score_function,
+                                 .scale = scale,
+                                 .parts = parts,
                                  .inverse = inverse};

@@ -34,7 +34,7 @@ typedef struct {
   const FitOptions *o;
   Target target;
   Q q;
-  size_t n; /* training observations */
+  size_t n;            /* training observations */
   const size_t *order; /* and which they are */
   Pool *pool;
   Fit *fit;
@@ -68,8 +68,13 @@ static double validate(Fitter *f, const double *phi) {
 static bool observe(void *self, const OptimState *s) {
   Fitter *f = self;
   PredictiveValue v = predictive_last(f->running);
-  FitTrace row = {f->fit->iterations + s->iteration, base_seconds() - f->started, s->value, v.score, v.regularizer,
-                  s->gradient_norm, s->step};
+  FitTrace row = {f->fit->iterations + s->iteration,
+                  base_seconds() - f->started,
+                  s->value,
+                  v.score,
+                  v.regularizer,
+                  s->gradient_norm,
+                  s->step};
   PUSH(&f->ctx->arena, f->fit->trace, f->fit->ntrace, f->fit->cap_trace, row);
   if (f->o->progress) f->o->progress(f->o->progress_self, f->fit->evaluations + s->evaluations, s->value, f->stage);
   if (f->best_phi) {
@@ -165,8 +170,8 @@ static bool is_continuous(const Fitter *f) {
   return false;
 }
 
-/* Scores of a continuous outcome's distribution integrate over it exactly, draw by draw: they are smooth in theta and need fewer
- * draws, and each draw costs more. */
+/* Scores of a continuous outcome's distribution integrate over it exactly, draw by draw: they are smooth in theta and need
+ * fewer draws, and each draw costs more. */
 static size_t draws_of(const Fitter *f, size_t draws) {
   bool fewer = score_needs(f->target.score) & NEEDS_KIND && is_continuous(f);
   return (fewer ? draws / 4 : draws) * (is_rich(f) ? 2 : 1);
@@ -273,7 +278,8 @@ static void prefer(Fitter *f, Predictive *p, double *phi, const double *other, s
   if (fb && (!fa || b.value > a.value)) memcpy(phi, other, size * sizeof *phi);
 }
 
-/* The interval score has a kink wherever a quantile crosses a datum: approach it through rounded ones, each a start of the next. */
+/* The interval score has a kink wherever a quantile crosses a datum: approach it through rounded ones, each a start of the
+ * next. */
 static void anneal(Fitter *f, double *phi) {
   static const double widths_of_hinge[] = {0.3, 0.1, 0.05, 0.025, 0.012, 0.006, 0.003, 0.0015, 0.0007};
   double sd = outcome_sd(f);
@@ -347,8 +353,7 @@ static void run_stochastic(Fitter *f, double *phi) {
   Stochastic s = {.f = f, .p = objective_of(f, M, seed_of(f, SEED_FIT)), .batches = 1};
   if (f->o->rejection) use_rejection(f, &s, M);
   if (f->o->minibatch && f->o->minibatch < f->n) s.batches = (f->n + f->o->minibatch - 1) / f->o->minibatch;
-  Objective objective = {.dim = q_size(&f->q), .self = &s, .eval = stochastic_eval,
-                         .iteration = next_iteration};
+  Objective objective = {.dim = q_size(&f->q), .self = &s, .eval = stochastic_eval, .iteration = next_iteration};
   OptimOptions o = optim_defaults(f->o->optimizer);
   if (f->o->iterations) o.max_iterations = f->o->iterations;
   if (f->o->learning_rate > 0) o.learning_rate = f->o->learning_rate;
@@ -365,9 +370,11 @@ static void run_stochastic(Fitter *f, double *phi) {
   f->fit->skipped += r.skipped;
   if (s.rejection && rejection_refused(s.rejection))
     ctx_fail(f->ctx, PVI_USAGE, NOWHERE,
-             "no bound of the density is known: its scale varies under q; estimate it as a point (--point), or use reparameterization");
+             "no bound of the density is known: its scale varies under q; estimate it as a point (--point), or use "
+             "reparameterization");
   if (s.rejection && rejection_unmatched(s.rejection))
-    add_note(f, arena_format(&f->ctx->arena, "%ld times no draw was accepted for an observation", rejection_unmatched(s.rejection)));
+    add_note(
+        f, arena_format(&f->ctx->arena, "%ld times no draw was accepted for an observation", rejection_unmatched(s.rejection)));
   f->fit->draws = M;
   f->fit->converged = r.converged;
   f->fit->reason = r.reason;
@@ -396,8 +403,8 @@ static void choose_q(Fitter *f) {
   FamilyId family = f->o->family;
   if (f->o->choose_family) {
     family = f->model->dim <= FULLRANK_MOST ? FAMILY_fullrank : FAMILY_meanfield;
-    add_note(f, arena_format(&f->ctx->arena, "family %s chosen: %zu parameters (%s up to %d)", family_name(family), f->model->dim,
-                             family_name(FAMILY_fullrank), FULLRANK_MOST));
+    add_note(f, arena_format(&f->ctx->arena, "family %s chosen: %zu parameters (%s up to %d)", family_name(family),
+                             f->model->dim, family_name(FAMILY_fullrank), FULLRANK_MOST));
   }
   f->q = q_make(&f->ctx->arena, family, f->o->shape, f->model->dim, point_flags(f));
 }
@@ -446,8 +453,16 @@ static const size_t *training_order(Fitter *f, const Split *split) {
 Fit *fit_run(Ctx *c, const Model *m, const Split *split, const FitOptions *o, Pool *pool) {
   Fit *fit = NEW(&c->arena, Fit);
   Arena arena = arena_make(c);
-  Fitter f = {.ctx = c, .arena = &arena, .model = m, .o = o, .target = o->target, .pool = pool, .fit = fit,
-              .n = split->count[PART_TRAIN], .started = base_seconds(), .nvalid = split->count[PART_VALID]};
+  Fitter f = {.ctx = c,
+              .arena = &arena,
+              .model = m,
+              .o = o,
+              .target = o->target,
+              .pool = pool,
+              .fit = fit,
+              .n = split->count[PART_TRAIN],
+              .started = base_seconds(),
+              .nvalid = split->count[PART_VALID]};
   jmp_buf here, *outer = c->trap;
   if (setjmp(here)) {
     arena_free(&arena);

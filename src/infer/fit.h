@@ -10,18 +10,18 @@
 typedef struct {
   Target target;
   FamilyId family;
-  Shape shape;           /* what the user set of it; zeros: defaults */
-  bool choose_family;    /* family is not given */
+  Shape shape;               /* what the user set of it; zeros: defaults */
+  bool choose_family;        /* family is not given */
   const char *const *points; /* names of parameters to be estimated as points */
   int npoints;
-  size_t draws;          /* 0: start small and grow */
+  size_t draws; /* 0: start small and grow */
   OptimKind optimizer;
-  long iterations;       /* 0: the optimizer's default */
-  double learning_rate;  /* 0: the optimizer's default */
+  long iterations;      /* 0: the optimizer's default */
+  double learning_rate; /* 0: the optimizer's default */
   OptimSchedule schedule;
-  double clip;           /* 0: off */
-  size_t minibatch;      /* 0: all observations */
-  bool rejection;        /* log score by rejection sampling; stochastic optimizers only */
+  double clip;      /* 0: off */
+  size_t minibatch; /* 0: all observations */
+  bool rejection;   /* log score by rejection sampling; stochastic optimizers only */
   /* one more start: phi of the given family and shape, asked for when q is known; NULL: none */
   const double *(*start)(void *self, const Q *q);
   void *start_self;
@@ -56,10 +56,14 @@ typedef struct {
   bool converged;
   const char *reason;
   double seconds;
-  FitTrace *trace; size_t ntrace, cap_trace;
-  FitStart *starts; size_t nstarts, cap_starts;
-  FitStage *stages; size_t nstages, cap_stages;
-  const char **notes; size_t nnotes, cap_notes;
+  FitTrace *trace;
+  size_t ntrace, cap_trace;
+  FitStart *starts;
+  size_t nstarts, cap_starts;
+  FitStage *stages;
+  size_t nstages, cap_stages;
+  const char **notes;
+  size_t nnotes, cap_notes;
 } Fit;
 
 Fit *fit_run(Ctx *c, const Model *m, const Split *split, const FitOptions *o, Pool *pool);

@@ -52,10 +52,12 @@ static bool block_allows(Ctx *c, const ObsBlock *b, ScoreId score, const char **
   unsigned needs = score_needs(score);
   const char *what = NULL;
   if (needs & NEEDS_LL && b->root == NO_NODE) what = "their density is not known: use a score by simulation";
-  if (needs & (NEEDS_SIM | NEEDS_VECTOR_SIM) && b->sim == NO_NODE) what = "they cannot be simulated as functions of the parameters";
+  if (needs & (NEEDS_SIM | NEEDS_VECTOR_SIM) && b->sim == NO_NODE)
+    what = "they cannot be simulated as functions of the parameters";
   if (needs & NEEDS_SIM && b->sim != NO_NODE && b->sim_width != 1) what = "they are vectors: use the energy score";
   if (what)
-    *why = arena_format(&c->arena, "the %s score of the observations of line %u (%s): %s", score_name(score), b->loc.line, b->name, what);
+    *why = arena_format(&c->arena, "the %s score of the observations of line %u (%s): %s", score_name(score), b->loc.line,
+                        b->name, what);
   return !what;
 }
 

@@ -9,11 +9,11 @@ typedef struct {
   const Model *model;
   Tape *tape;
   size_t n;
-  int32_t *obs;     /* number of the observation of each row */
-  double *y, *size; /* of each row, where its block knows them */
+  int32_t *obs;         /* number of the observation of each row */
+  double *y, *size;     /* of each row, where its block knows them */
   const double **sim_y; /* of each row: what a simulated outcome is compared with */
-  Kind *kinds;      /* of each block; KIND_NONE: unknown */
-  unsigned wants;   /* heads of the tape: WANT_LL, WANT_PARAMETERS */
+  Kind *kinds;          /* of each block; KIND_NONE: unknown */
+  unsigned wants;       /* heads of the tape: WANT_LL, WANT_PARAMETERS */
 } Observed;
 
 /* The given observations (0-based; NULL: all). */

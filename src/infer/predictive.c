@@ -15,18 +15,18 @@ struct Predictive {
   Work *work;
   QDraws draws;
   size_t M, ld;
-  double *theta, *adj;     /* [dim x ld] */
-  double *row_score;       /* per observation: its score */
-  double *row_mean;        /* per observation: mean log likelihood, for the posterior regularizer */
-  double scale;            /* of the observations' sum: all / those in the mini-batch */
-  double posterior;        /* lambda where the posterior regularizes, else 0 */
-  double *scratch;         /* per worker: for the score */
+  double *theta, *adj; /* [dim x ld] */
+  double *row_score;   /* per observation: its score */
+  double *row_mean;    /* per observation: mean log likelihood, for the posterior regularizer */
+  double scale;        /* of the observations' sum: all / those in the mini-batch */
+  double posterior;    /* lambda where the posterior regularizes, else 0 */
+  double *scratch;     /* per worker: for the score */
   size_t scratch_size;
-  double *vectors;         /* per worker: simulated vectors, simulation by simulation, and their adjoints */
+  double *vectors; /* per worker: simulated vectors, simulation by simulation, and their adjoints */
   size_t vector_size;
-  double *adj_w;           /* [chunks + 1 x ld]: derivative in the draws' weights, last row the sum; NULL: equal weights */
-  double *adj_row;         /* per worker: one row of it */
-  double *gradient;        /* for those who do not ask for it */
+  double *adj_w;    /* [chunks + 1 x ld]: derivative in the draws' weights, last row the sum; NULL: equal weights */
+  double *adj_row;  /* per worker: one row of it */
+  double *gradient; /* for those who do not ask for it */
   PredictiveValue last;
 };
 
@@ -59,7 +59,8 @@ Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const 
   p->scratch_size = (score_scratch(M, simulated ? M : 0) + LANES) / LANES * LANES;
   if (simulated) {
     size_t width = 1;
-    for (int b = 0; b < o->model->nblocks; b++) width = (size_t)o->model->blocks[b].sim_width > width ? (size_t)o->model->blocks[b].sim_width : width;
+    for (int b = 0; b < o->model->nblocks; b++)
+      width = (size_t)o->model->blocks[b].sim_width > width ? (size_t)o->model->blocks[b].sim_width : width;
     p->vector_size = width * p->ld;
     p->vectors = NEW_ARRAY(a, double, workers * 2 * p->vector_size);
   }
@@ -114,8 +115,10 @@ static ScoreCase case_of(const Predictive *p, const TileView *t, size_t r, Score
   const Observed *o = p->o;
   Kind kind = o->wants & WANT_PARAMETERS ? o->kinds[t->block] : KIND_NONE;
   size_t ld = t->lanes, width = kind == KIND_CATEGORICAL ? (size_t)o->model->blocks[t->block].width : 1;
-  ScoreCase c = {.q = {.kind = kind, .M = p->M, .ld = ld, .weights = p->draws.weights}, .o = p->target.score_options,
-                 .k = p->draws.noise.k, .scratch = p->scratch + (size_t)t->worker * p->scratch_size};
+  ScoreCase c = {.q = {.kind = kind, .M = p->M, .ld = ld, .weights = p->draws.weights},
+                 .o = p->target.score_options,
+                 .k = p->draws.noise.k,
+                 .scratch = p->scratch + (size_t)t->worker * p->scratch_size};
   if (t->heads[HEAD_LL]) c.ll = t->heads[HEAD_LL] + r * ld;
   if (t->adj[HEAD_LL] && score_needs(p->target.score) & NEEDS_LL) adj->ll = t->adj[HEAD_LL] + r * ld;
   if (kind == KIND_NONE) return c;
@@ -171,10 +174,8 @@ static void score_tile(void *self, const TileView *t) {
     if (adj.sim) return_vectors(p, t, r, &adj, factor);
     times(adj.ll, factor, p->M);
     times(adj_w, factor, p->M);
-    for (int k = 0; k < KIND_PARAMETERS; k++)
-      times(adj.par[k], factor, p->ld * (c.q.kind == KIND_CATEGORICAL ? c.q.size : 1));
-    if (p->posterior != 0)
-      add_posterior(p, t->row + r, c.ll, t->adj[HEAD_LL] ? t->adj[HEAD_LL] + r * p->ld : NULL, adj_w);
+    for (int k = 0; k < KIND_PARAMETERS; k++) times(adj.par[k], factor, p->ld * (c.q.kind == KIND_CATEGORICAL ? c.q.size : 1));
+    if (p->posterior != 0) add_posterior(p, t->row + r, c.ll, t->adj[HEAD_LL] ? t->adj[HEAD_LL] + r * p->ld : NULL, adj_w);
     if (adj_w) p->draws.noise.k->add(p->adj_w + t->chunk * p->ld, adj_w, p->ld);
   }
 }
@@ -222,7 +223,8 @@ bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, doubl
   q_draw(p->q, phi, &p->draws, p->theta);
   vm_forward(p->work, p->theta);
   vm_tiles(p->work, score_tile, p, grad != NULL);
-  double prior = lambda == 0 ? 0 : mean_of(p, vm_value(p->work, ROOT_PRIOR, 0)) + mean_of(p, vm_value(p->work, ROOT_JACOBIAN, 0));
+  double prior =
+      lambda == 0 ? 0 : mean_of(p, vm_value(p->work, ROOT_PRIOR, 0)) + mean_of(p, vm_value(p->work, ROOT_JACOBIAN, 0));
   double entropy = q_entropy(p->q, phi, &p->draws, lambda, g);
   v->score = p->scale * sum_rows(p->row_score, p->o->n);
   v->regularizer = -(prior + entropy) - (p->posterior != 0 ? p->scale * sum_rows(p->row_mean, p->o->n) : 0);
@@ -254,7 +256,8 @@ static void objective_scale(void *self, const double *phi, double *d) {
 }
 
 Objective predictive_objective(Predictive *p) {
-  return (Objective){.dim = q_size(p->q), .self = p, .eval = objective_eval, .scale = q_has_scale(p->q) ? objective_scale : NULL};
+  return (Objective){
+      .dim = q_size(p->q), .self = p, .eval = objective_eval, .scale = q_has_scale(p->q) ? objective_scale : NULL};
 }
 
 /* ---- scores on fresh draws ---------------------------------------------------------------------------------------- */
@@ -309,7 +312,7 @@ static void log_scores(ScoreJob *j, Arena *a) {
   size_t batches = (j->M + BATCH - 1) / BATCH, rows = q_noise(j->q);
   Work *w = vm_work(a, j->o->tape, BATCH, j->pool);
   QDraws d = q_draws(a, j->q, BATCH, BATCH, vm_kernels(w));
-  double *all = NEW_ARRAY(a, double, rows * batches * BATCH), *theta = NEW_ARRAY(a, double, j->q->dim * BATCH);
+  double *all = NEW_ARRAY(a, double, rows *batches *BATCH), *theta = NEW_ARRAY(a, double, j->q->dim *BATCH);
   sobol_normal(all, rows, batches * BATCH, batches * BATCH, j->seed, false);
   for (size_t k = 0; k < j->o->n; k++) j->scores[k] = -INFINITY;
   for (size_t b = 0; b < batches; b++) {
@@ -347,7 +350,7 @@ static void keep_first(void *self, const TileView *t) {
 }
 
 void predictive_point(Ctx *c, const Observed *o, const double *theta, double *log_densities) {
-  double *rows = NEW_ARRAY(&c->arena, double, o->model->dim * LANES);
+  double *rows = NEW_ARRAY(&c->arena, double, o->model->dim *LANES);
   for (size_t k = 0; k < o->model->dim * LANES; k++) rows[k] = theta[k / LANES];
   Work *w = vm_work(&c->arena, o->tape, LANES, NULL);
   vm_forward(w, rows);

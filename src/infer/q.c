@@ -28,7 +28,7 @@ QDraws q_draws(Arena *a, const Q *q, size_t M, size_t ld, const Kernels *k) {
   QDraws d = {.u = NEW_ARRAY(a, double, f->noise(&q->shape) * ld)};
   d.noise = (Noise){.shape = &q->shape, .M = M, .ld = ld, .u = d.u, .k = k};
   if (f->scratch) d.noise.scratch = NEW_ARRAY(a, double, f->scratch(&q->shape, ld));
-  if (q->free) d.compact = NEW_ARRAY(a, double, q->shape.dim * ld);
+  if (q->free) d.compact = NEW_ARRAY(a, double, q->shape.dim *ld);
   if (f->weights) d.weights = NEW_ARRAY(a, double, ld);
   return d;
 }

@@ -25,8 +25,8 @@ typedef struct {
 } QDraws;
 
 Q q_make(Arena *a, FamilyId family, Shape shape, size_t dim, const bool *is_point); /* is_point: dim flags, or NULL */
-size_t q_size(const Q *q);  /* length of phi */
-size_t q_noise(const Q *q); /* rows of noise */
+size_t q_size(const Q *q);                                                          /* length of phi */
+size_t q_noise(const Q *q);                                                         /* rows of noise */
 QDraws q_draws(Arena *a, const Q *q, size_t M, size_t ld, const Kernels *k);
 
 void q_start(const Q *q, double *phi, const double *mean, const double *sd); /* mean, sd: dim each */

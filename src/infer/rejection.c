@@ -17,8 +17,8 @@ struct Rejection {
   QDraws draws;
   Predictive *regularizer; /* the same target without its score; NULL: lambda 0 */
   size_t M, ld;
-  bool *pending;           /* per observation: nothing accepted yet */
-  double *score;           /* per observation: log mean density of the first round */
+  bool *pending; /* per observation: nothing accepted yet */
+  double *score; /* per observation: log mean density of the first round */
   double *theta, *adj, *chunk, *uniform, *weights, *part;
   uint64_t seed;
   bool first;
@@ -28,12 +28,14 @@ struct Rejection {
 
 static bool has_bound(Kind k) { return kind_discrete(k) || k == KIND_NORMAL; }
 
-Rejection *rejection_make(Ctx *c, Arena *a, const Observed *o, const Target *t, const Q *q, size_t M, Pool *pool, const char **why) {
+Rejection *rejection_make(Ctx *c, Arena *a, const Observed *o, const Target *t, const Q *q, size_t M, Pool *pool,
+                          const char **why) {
   *why = "the rejection estimator needs a family with a score function: meanfield or fullrank";
   if (!family_of(q->family)->score_function) return NULL;
   for (int b = 0; b < o->model->nblocks; b++) {
     if (has_bound(o->kinds[b])) continue;
-    *why = arena_format(&c->arena, "the rejection estimator knows no bound of the density of line %u", o->model->blocks[b].loc.line);
+    *why = arena_format(&c->arena, "the rejection estimator knows no bound of the density of line %u",
+                        o->model->blocks[b].loc.line);
     return NULL;
   }
   Rejection *r = NEW(a, Rejection);

@@ -1,5 +1,5 @@
-/* simulator.c: draws, the simulator, the score of every observation, and back through the simulator's pullback; L-BFGS on fixed noise
- * from the prior, then fresh noise for the verdict. */
+/* simulator.c: draws, the simulator, the score of every observation, and back through the simulator's pullback; L-BFGS on fixed
+ * noise from the prior, then fresh noise for the verdict. */
 #include "infer/simulator.h"
 
 #include "infer/optim.h"
@@ -23,8 +23,8 @@ typedef struct {
 static Run run_make(Arena *a, const Simulator *s, const SimulatorOptions *o, const Q *q) {
   size_t M = o->M ? o->M : 256, ld = (M + LANES - 1) / LANES * LANES;
   Run r = {.s = s, .o = o, .q = q, .M = M, .ld = ld, .draws = q_draws(a, q, M, ld, kernels_best())};
-  r.theta = NEW_ARRAY(a, double, s->dim * ld);
-  r.adj = NEW_ARRAY(a, double, s->dim * ld);
+  r.theta = NEW_ARRAY(a, double, s->dim *ld);
+  r.adj = NEW_ARRAY(a, double, s->dim *ld);
   r.out = NEW_ARRAY(a, double, s->n * s->width * ld);
   r.adj_out = NEW_ARRAY(a, double, s->n * s->width * ld);
   r.vectors = NEW_ARRAY(a, double, 2 * s->width * ld);
@@ -44,8 +44,15 @@ static double score_one(Run *r, size_t i) {
   double *v = r->vectors, *g = v + width * ld;
   for (size_t j = 0; j < r->M; j++)
     for (size_t k = 0; k < width; k++) v[j * width + k] = out[k * ld + j];
-  ScoreCase c = {.q = {.M = r->M, .ld = ld}, .y = r->s->y[i * width], .yvec = r->s->y + i * width, .dim = width, .sim = v,
-                 .nsim = r->M, .o = r->o->score_options, .k = r->draws.noise.k, .scratch = r->scratch};
+  ScoreCase c = {.q = {.M = r->M, .ld = ld},
+                 .y = r->s->y[i * width],
+                 .yvec = r->s->y + i * width,
+                 .dim = width,
+                 .sim = v,
+                 .nsim = r->M,
+                 .o = r->o->score_options,
+                 .k = r->draws.noise.k,
+                 .scratch = r->scratch};
   double score = score_of(r->o->score)(&c, &(ScoreAdjoint){.sim = g});
   for (size_t j = 0; j < r->M; j++)
     for (size_t k = 0; k < width; k++) r->adj_out[(i * width + k) * ld + j] = g[j * width + k];
@@ -102,7 +109,8 @@ SimulatorFit simulator_fit(Ctx *c, const Simulator *s, const SimulatorOptions *o
   opt.max_iterations = 500;
   opt.tol_relative = 1e-6; /* absolute values have kinks; noise sets the limit anyway */
   OptimResult fit = optim_run(&c->arena, &f, phi, &opt);
-  SimulatorFit result = {.q = *q, .phi = fit.phi, .evaluations = fit.evaluations + 1, .converged = fit.converged, .reason = fit.reason};
+  SimulatorFit result = {
+      .q = *q, .phi = fit.phi, .evaluations = fit.evaluations + 1, .converged = fit.converged, .reason = fit.reason};
   renew(&r, rng_mix(o->seed + 12));
   if (!evaluate(&r, fit.phi, &result.objective, grad)) result.objective = NAN;
   return result;

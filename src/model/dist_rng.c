@@ -88,7 +88,8 @@ static bool is_discrete(DistId id) { return id >= DIST_bernoulli && id <= DIST_n
 Value *dist_rng(Eval *E, DistId id, Value **a, int n, Loc loc) {
   if (E->simulate) {
     Value *v = dist_simulate(E, id, a, n);
-    if (!v) ctx_fail(E->ctx, PVI_PROGRAM, loc, "%s_rng cannot be simulated as a function of the parameters", stan_dist_names[id]);
+    if (!v)
+      ctx_fail(E->ctx, PVI_PROGRAM, loc, "%s_rng cannot be simulated as a function of the parameters", stan_dist_names[id]);
     return v;
   }
   if (E->lift) lift_bail(E, "it draws random numbers");
@@ -110,7 +111,9 @@ Value *dist_rng(Eval *E, DistId id, Value **a, int n, Loc loc) {
       nan |= isnan(x[k]);
     }
     r->v[e] = nan ? (is_discrete(id) ? INT32_MIN : NAN) : draw_one(E->rng, id, x);
-    if (!nan && isnan(r->v[e])) ctx_fail(E->ctx, PVI_PROGRAM, loc, "%s_rng is not supported yet, or its parameters are out of range", stan_dist_names[id]);
+    if (!nan && isnan(r->v[e]))
+      ctx_fail(E->ctx, PVI_PROGRAM, loc, "%s_rng is not supported yet, or its parameters are out of range",
+               stan_dist_names[id]);
   }
   return r;
 }

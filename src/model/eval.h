@@ -42,11 +42,11 @@ typedef struct Value {
   int32_t n;        /* elements (per row) */
   const Axis *axis; /* NULL: the same in every iteration */
   bool known;
-  bool shared;      /* somebody else may hold it: copy before changing an element */
-  bool likelihood;  /* a density of data is in it */
-  double *v;        /* known: [rows x] n numbers */
-  Node node;        /* unknown: [rows x] n elements, or NO_NODE: then refs */
-  Ref *refs;        /* unknown: n elements */
+  bool shared;          /* somebody else may hold it: copy before changing an element */
+  bool likelihood;      /* a density of data is in it */
+  double *v;            /* known: [rows x] n numbers */
+  Node node;            /* unknown: [rows x] n elements, or NO_NODE: then refs */
+  Ref *refs;            /* unknown: n elements */
   struct Value **items; /* tuple: nitems Values (kind TY_TUPLE, n 0) */
   int nitems;
 } Value;
@@ -64,7 +64,7 @@ typedef struct {
   DistId dist;
   bool known; /* there is a canonical form */
   int npar;
-  int32_t width; /* categorical: categories; else 0 */
+  int32_t width;            /* categorical: categories; else 0 */
   Value *y, *par[3], *size; /* size: trials of a binomial */
 } Outcome;
 
@@ -89,46 +89,51 @@ typedef enum { FLOW_NEXT, FLOW_BREAK, FLOW_CONTINUE, FLOW_RETURN } Flow;
 
 typedef struct Eval {
   Ctx *ctx;
-  Arena *arena;   /* where Values live */
+  Arena *arena; /* where Values live */
   Graph *graph;
   const Program *program;
-  Var *frame;     /* variables of the running block or function */
-  int depth;      /* of user functions */
+  Var *frame; /* variables of the running block or function */
+  int depth;  /* of user functions */
   const Axis *axis;
-  Lift *lift;     /* the loop being lifted, or NULL */
-  Value *guard;   /* condition on parameters under which statements count, or NULL */
-  Value *result;  /* of a user function */
+  Lift *lift;    /* the loop being lifted, or NULL */
+  Value *guard;  /* condition on parameters under which statements count, or NULL */
+  Value *result; /* of a user function */
   /* what the run yields */
-  Site *sites; size_t nsites, cap_sites;     /* likelihood */
-  Value **prior; size_t nprior, cap_prior;   /* scalars */
-  Value **jacobian; size_t njacobian, cap_jacobian;
-  LoopInfo *loops; size_t nloops, cap_loops;
-  int loop;       /* number of the running outermost loop instance, -1 */
+  Site *sites;
+  size_t nsites, cap_sites; /* likelihood */
+  Value **prior;
+  size_t nprior, cap_prior; /* scalars */
+  Value **jacobian;
+  size_t njacobian, cap_jacobian;
+  LoopInfo *loops;
+  size_t nloops, cap_loops;
+  int loop; /* number of the running outermost loop instance, -1 */
   int32_t iteration;
   int loop_count;
-  bool quiet;     /* no increments are recorded (generated quantities, transformed data) */
+  bool quiet;            /* no increments are recorded (generated quantities, transformed data) */
   bool inside_lpdf_data; /* the outcome of the user's density being evaluated is data */
-  RngStream *rng; /* for _rng functions, or NULL: not allowed */
-  bool simulate;  /* _rng functions make noise nodes: the program as a differentiable simulator */
-  int32_t streams; /* noise nodes made so far */
-  Text *printed;  /* output of print statements, or NULL */
+  RngStream *rng;        /* for _rng functions, or NULL: not allowed */
+  bool simulate;         /* _rng functions make noise nodes: the program as a differentiable simulator */
+  int32_t streams;       /* noise nodes made so far */
+  Text *printed;         /* output of print statements, or NULL */
 } Eval;
 
 /* ---- value.c ------------------------------------------------------------------------------------------------------ */
 
-int32_t value_total(const Value *v); /* rows x n */
-Value *value_like(Eval *E, const Value *shape);        /* same kind and dims, nothing in it */
+int32_t value_total(const Value *v);            /* rows x n */
+Value *value_like(Eval *E, const Value *shape); /* same kind and dims, nothing in it */
 Value *value_shape(Eval *E, TypeKind kind, int array_dims, int ndims, const int32_t *dims);
 Value *value_known(Eval *E, const Value *shape, const Axis *axis); /* zeros to fill in */
 Value *value_real(Eval *E, double x);
 Value *value_int(Eval *E, long x);
-Value *value_vector(Eval *E, int32_t n);                /* known zeros */
+Value *value_vector(Eval *E, int32_t n);                                        /* known zeros */
 Value *value_of_node(Eval *E, const Value *shape, const Axis *axis, Node node); /* a constant node becomes known */
-Node value_node(Eval *E, Value *v);                     /* [rows x] n elements */
-Node value_node_total(Eval *E, Value *v, const Axis *axis, int32_t n); /* broadcast to rows x n, or one element where all agree */
+Node value_node(Eval *E, Value *v);                                             /* [rows x] n elements */
+Node value_node_total(Eval *E, Value *v, const Axis *axis,
+                      int32_t n); /* broadcast to rows x n, or one element where all agree */
 Value *value_on_axis(Eval *E, Value *v, const Axis *axis);
 Pick value_pick(Eval *E, Value *v, int32_t row, int32_t k);
-void value_own(Eval *E, Value **v);                     /* make it safe to change elements */
+void value_own(Eval *E, Value **v); /* make it safe to change elements */
 Value *value_reshape(Eval *E, Value *v, TypeKind kind, int array_dims, int ndims, const int32_t *dims);
 /* Elements picked by index: [rows x] n of them; axis NULL when the index is the same in all rows. */
 Value *value_take(Eval *E, Value *v, const Value *shape, const Axis *axis, const int32_t *index);
@@ -176,7 +181,7 @@ typedef struct {
 Selection eval_selection(Eval *E, const Value *base, const Index *indexes, int nindexes, Loc loc);
 
 bool lift_loop(Eval *E, const Stmt *s, long from, long to, const char **why);
-void lift_read(Eval *E, Var *var, const Axis *axis, const int32_t *index, int32_t n);  /* index NULL: all elements */
+void lift_read(Eval *E, Var *var, const Axis *axis, const int32_t *index, int32_t n); /* index NULL: all elements */
 void lift_write(Eval *E, Var *var, const Axis *axis, const int32_t *index, int32_t n);
 _Noreturn void lift_bail(Eval *E, const char *why);
 
@@ -189,11 +194,12 @@ Value *dist_call(Eval *E, DistId id, DistFun fun, Value **args, int nargs, Loc l
 Value *dist_truncation(Eval *E, DistId id, Value **args, int nargs, Value *lower, Value *upper, Loc loc);
 
 void dist_check_support(Eval *E, DistId id, Value **args, int nargs, Loc loc); /* support.c: of arguments that are data */
-Value *dist_rng(Eval *E, DistId id, Value **args, int nargs, Loc loc); /* dist_rng.c: numbers, or noise nodes */
-/* simulate.c: a draw as a differentiable function of the parameters and of noise nodes; NULL where there is none. args: parameters. */
+Value *dist_rng(Eval *E, DistId id, Value **args, int nargs, Loc loc);         /* dist_rng.c: numbers, or noise nodes */
+/* simulate.c: a draw as a differentiable function of the parameters and of noise nodes; NULL where there is none. args:
+ * parameters. */
 Value *dist_simulate(Eval *E, DistId id, Value **args, int nargs);
 
 Value *constrain(Eval *E, const Decl *d, int32_t *offset); /* a parameter from the unconstrained vector; adds its Jacobian */
-int32_t constrain_size(const Decl *d, const Value *shape);  /* unconstrained numbers it takes */
+int32_t constrain_size(const Decl *d, const Value *shape); /* unconstrained numbers it takes */
 
 #endif

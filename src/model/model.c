@@ -20,7 +20,8 @@ static bool is_size_of_data(const Program *p, const Decl *size) {
 static const double *values_of(Eval *E, const Program *p, const Data *data, const Decl *d, const Value *shape) {
   long dims[MAX_DIMS];
   for (int k = 0; k < shape->ndims; k++) dims[k] = shape->dims[k];
-  if (d->type->kind == TY_INT && shape->ndims == 0 && data_rows(data) >= 0 && !data_find(data, d->name) && is_size_of_data(p, d)) {
+  if (d->type->kind == TY_INT && shape->ndims == 0 && data_rows(data) >= 0 && !data_find(data, d->name) &&
+      is_size_of_data(p, d)) {
     double *rows = NEW_ARRAY(E->arena, double, 1); /* a table's number of rows is the size its columns are declared with */
     rows[0] = (double)data_rows(data);
     return rows;
@@ -102,7 +103,8 @@ static void collect_outputs(Eval *E, Model *m, int *cap, BlockId id) {
         add_output(m, cap, d, id, &shape, 0, 0, NO_NODE);
       } else {
         Value *v = E->frame[d->slot].value;
-        if (v->kind == TY_TUPLE) ctx_fail(E->ctx, PVI_PROGRAM, d->loc, "tuples as transformed parameters are not supported yet");
+        if (v->kind == TY_TUPLE)
+          ctx_fail(E->ctx, PVI_PROGRAM, d->loc, "tuples as transformed parameters are not supported yet");
         add_output(m, cap, d, id, v, 0, 0, v->n ? value_node(E, v) : NO_NODE);
       }
     }
@@ -118,9 +120,20 @@ static Node total(Eval *E, Value **terms, size_t n) {
 }
 
 static void add_block(Model *m, int *cap, const Site *s, Node root, const int32_t *obs) {
-  ObsBlock b = {.root = root, .rows = ir_size(m->graph, root), .obs = obs, .loc = s->loc, .name = s->name, .dist = s->dist,
-                .npar = s->npar, .width = s->width, .par = {s->par[0], s->par[1], s->par[2]}, .y = s->y, .size = s->size,
-                .sim = s->sim, .sim_width = 1, .sim_y = s->y};
+  ObsBlock b = {.root = root,
+                .rows = ir_size(m->graph, root),
+                .obs = obs,
+                .loc = s->loc,
+                .name = s->name,
+                .dist = s->dist,
+                .npar = s->npar,
+                .width = s->width,
+                .par = {s->par[0], s->par[1], s->par[2]},
+                .y = s->y,
+                .size = s->size,
+                .sim = s->sim,
+                .sim_width = 1,
+                .sim_y = s->y};
   PUSH(&m->ctx->arena, m->blocks, m->nblocks, *cap, b);
 }
 
@@ -276,13 +289,21 @@ static void simulate_observations(Eval *E, Model *m, const char *simulate, const
   E->simulate = false;
   Value *sim = E->frame[s->slot].value, *y = E->frame[o->slot].value;
   if (sim->n != y->n || !sim->ndims || sim->dims[0] != y->dims[0])
-    ctx_fail(c, PVI_PROGRAM, s->loc, "%s has %d elements, %s has %d: they must have the same sizes", simulate, sim->n, observed, y->n);
+    ctx_fail(c, PVI_PROGRAM, s->loc, "%s has %d elements, %s has %d: they must have the same sizes", simulate, sim->n, observed,
+             y->n);
   if (sim->known) ctx_fail(c, PVI_PROGRAM, s->loc, "%s depends neither on parameters nor on random numbers", simulate);
   int32_t rows = y->dims[0], *obs = NEW_ARRAY(&c->arena, int32_t, rows);
   for (int32_t k = 0; k < rows; k++) obs[k] = k;
   m->blocks = NEW(&c->arena, ObsBlock);
-  m->blocks[0] = (ObsBlock){.root = NO_NODE, .rows = rows, .obs = obs, .loc = s->loc, .name = simulate, .dist = -1,
-                            .sim = value_node(E, sim), .sim_width = rows ? y->n / rows : 1, .sim_y = y->v};
+  m->blocks[0] = (ObsBlock){.root = NO_NODE,
+                            .rows = rows,
+                            .obs = obs,
+                            .loc = s->loc,
+                            .name = simulate,
+                            .dist = -1,
+                            .sim = value_node(E, sim),
+                            .sim_width = rows ? y->n / rows : 1,
+                            .sim_y = y->v};
   m->nblocks = 1;
   m->n_obs = (size_t)rows;
 }
@@ -519,7 +540,7 @@ void model_outputs(const Model *m, const double *theta, size_t ld, size_t ndraws
   for (int k = 0; k < m->noutputs; k++)
     if (m->outputs[k].node != NO_NODE) roots[nroots++] = m->outputs[k].node;
   Work *w = vm_work(a, vm_plan(m->ctx, m->graph, m->dim, roots, nroots, NULL, 0), BATCH, NULL);
-  double *block = NEW_ARRAY(a, double, m->dim * BATCH);
+  double *block = NEW_ARRAY(a, double, m->dim *BATCH);
   for (size_t i = 0; i < ndraws; i += BATCH) {
     size_t count = ndraws - i < BATCH ? ndraws - i : BATCH;
     for (size_t k = 0; k < m->dim; k++)

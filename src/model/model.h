@@ -33,14 +33,14 @@ typedef struct {
   Loc loc;
   const char *name; /* distribution, or "target" */
   /* what is observed, where the statement says so: scores beyond the log score need it */
-  int dist;         /* its distribution, a DistId, in canonical form; -1: unknown */
+  int dist; /* its distribution, a DistId, in canonical form; -1: unknown */
   int npar;
-  int32_t width;    /* elements of par[0] per observation: categories, else 1 */
-  Node par[3];      /* rows x width elements each */
-  const double *y;  /* rows: the outcomes */
-  const double *size; /* rows: trials of a binomial, or NULL */
-  Node sim;         /* rows x sim_width: simulated outcomes, or NO_NODE */
-  int32_t sim_width; /* elements of a simulated outcome */
+  int32_t width;       /* elements of par[0] per observation: categories, else 1 */
+  Node par[3];         /* rows x width elements each */
+  const double *y;     /* rows: the outcomes */
+  const double *size;  /* rows: trials of a binomial, or NULL */
+  Node sim;            /* rows x sim_width: simulated outcomes, or NO_NODE */
+  int32_t sim_width;   /* elements of a simulated outcome */
   const double *sim_y; /* rows x sim_width: what was observed */
 } ObsBlock;
 
@@ -57,7 +57,7 @@ typedef struct Model {
   const Program *program;
   const Data *data;
   Graph *graph;
-  size_t dim;   /* unconstrained parameters */
+  size_t dim; /* unconstrained parameters */
   size_t n_obs;
   Node prior;    /* without the Jacobian; one element */
   Node jacobian; /* one element */
@@ -71,14 +71,14 @@ typedef struct Model {
 } Model;
 
 Model *model_make(Ctx *c, const Program *p, const Data *d);
-/* Likelihood-free: the observations are those of the data variable `observed`, simulated by the variable `simulate` of generated
- * quantities; densities of data count as nothing. The first dimension of both is the observations. */
+/* Likelihood-free: the observations are those of the data variable `observed`, simulated by the variable `simulate` of
+ * generated quantities; densities of data count as nothing. The first dimension of both is the observations. */
 Model *model_make_simulator(Ctx *c, const Program *p, const Data *d, const char *simulate, const char *observed);
 bool model_has_densities(const Model *m);
 
-/* A tape of the given observations (0-based numbers; NULL: all), with the prior and the Jacobian as roots 0 and 1. Its tiles' heads
- * are the log likelihood (HEAD_LL) and, where wanted and known, the parameters of the outcome (HEAD_PAR ...).
- * obs, when not NULL, receives the number of the observation of each row of the tape. */
+/* A tape of the given observations (0-based numbers; NULL: all), with the prior and the Jacobian as roots 0 and 1. Its tiles'
+ * heads are the log likelihood (HEAD_LL) and, where wanted and known, the parameters of the outcome (HEAD_PAR ...). obs, when
+ * not NULL, receives the number of the observation of each row of the tape. */
 enum { ROOT_PRIOR, ROOT_JACOBIAN, MODEL_ROOTS };
 enum { HEAD_LL, HEAD_PAR, HEAD_SIM = HEAD_PAR + 3 };
 typedef enum { WANT_LL = 1, WANT_PARAMETERS = 2, WANT_SIM = 4 } ModelWants;

@@ -1,5 +1,5 @@
-/* simulate.c: draws of a distribution as differentiable functions of its parameters and of noise: location-scale and inverse-cdf
- * forms. Simulation-based scores and likelihood-free programs are made of these. */
+/* simulate.c: draws of a distribution as differentiable functions of its parameters and of noise: location-scale and
+ * inverse-cdf forms. Simulation-based scores and likelihood-free programs are made of these. */
 #include "model/eval.h"
 
 #include <math.h>

@@ -9,8 +9,8 @@
 void eval_dims(Eval *E, const Decl *d, Value *shape) {
   int32_t dims[MAX_DIMS];
   if (d->nsizes > MAX_DIMS) ctx_fail(E->ctx, PVI_PROGRAM, d->loc, "%s has more than %d dimensions", d->name, MAX_DIMS);
-  bool square = d->con.kind == CON_CHOLESKY_CORR || d->con.kind == CON_CORR || d->con.kind == CON_COV ||
-                d->con.kind == CON_CHOLESKY_COV;
+  bool square =
+      d->con.kind == CON_CHOLESKY_CORR || d->con.kind == CON_CORR || d->con.kind == CON_COV || d->con.kind == CON_CHOLESKY_COV;
   int n = 0;
   for (int k = 0; k < d->nsizes; k++) {
     long size = value_int_of(E, eval_expr(E, d->sizes[k]), d->sizes[k]->loc, "a size");
@@ -164,7 +164,8 @@ void eval_add_target(Eval *E, Value *v, Loc loc, const char *name, const Outcome
     outcome_place(E, &site, outcome, v->n);
   } else if (E->axis) { /* a lifted loop inside of an unrolled one: part of that one's iteration */
     int32_t rows = E->axis->rows;
-    site.node = value_node(E, value_sum(E, value_of_node(E, value_shape(E, TY_VECTOR, 0, 1, &rows), NULL, per_iteration(E, v))));
+    site.node =
+        value_node(E, value_sum(E, value_of_node(E, value_shape(E, TY_VECTOR, 0, 1, &rows), NULL, per_iteration(E, v))));
   } else {
     site.node = value_node(E, E->loop >= 0 ? value_sum(E, v) : v);
     if (E->loop < 0 || v->n == 1) outcome_place(E, &site, outcome, v->n);
@@ -346,7 +347,8 @@ static Flow eval_choice(Eval *E, const Stmt *s, Value *c) {
   if (s->nbody > 1 && s->body[1] && flow == FLOW_NEXT) flow = eval_stmt(E, s->body[1]);
   E->guard = guard;
   if (flow != FLOW_NEXT)
-    ctx_fail(E->ctx, PVI_PROGRAM, s->loc, "a condition on parameters decides about break, continue or return; write it as a value");
+    ctx_fail(E->ctx, PVI_PROGRAM, s->loc,
+             "a condition on parameters decides about break, continue or return; write it as a value");
   for (int k = 0; k < n; k++) {
     Value *otherwise = list[k].var->value;
     if (otherwise != list[k].then) {
@@ -443,8 +445,7 @@ static Flow eval_foreach(Eval *E, const Stmt *s) {
       for (int d = 1; d < c->ndims; d++) shape.n *= shape.dims[d - 1] = c->dims[d];
     }
     int32_t *index = NEW_ARRAY(E->arena, int32_t, shape.n);
-    for (int32_t e = 0; e < shape.n; e++)
-      index[e] = matrix ? k % c->dims[0] * c->dims[1] + k / c->dims[0] : k * shape.n + e;
+    for (int32_t e = 0; e < shape.n; e++) index[e] = matrix ? k % c->dims[0] * c->dims[1] + k / c->dims[0] : k * shape.n + e;
     E->frame[s->decls[0]->slot] = (Var){value_take(E, c, &shape, NULL, index), s->decls[0], E->lift};
     f = run_body(E, s, outermost, k);
   }
@@ -531,9 +532,7 @@ Flow eval_stmt(Eval *E, const Stmt *s) {
   case ST_WHILE: return eval_while(E, s);
   case ST_BREAK: return FLOW_BREAK;
   case ST_CONTINUE: return FLOW_CONTINUE;
-  case ST_RETURN:
-    E->result = s->e ? eval_expr(E, s->e) : NULL;
-    return FLOW_RETURN;
+  case ST_RETURN: E->result = s->e ? eval_expr(E, s->e) : NULL; return FLOW_RETURN;
   case ST_CALL: eval_expr(E, s->e); break;
   case ST_PRINT: eval_print(E, s); break;
   case ST_REJECT:

@@ -1,7 +1,8 @@
 /* score.h: S(predictive, y_i) and its derivatives: how good the predictive distribution of one observation is at what was seen.
  *
- * The predictive distribution is a mixture over lanes (draws of theta, or quadrature nodes): lane j has weight w_j and either only
- * its log density at y (`ll`), or a known kind of distribution with parameters per lane (`kind`, `par`), or simulated outcomes
+ * The predictive distribution is a mixture over lanes (draws of theta, or quadrature nodes): lane j has weight w_j and either
+ * only its log density at y (`ll`), or a known kind of distribution with parameters per lane (`kind`, `par`), or simulated
+ * outcomes
  * (`sim`). Which of them a score needs is in its row of scores.def. Larger is better for every score.
  */
 #ifndef PVI_SCORE_H
@@ -25,10 +26,10 @@ enum { KIND_PARAMETERS = 3 };
 /* The predictive distribution of one observation. Rows over lanes have M numbers, padded to LANES. */
 typedef struct {
   Kind kind;
-  size_t M, ld;                        /* lanes; distance of rows where par has several */
-  const double *weights;               /* sum to one; NULL: 1 / M each */
-  const double *par[KIND_PARAMETERS];  /* per lane; categorical: par[0] has `size` rows, ld apart */
-  size_t size;                         /* categories (categorical), trials (binomial) */
+  size_t M, ld;                       /* lanes; distance of rows where par has several */
+  const double *weights;              /* sum to one; NULL: 1 / M each */
+  const double *par[KIND_PARAMETERS]; /* per lane; categorical: par[0] has `size` rows, ld apart */
+  size_t size;                        /* categories (categorical), trials (binomial) */
 } Mixture;
 
 /* What a score may be told besides. */
@@ -37,21 +38,21 @@ typedef struct {
   double smooth;        /* interval: width of a rounded hinge, for optimizers on their way; 0: the score itself */
   const double *levels; /* quantile: levels, weighted_interval: alphas; none: the deciles, the forecast hubs' */
   size_t nlevels;
-  double bandwidth;     /* mmd: of its kernel; 0: 1 */
-  bool halves;          /* energy, mmd: only the pairs (k, k + nsim / 2), in O(nsim) */
+  double bandwidth; /* mmd: of its kernel; 0: 1 */
+  bool halves;      /* energy, mmd: only the pairs (k, k + nsim / 2), in O(nsim) */
 } ScoreOptions;
 
 typedef struct {
   Mixture q;
   double y;
-  const double *ll;   /* per lane: log density at y */
-  const double *sim;  /* simulated outcomes, nsim of them (energy: nsim rows of dim, simulation-major), equal weights */
+  const double *ll;  /* per lane: log density at y */
+  const double *sim; /* simulated outcomes, nsim of them (energy: nsim rows of dim, simulation-major), equal weights */
   size_t nsim;
   const double *yvec; /* vector outcomes: dim numbers */
   size_t dim;
   ScoreOptions o;
   const Kernels *k;
-  double *scratch;    /* score_scratch() numbers */
+  double *scratch; /* score_scratch() numbers */
 } ScoreCase;
 
 /* Derivatives, where asked for (not NULL): overwritten, 0 in the padding. */

@@ -1,8 +1,8 @@
 /* affine.c: finding linear predictors: beta[1] + beta[2] * x + alpha[county] and the like are one instruction.
  *
- * A value of an observation is taken apart through sums, differences, products with data, matrix products and gathers, down to values
- * that observations share. Terms of one shared element are added up: `dense` terms are the same element in every row, `sparse` ones are
- * picked by an index.
+ * A value of an observation is taken apart through sums, differences, products with data, matrix products and gathers, down to
+ * values that observations share. Terms of one shared element are added up: `dense` terms are the same element in every row,
+ * `sparse` ones are picked by an index.
  */
 #include "vm/plan_int.h"
 

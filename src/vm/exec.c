@@ -1,7 +1,8 @@
 /* exec.c: running a Tape: forward and backward over rows of draws, globally in blocks of draws and tile by tile.
  *
- * Every instruction is a loop over its elements; `rows_at` finds the row of draws behind an operand, a kernel does the arithmetic.
- * The same two functions (run_forward, run_backward) serve the global part and the tiles; a Frame says where things lie.
+ * Every instruction is a loop over its elements; `rows_at` finds the row of draws behind an operand, a kernel does the
+ * arithmetic. The same two functions (run_forward, run_backward) serve the global part and the tiles; a Frame says where things
+ * lie.
  */
 #include "vm/vm_int.h"
 
@@ -18,11 +19,11 @@ enum { TILE_BYTES = 256 * 1024, TILE_MAX = 64, LANE_BLOCK = 64 };
 enum { CHUNKS_MIN = 4, CHUNKS_MAX = 32 };
 
 typedef struct {
-  double *tile, *tile_adj;  /* [width x T x lanes] */
-  const double **in;        /* pointers of one SUM or LSE */
+  double *tile, *tile_adj; /* [width x T x lanes] */
+  const double **in;       /* pointers of one SUM or LSE */
   double **adj;
   size_t *step;
-  double *splat; /* LANES copies of each data operand */
+  double *splat;       /* LANES copies of each data operand */
   const double **coef; /* of one affine instruction */
   const int32_t **index;
 } Scratch;
@@ -33,13 +34,13 @@ struct Work {
   Pool *pool;
   size_t M, lanes;
   uint64_t noise_seed;
-  size_t T; /* observations per tile, at most */
-  double *global, *adjoint;   /* [elements x lanes] */
-  double *chunk_adj;          /* [chunks x boundary x lanes] */
+  size_t T;                 /* observations per tile, at most */
+  double *global, *adjoint; /* [elements x lanes] */
+  double *chunk_adj;        /* [chunks x boundary x lanes] */
   size_t chunks;
-  Scratch *scratch;           /* per worker */
-  int32_t *from, *to;         /* per block: rows in use */
-  size_t *tile_first;         /* per block: number of its first tile; [nblocks]: all */
+  Scratch *scratch;   /* per worker */
+  int32_t *from, *to; /* per block: rows in use */
+  size_t *tile_first; /* per block: number of its first tile; [nblocks]: all */
   VmTile *call;
   void *self;
   bool want_adjoint, tiles_ran;
@@ -51,9 +52,9 @@ typedef struct {
   const Work *w;
   Scratch *s;
   size_t lane, n;
-  size_t T, row, rows; /* tile; rows = 1 and T = 1 for the global part */
-  double *out, *out_adj;     /* values and adjoints of the instruction's own place */
-  double *boundary;          /* tile: adjoints of shared values */
+  size_t T, row, rows;   /* tile; rows = 1 and T = 1 for the global part */
+  double *out, *out_adj; /* values and adjoints of the instruction's own place */
+  double *boundary;      /* tile: adjoints of shared values */
   bool tile;
 } Frame;
 
@@ -166,8 +167,16 @@ static AffineRows affine_rows(const Frame *f, const TapeAffine *t, bool adjoint)
   const Work *w = f->w;
   Scratch *s = f->s;
   size_t D = t->ndense;
-  AffineRows a = {.ndense = D, .nsparse = t->nsparse, .A = t->A + f->row * D, .ld = w->lanes, .dense = s->in, .base = s->in + D,
-                  .dense_adj = s->adj, .base_adj = s->adj + D, .coef = s->coef, .index = s->index};
+  AffineRows a = {.ndense = D,
+                  .nsparse = t->nsparse,
+                  .A = t->A + f->row * D,
+                  .ld = w->lanes,
+                  .dense = s->in,
+                  .base = s->in + D,
+                  .dense_adj = s->adj,
+                  .base_adj = s->adj + D,
+                  .coef = s->coef,
+                  .index = s->index};
   if (t->constant) a.constant = t->constant + f->row;
   for (size_t k = 0; k < D; k++) {
     s->in[k] = w->global + t->dense[k] * w->lanes;
@@ -417,8 +426,14 @@ static void run_pieces(const Work *w, size_t count, void (*work)(void *, size_t,
 
 static Frame global_frame(const Work *w, size_t piece, int worker) {
   size_t lane = piece * LANE_BLOCK;
-  return (Frame){.w = w, .s = &w->scratch[worker], .lane = lane, .n = min_size(LANE_BLOCK, w->lanes - lane), .T = 1, .rows = 1,
-                 .out = w->global, .out_adj = w->adjoint};
+  return (Frame){.w = w,
+                 .s = &w->scratch[worker],
+                 .lane = lane,
+                 .n = min_size(LANE_BLOCK, w->lanes - lane),
+                 .T = 1,
+                 .rows = 1,
+                 .out = w->global,
+                 .out_adj = w->adjoint};
 }
 
 static size_t lane_pieces(const Work *w) { return (w->lanes + LANE_BLOCK - 1) / LANE_BLOCK; }
@@ -447,8 +462,16 @@ static void run_tile(Work *w, size_t tile, size_t chunk, double *boundary, int w
   size_t row = (size_t)w->from[b] + (tile - w->tile_first[b]) * w->T;
   size_t rows = min_size(w->T, (size_t)w->to[b] - row);
   Scratch *s = &w->scratch[worker];
-  Frame f = {.w = w, .s = s, .n = w->lanes, .T = w->T, .row = row, .rows = rows, .out = s->tile, .out_adj = s->tile_adj,
-             .boundary = boundary, .tile = true};
+  Frame f = {.w = w,
+             .s = s,
+             .n = w->lanes,
+             .T = w->T,
+             .row = row,
+             .rows = rows,
+             .out = s->tile,
+             .out_adj = s->tile_adj,
+             .boundary = boundary,
+             .tile = true};
   run_forward(&f, block->code, block->count);
   if (w->want_adjoint) memset(s->tile_adj, 0, block->width * w->T * w->lanes * sizeof(double));
   TileView view = {.block = b, .worker = worker, .chunk = chunk, .row = block->first + row, .rows = rows, .lanes = w->lanes};

@@ -35,7 +35,7 @@ static inline vd v_atan2(vd a, vd b) {
 #define LOAD_4 LOAD_3 vd d = LOAD(3, j);
 
 #define OP(NAME, arity, value, shared, partials, domain)                                                                       \
-  static void forward_##NAME(double *out, const double *const *in, const size_t *step, size_t n) {                            \
+  static void forward_##NAME(double *out, const double *const *in, const size_t *step, size_t n) {                             \
     for (size_t j = 0; j < n; j += VL) {                                                                                       \
       LOAD_##arity v_store(out + j, value);                                                                                    \
     }                                                                                                                          \
@@ -270,16 +270,18 @@ static double dot_row(const double *a, const double *b, size_t m) {
 extern const Kernels JOIN(kernels_, ISA);
 const Kernels JOIN(kernels_, ISA) = {
     .name = TEXT(ISA),
-    .forward = {
+    .forward =
+        {
 #define OP(NAME, arity, value, shared, partials, domain) [IR_##NAME] = forward_##NAME,
 #include "ir/ops.def"
 #undef OP
-    },
-    .backward = {
+        },
+    .backward =
+        {
 #define OP(NAME, arity, value, shared, partials, domain) [IR_##NAME] = backward_##NAME,
 #include "ir/ops.def"
 #undef OP
-    },
+        },
     .gemm = gemm,
     .affine = affine,
     .affine_adjoint = affine_adjoint,

@@ -16,17 +16,17 @@ typedef void MapForward(double *out, const double *const *in, const size_t *step
 typedef void MapBackward(const double *g, const double *r, const double *const *in, const size_t *step, double *const *adj,
                          size_t n);
 
-/* out[r, :] = constant[r] + sum_k A[r, k] dense[k][:] + sum_s coef[s][r] base[s][index[s][r] ld ..]: the linear predictor of the
- * rows of a tile. constant and coef[s] may be NULL: zeros, ones. */
+/* out[r, :] = constant[r] + sum_k A[r, k] dense[k][:] + sum_s coef[s][r] base[s][index[s][r] ld ..]: the linear predictor of
+ * the rows of a tile. constant and coef[s] may be NULL: zeros, ones. */
 typedef struct {
   size_t ndense, nsparse;
   const double *constant;
-  const double *A;              /* [rows x ndense] */
-  const double *const *dense;   /* ndense rows of draws */
-  const double *const *coef;    /* nsparse */
-  const int32_t *const *index;  /* nsparse */
-  const double *const *base;    /* nsparse */
-  size_t ld;                    /* distance of rows behind base */
+  const double *A;                            /* [rows x ndense] */
+  const double *const *dense;                 /* ndense rows of draws */
+  const double *const *coef;                  /* nsparse */
+  const int32_t *const *index;                /* nsparse */
+  const double *const *base;                  /* nsparse */
+  size_t ld;                                  /* distance of rows behind base */
   double *const *dense_adj, *const *base_adj; /* the same places for adjoints */
 } AffineRows;
 
@@ -40,8 +40,8 @@ typedef struct Kernels {
                size_t inner, size_t n, bool add);
   void (*affine)(double *out, size_t ldo, const AffineRows *a, size_t rows, size_t n);
   void (*affine_adjoint)(const double *g, size_t ldg, const AffineRows *a, size_t rows, size_t n);
-  void (*add)(double *out, const double *a, size_t n);                    /* out += a */
-  void (*axpy)(double *out, double c, const double *a, size_t n);         /* out += c a */
+  void (*add)(double *out, const double *a, size_t n);                           /* out += a */
+  void (*axpy)(double *out, double c, const double *a, size_t n);                /* out += c a */
   void (*multiply_add)(double *out, const double *a, const double *b, size_t n); /* out += a b */
   /* out = log sum_w exp a[w], w < width; operands with steps as in MapForward */
   void (*log_sum_exp)(double *out, const double *const *a, const size_t *step, size_t width, size_t n);
@@ -51,8 +51,8 @@ typedef struct Kernels {
 
   /* Over the m <= n draws of one row: returns log sum_j exp(l[j]); with w, w[j] = exp(l[j]) / sum (0 in the padding). */
   double (*softmax)(double *w, const double *l, size_t m);
-  double (*sum)(const double *a, size_t m);                    /* fixed order */
-  double (*dot)(const double *a, const double *b, size_t m);   /* fixed order */
+  double (*sum)(const double *a, size_t m);                  /* fixed order */
+  double (*dot)(const double *a, const double *b, size_t m); /* fixed order */
 } Kernels;
 
 const Kernels *kernels_best(void);             /* the widest this machine runs; PVI_ISA=base|avx2|avx512 overrides */

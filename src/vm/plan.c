@@ -1,9 +1,9 @@
 /* plan.c: from Graph to Tape: which values are shared and which belong to an observation, and where each lives.
  *
  * Planning walks down from the roots. A global value is needed whole. Below an observation root the walk carries, for every
- * element of the tile, which element of the node it needs (`index`); elementwise ops and row reductions pass it on to their operands
- * and become tile instructions; gathers compose it; everything else is needed whole and ends the walk. So a gather costs nothing:
- * it is how an operand is read.
+ * element of the tile, which element of the node it needs (`index`); elementwise ops and row reductions pass it on to their
+ * operands and become tile instructions; gathers compose it; everything else is needed whole and ends the walk. So a gather
+ * costs nothing: it is how an operand is read.
  */
 #include "vm/plan_int.h"
 
@@ -56,7 +56,10 @@ static void emit_global(Planner *p, Node id) {
   note_width(p, x);
   switch (x->op) {
   case IR_NOISE: break;
-  case IR_CONST: i.nargs = 1; i.in[0] = data_operand(x->u.values, x->n); break;
+  case IR_CONST:
+    i.nargs = 1;
+    i.in[0] = data_operand(x->u.values, x->n);
+    break;
   case IR_GATHER: i.in[0] = global_operand(p, id, x->n); break;
   case IR_PACK: i.picks = pick_operands(p, x); break;
   case IR_MATVEC:
@@ -85,7 +88,8 @@ static Node operand_node(const Planner *p, const IrNode *x, int32_t k) {
   return s->op == IR_CONST ? NO_NODE : through ? s->args[0] : a;
 }
 
-/* The element at which node id begins, planned whole. Chains can be long (unrolled recurrences), so the walk has its own stack. */
+/* The element at which node id begins, planned whole. Chains can be long (unrolled recurrences), so the walk has its own stack.
+ */
 size_t plan_global(Planner *p, Node id) {
   if (p->global_at[id]) return p->global_at[id] - 1;
   Node *stack = NULL;
@@ -135,7 +139,8 @@ static bool is_iota(const int32_t *index, size_t n) {
 
 /* Read a shared value: whole, by index. */
 static Operand boundary_operand(Planner *p, Node id, const int32_t *index, size_t n) {
-  Operand o = {.place = IN_GLOBAL, .access = AT_INDEX, .base = plan_global(p, id), .adjoint = plan_boundary(p, id), .index = index};
+  Operand o = {
+      .place = IN_GLOBAL, .access = AT_INDEX, .base = plan_global(p, id), .adjoint = plan_boundary(p, id), .index = index};
   if (all_same(index, n)) {
     o.access = AT_ONE;
     o.base += (size_t)index[0];
@@ -156,8 +161,7 @@ static Operand constant_operand(Planner *p, const IrNode *x, const int32_t *inde
 }
 
 static bool tileable(unsigned op) {
-  return ir_is_map(op) || op == IR_SUM || op == IR_LSE || op == IR_MATVEC || op == IR_PACK ||
-         op == IR_NOISE;
+  return ir_is_map(op) || op == IR_SUM || op == IR_LSE || op == IR_MATVEC || op == IR_PACK || op == IR_NOISE;
 }
 
 /* A pack is a value of the observation when each of its columns is taken from one node throughout. */
@@ -221,8 +225,12 @@ static Operand tile_operand(Planner *p, Node id, const int32_t *index, int32_t w
         for (int32_t w = 0; w < within; w++) own[r * within + w] = p->select[r] * within + w;
       int32_t *m = NEW_ARRAY(&p->ctx->arena, int32_t, width);
       for (int32_t w = 0; w < width; w++) m[w] = index[w] - p->select[0] * within;
-      Operand o = {.place = IN_TILE, .access = AT_ROW, .base = tile_value(p, id, own, within), .width = width,
-                   .source_width = within, .index = m};
+      Operand o = {.place = IN_TILE,
+                   .access = AT_ROW,
+                   .base = tile_value(p, id, own, within),
+                   .width = width,
+                   .source_width = within,
+                   .index = m};
       if (width == within && is_iota(m, (size_t)width)) o.access = AT_SAME;
       return o;
     }
@@ -245,8 +253,9 @@ static size_t find_value(const Planner *p, Node id, const int32_t *index, int32_
 static const double *matrix_rows(Planner *p, Node matrix, int32_t inner, const int32_t *index, size_t n) {
   const double *all = ir_node(p->g, matrix)->u.values;
   if (is_iota(index, n)) return all;
-  double *v = NEW_ARRAY(&p->ctx->arena, double, n * (size_t)inner);
-  for (size_t e = 0; e < n; e++) memcpy(v + e * (size_t)inner, all + (size_t)index[e] * (size_t)inner, (size_t)inner * sizeof *v);
+  double *v = NEW_ARRAY(&p->ctx->arena, double, n *(size_t)inner);
+  for (size_t e = 0; e < n; e++)
+    memcpy(v + e * (size_t)inner, all + (size_t)index[e] * (size_t)inner, (size_t)inner * sizeof *v);
   return v;
 }
 

@@ -15,7 +15,7 @@ typedef struct {
   Ctx *ctx;
   Tape *tape;
   const Graph *g;
-  size_t *global_at; /* node -> element + 1, 0: not planned */
+  size_t *global_at;   /* node -> element + 1, 0: not planned */
   size_t *boundary_at; /* node -> boundary entry + 1 */
   /* the block being planned */
   TapeBlock *block;

@@ -1,8 +1,9 @@
 /* vm.h: Tape, a Graph made ready to run, and Work, the buffers of one run.
  *
  * The tape has two parts. *Global* instructions are evaluated once, for all draws: whatever the observations share. *Tile*
- * instructions belong to one observation each and are evaluated for a tile of observations x draws that stays in cache: forward,
- * the score of the tile, backward into the adjoints of the global values, next tile. Memory is O(tile), not O(observations).
+ * instructions belong to one observation each and are evaluated for a tile of observations x draws that stays in cache:
+ * forward, the score of the tile, backward into the adjoints of the global values, next tile. Memory is O(tile), not
+ * O(observations).
  *
  * A tape is planned for a selection of observations (a training part, say): what belongs to the others is not in it.
  * One evaluation is
@@ -20,8 +21,8 @@
 typedef struct Tape Tape;
 typedef struct Work Work;
 
-/* A block of observations. Each head is a node of `rows` rows, one an observation, width elements each: the log likelihood, or a
- * parameter of the observation's distribution. A head that is NO_NODE is not computed. */
+/* A block of observations. Each head is a node of `rows` rows, one an observation, width elements each: the log likelihood, or
+ * a parameter of the observation's distribution. A head that is NO_NODE is not computed. */
 enum { VM_HEADS = 5 };
 typedef struct {
   Node heads[VM_HEADS];
@@ -54,7 +55,8 @@ void vm_forward(Work *w, const double *theta);
 const double *vm_value(const Work *w, int root, int32_t element); /* a row of draws of a root given to vm_plan */
 
 /* A tile of a block: rows [row, row + rows) of the plan's observations. heads[h]: [rows x width x lanes], or NULL; adj[h], when
- * asked for, likewise and zero on entry: the function writes d objective / d head. It may write only what belongs to its rows. */
+ * asked for, likewise and zero on entry: the function writes d objective / d head. It may write only what belongs to its rows.
+ */
 typedef struct {
   int block, worker;
   size_t chunk; /* the piece of work it belongs to: what is summed over observations may be summed per chunk, in order */

@@ -15,10 +15,10 @@ typedef enum {
 
 typedef struct {
   uint8_t place, access;
-  int32_t width, source_width;  /* AT_ROW */
-  const double *data;           /* IN_DATA */
-  size_t base;                  /* IN_GLOBAL: element; IN_TILE: elements per observation before it */
-  size_t adjoint;               /* IN_GLOBAL, used by a tile: element in the boundary */
+  int32_t width, source_width; /* AT_ROW */
+  const double *data;          /* IN_DATA */
+  size_t base;                 /* IN_GLOBAL: element; IN_TILE: elements per observation before it */
+  size_t adjoint;              /* IN_GLOBAL, used by a tile: element in the boundary */
   const int32_t *index;
 } Operand;
 
@@ -38,7 +38,7 @@ typedef struct {
   int32_t n;     /* elements: of the whole (global), per observation (tile) */
   int32_t width; /* SUM, LSE, CUMSUM: operands per result; MATVEC, MATMUL: inner */
   int32_t columns;
-  size_t out;    /* global: element; tile: elements per observation before it */
+  size_t out; /* global: element; tile: elements per observation before it */
   Operand in[IR_MAX_ARGS];
   const Operand *picks; /* PACK: one operand an element */
   const TapeAffine *affine;
@@ -48,10 +48,10 @@ typedef struct {
 typedef struct {
   Instr *code;
   int count, cap;
-  size_t width;   /* elements per observation of all tile values */
-  int32_t rows;   /* observations selected */
-  size_t first;   /* number of its first row in the plan */
-  size_t out[VM_HEADS];  /* the heads' places among the tile values */
+  size_t width;         /* elements per observation of all tile values */
+  int32_t rows;         /* observations selected */
+  size_t first;         /* number of its first row in the plan */
+  size_t out[VM_HEADS]; /* the heads' places among the tile values */
   bool has[VM_HEADS];
 } TapeBlock;
 

@@ -1,0 +1,101 @@
+/* scalability.c: the paper's last figure: mean-field log-score PVI against VI as the number d of parameters grows. The model is
+ * y_i ~ MVN(theta, I), theta ~ MVN(0, I), the truth y_i ~ MVN(0, 2 I); n = 100 vectors, M = 10 draws.
+ *
+ * Printed per d: milliseconds for one value and gradient of the PVI objective, which grow linearly (the exponent is fitted on
+ * logarithms below the table), and the expected log density of a new vector under the predictive distribution of either fit,
+ * per dimension: q being normal(m, s) in every dimension, that distribution is normal(m, sqrt(1 + s^2)), and its expected log
+ * density under the truth has a closed form.
+ *
+ *     scalability [--most=10000] [--n=100] [--draws=10] [--joint=0] [--threads=1]
+ */
+#include "../example.h"
+
+static const double truth = 2; /* variance of every element */
+
+typedef struct {
+  size_t n, d;
+  int joint; /* whole vectors as observations */
+  pvi_options o;
+  double seconds, vi, pvi;
+  int unconverged;
+} Case;
+
+static pvi_model *model_of(pvi_context *c, const Case *k) {
+  double *y = numbers(k->n * k->d);
+  uint64_t seed = 5 + k->d;
+  for (size_t i = 0; i < k->n * k->d; i++) y[i] = sqrt(truth) * random_normal(&seed);
+  Json *j = json_begin();
+  json_int(j, "n", k->n);
+  json_int(j, "d", k->d);
+  json_array(j, "y", y, k->n, k->d);
+  free(y);
+  return load(c, k->joint ? "examples/scalability/joint.stan" : "examples/scalability/normal.stan", j);
+}
+
+/* E log normal(y | m, sqrt(1 + s^2)), y ~ normal(0, sqrt(truth)), summed over dimensions */
+static double elpd(const pvi_result *r, size_t d) {
+  double sum = 0;
+  for (size_t k = 0; k < d; k++) {
+    double v = 1 + r->sd[k] * r->sd[k];
+    sum -= 0.5 * log(2 * M_PI * v) + 0.5 * (truth + r->mean[k] * r->mean[k]) / v;
+  }
+  return sum;
+}
+
+static double fitted_elpd(Case *k, const char *score) {
+  pvi_context *c = pvi_open();
+  pvi_model *m = model_of(c, k);
+  pvi_options o = k->o;
+  o.score = score;
+  pvi_result r = fit(c, m, &o, &k->unconverged);
+  double e = elpd(&r, k->d);
+  pvi_close(c);
+  return e;
+}
+
+static void run(Case *k) {
+  pvi_context *c = pvi_open();
+  pvi_model *m = model_of(c, k);
+  if (pvi_time(c, m, &k->o, &k->seconds)) stop("%s", pvi_error(c));
+  pvi_close(c);
+  k->vi = fitted_elpd(k, "elbo");
+  k->pvi = fitted_elpd(k, "log");
+  double d = (double)k->d;
+  printf("%6zu  %10.3f  %12.2f  %12.2f  %9.4f  %9.4f\n", k->d, 1e3 * k->seconds, k->vi, k->pvi, k->vi / d, k->pvi / d);
+  fflush(stdout);
+}
+
+/* The slope of log seconds on log d. */
+static double exponent(const Case *cases, int n) {
+  double mx = 0, my = 0, xx = 0, xy = 0;
+  for (int k = 0; k < n; k++) {
+    mx += log((double)cases[k].d) / n;
+    my += log(cases[k].seconds) / n;
+  }
+  for (int k = 0; k < n; k++) {
+    double x = log((double)cases[k].d) - mx;
+    xx += x * x;
+    xy += x * (log(cases[k].seconds) - my);
+  }
+  return xy / xx;
+}
+
+int main(int argc, char **argv) {
+  static const size_t sizes[] = {10, 30, 100, 300, 1000, 3000, 10000};
+  enum { NSIZES = sizeof sizes / sizeof *sizes };
+  size_t most = (size_t)option(argc, argv, "most", 10000);
+  Case cases[NSIZES];
+  int n = 0, above = 0, unconverged = 0;
+  printf("     d  ms per eval       VI elpd      PVI elpd  VI elpd/d  PVI elpd/d\n");
+  for (int k = 0; k < NSIZES && sizes[k] <= most; k++, n++) {
+    cases[n] = (Case){.n = (size_t)option(argc, argv, "n", 100), .d = sizes[k], .joint = (int)option(argc, argv, "joint", 0),
+                      .o = {.family = "meanfield", .score = "log", .draws = (size_t)option(argc, argv, "draws", 10), .seed = 1,
+                            .threads = (int)option(argc, argv, "threads", 1)}};
+    run(&cases[n]);
+    above += cases[n].pvi > cases[n].vi;
+    unconverged += cases[n].unconverged;
+  }
+  printf("\ntime grows as d^%.3f; PVI is above VI at %d of %d sizes; %d of %d fits say that their draws are too few\n",
+         exponent(cases, n), above, n, unconverged, 2 * n);
+  return 0;
+}
