@@ -118,6 +118,15 @@ fuzz: deps ## mutated programs and data under sanitizers (FUZZ_RUNS=300)
 	@+$(HOSTILE) $(SUBMAKE) $(HOSTILE_IN) all $(BUILD)-torture/test/fuzz_mutate
 	@PVI=$(BUILD)-torture/pvi tool/fuzz.sh $(BUILD)-torture/test/fuzz_mutate
 
+$(BUILD)/bench/%: bench/%.c $(BUILD)/libpvi.a
+	@mkdir -p $(@D)
+	@echo '  CC  $<'
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -march=native -ffp-contract=fast $(LDFLAGS) -o $@ $< $(BUILD)/libpvi.a $(LDLIBS)
+
+bench: deps ## vector mathematics against libm, and objectives of the examples
+	@$(MAKE) --no-print-directory all $(BUILD)/bench/bench_vmath
+	@PVI=$(BUILD)/pvi tool/bench.sh $(BUILD)/bench/bench_vmath
+
 valgrind: deps ## a small set of tests under valgrind
 	@tool/deps.sh $(PACKAGES_valgrind)
 	@+$(SUBMAKE) all tests
@@ -153,5 +162,5 @@ help: ## this list
 # Dependencies are made by compiling, never by a rule of their own.
 $(BUILD)/%.d: ;
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: all deps demo test tests examples torture valgrind format format-check install uninstall clean help
+.PHONY: all bench deps demo test tests examples torture valgrind format format-check install uninstall clean help
 .SECONDARY:
