@@ -52,16 +52,20 @@ UNUSED static void json_int(Json *j, const char *name, size_t x) {
   fprintf(j->f, "%zu", x);
 }
 /* rows x cols numbers, row by row; a flat array when cols is 0 */
-UNUSED static void json_array(Json *j, const char *name, const double *x, size_t rows, size_t cols) {
-  json_name(j, name);
+UNUSED static void json_rows(Json *j, const double *x, size_t rows, size_t cols) {
+  size_t each = cols ? cols : 1;
   fputc('[', j->f);
   for (size_t r = 0; r < rows; r++) {
     fputs(r ? "," : "", j->f);
     if (cols) fputc('[', j->f);
-    for (size_t k = 0; k < (cols ? cols : 1); k++) fprintf(j->f, "%s%.9g", k ? "," : "", x[r * (cols ? cols : 1) + k]);
+    for (size_t k = 0; k < each; k++) fprintf(j->f, "%s%.9g", k ? "," : "", x[r * each + k]);
     if (cols) fputc(']', j->f);
   }
   fputc(']', j->f);
+}
+UNUSED static void json_array(Json *j, const char *name, const double *x, size_t rows, size_t cols) {
+  json_name(j, name);
+  json_rows(j, x, rows, cols);
 }
 /* The text; json_free frees it. */
 UNUSED static const char *json_end(Json *j) {

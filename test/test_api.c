@@ -9,10 +9,11 @@
 #define LOGISTIC "examples/golf/logistic.stan"
 #define GOLF "examples/golf/golf.csv"
 
-static const char normal_program[] = "data { int<lower=1> n; vector[n] y; }\n"
-                                     "parameters { real theta; }\n"
-                                     "model { theta ~ normal(0, 10); y ~ normal(theta, 1); }\n"
-                                     "generated quantities { vector[n] y_sim; for (i in 1:n) y_sim[i] = normal_rng(theta, 1); }\n";
+static const char normal_program[] =
+    "data { int<lower=1> n; vector[n] y; }\n"
+    "parameters { real theta; }\n"
+    "model { theta ~ normal(0, 10); y ~ normal(theta, 1); }\n"
+    "generated quantities { vector[n] y_sim; for (i in 1:n) y_sim[i] = normal_rng(theta, 1); }\n";
 enum { N = 10 };
 static const double ys[N] = {0.3, -1.2, 2.5, 0.8, -0.4, 1.9, -2.1, 0.6, 1.1, -0.7};
 static const char normal_data[] = "{\"n\": 10, \"y\": [0.3, -1.2, 2.5, 0.8, -0.4, 1.9, -2.1, 0.6, 1.1, -0.7]}";
@@ -109,7 +110,8 @@ TEST(density_of_golf) {
   succeeds(p, pvi_load(p, LOGISTIC, GOLF, &m));
   succeeds(p, pvi_density(p, m, point, 1, &lp, gradient, pointwise));
   for (int k = 0; k < 3; k++) {
-    double eta = point[0] * x[k] + point[1], choose = lgamma(tries[k] + 1) - lgamma(made[k] + 1) - lgamma(tries[k] - made[k] + 1);
+    double eta = point[0] * x[k] + point[1],
+           choose = lgamma(tries[k] + 1) - lgamma(made[k] + 1) - lgamma(tries[k] - made[k] + 1);
     assert_close(pointwise[k], choose + made[k] * eta - tries[k] * log1p(exp(eta)), 1e-11);
   }
   for (int k = 0; k < 19; k++) sum += pointwise[k];
@@ -147,7 +149,8 @@ TEST(heldout_scores) {
   pvi_context *p = open_context();
   pvi_model *m = normal_model(p);
   pvi_result r;
-  int status = pvi_fit(p, m, &(pvi_options){.score = "elbo", .family = "meanfield", .test = test, .ntest = 3, .alpha = 0.2}, &r);
+  int status =
+      pvi_fit(p, m, &(pvi_options){.score = "elbo", .family = "meanfield", .test = test, .ntest = 3, .alpha = 0.2}, &r);
   assert_true(status == PVI_STATUS_OK || (exactness > 1 && status == PVI_STATUS_NOT_CONVERGED));
   double precision = 7 + 0.01, mean = 0;
   for (size_t k = 0; k < N; k++) mean += k == 7 || k == 2 || k == 4 ? 0 : ys[k] / precision;
@@ -253,7 +256,12 @@ static const Wrong wrongs[] = {
     {"a point that is no parameter", normal_program, normal_data, {.points = no_name, .npoints = 1}, PVI_STATUS_USAGE, "phi"},
     {"a row too far", normal_program, normal_data, {.test = far_row, .ntest = 1}, PVI_STATUS_DATA, "observation 10"},
     {"a row twice", normal_program, normal_data, {.test = twice, .ntest = 2}, PVI_STATUS_DATA, "given before"},
-    {"a row in both", normal_program, normal_data, {.test = row3, .ntest = 1, .train = row3, .ntrain = 1}, PVI_STATUS_DATA, "train"},
+    {"a row in both",
+     normal_program,
+     normal_data,
+     {.test = row3, .ntest = 1, .train = row3, .ntrain = 1},
+     PVI_STATUS_DATA,
+     "train"},
     {"nothing to train on", normal_program, normal_data, {.test = all_rows, .ntest = N}, PVI_STATUS_DATA, "left to train on"},
     {"a score the outcome lacks", normal_program, normal_data, {.score = "quadratic"}, PVI_STATUS_USAGE, "quadratic"},
 };
@@ -317,7 +325,8 @@ static void *fit_job(void *arg) {
   pvi_result r = {0};
   j->ok = !pvi_load(p, LOGISTIC, GOLF, &m);
   if (j->ok) {
-    int status = pvi_fit(p, m, &(pvi_options){.score = j->score, .family = "meanfield", .draws = 64, .seed = 3, .threads = 2}, &r);
+    int status =
+        pvi_fit(p, m, &(pvi_options){.score = j->score, .family = "meanfield", .draws = 64, .seed = 3, .threads = 2}, &r);
     j->ok = status == PVI_STATUS_OK || status == PVI_STATUS_NOT_CONVERGED;
   }
   if (j->ok) j->objective = r.objective, j->mean = r.mean[1], j->sd = r.sd[1];

@@ -1,5 +1,6 @@
-/* test_fit.c: the objective and whole fits: gradients against finite differences for every score and family, the exact optima of the
- * paper's models, the same bytes for any number of threads, points, mini-batches, simulators and the rejection estimator. */
+/* test_fit.c: the objective and whole fits: gradients against finite differences for every score and family, the exact optima
+ * of the paper's models, the same bytes for any number of threads, points, mini-batches, simulators and the rejection
+ * estimator. */
 #include "evaluate.h"
 
 #include "infer/fit.h"
@@ -13,10 +14,9 @@ static const char regression[] =
     "data { int N; vector[N] x; vector[N] y; array[N] int<lower=0, upper=1> z; }"
     "parameters { real a; real b; real s; }"
     "model { a ~ normal(0, 2); b ~ normal(0, 2); s ~ normal(0, 1); y ~ normal(a + b * x, exp(s)); }";
-static const char binary[] =
-    "data { int N; vector[N] x; vector[N] y; array[N] int<lower=0, upper=1> z; }"
-    "parameters { real a; real b; }"
-    "model { a ~ normal(0, 2); b ~ normal(0, 2); z ~ bernoulli_logit(a + b * x); }";
+static const char binary[] = "data { int N; vector[N] x; vector[N] y; array[N] int<lower=0, upper=1> z; }"
+                             "parameters { real a; real b; }"
+                             "model { a ~ normal(0, 2); b ~ normal(0, 2); z ~ bernoulli_logit(a + b * x); }";
 static const char few[] = "{\"N\": 7, \"x\": [-1, 0.5, 2, 1, -0.3, 0, 1.5], \"y\": [0.1, 1, 3, -1, 0.4, 0.2, 2],"
                           " \"z\": [0, 1, 1, 0, 0, 1, 1]}";
 
@@ -108,7 +108,8 @@ static const AnchorRow anchors[] = {
 
 static FitOptions options_of(const char *score, const char *family, Regularizer r, double lambda) {
   FitOptions o = {.target = {.regularizer = r, .lambda = lambda, .score_weight = 1, .score_options = {.alpha = 0.1}},
-                  .optimizer = OPTIM_LBFGS, .seed = 1};
+                  .optimizer = OPTIM_LBFGS,
+                  .seed = 1};
   assert_true(score_find(score, &o.target.score) && family_find(family, &o.family));
   return o;
 }
@@ -124,11 +125,12 @@ static double log_score(Ctx *c, const Model *m, const Fit *f, const size_t *rows
 TEST(exact_optimum) {
   const AnchorRow *a = row;
   if (a->data) NEED_SHARED(c, "data/paper/splits");
-  const char *data = a->data ? shared_path(&c->arena, arena_format(&c->arena, "data/posteriordb/%s.json", a->data))
-                             : "examples/golf/golf.csv";
+  const char *data =
+      a->data ? shared_path(&c->arena, arena_format(&c->arena, "data/posteriordb/%s.json", a->data)) : "examples/golf/golf.csv";
   Model *m = model_of_files(c, arena_format(&c->arena, "examples/%s.stan", a->program), data);
-  Split *s = a->split ? split_read(c, shared_path(&c->arena, arena_format(&c->arena, "data/paper/splits/%s.json", a->split)), m->n_obs)
-                      : split_all(c, m->n_obs);
+  Split *s =
+      a->split ? split_read(c, shared_path(&c->arena, arena_format(&c->arena, "data/paper/splits/%s.json", a->split)), m->n_obs)
+               : split_all(c, m->n_obs);
   FitOptions o = options_of(a->score, a->family, a->regularizer, a->lambda);
   Fit *f = fit_run(c, m, s, &o, NULL);
   int part = a->split ? PART_TEST : PART_TRAIN;
@@ -224,7 +226,8 @@ TEST(likelihood_free) {
 /* The rejection estimator's mean gradient, at one draw, is the exact one: y ~ normal(theta, 1), q normal(m, s),
  * log score = log normal(y | m, sqrt(1 + s^2)). */
 TEST(rejection_is_unbiased) {
-  Model *m = model_of(c, "data { vector[2] y; } parameters { real theta; } model { y ~ normal(theta, 1); }", "{\"y\": [0.5, 2]}");
+  Model *m =
+      model_of(c, "data { vector[2] y; } parameters { real theta; } model { y ~ normal(theta, 1); }", "{\"y\": [0.5, 2]}");
   Target t = {.score = SCORE_log, .regularizer = REG_PRIOR, .score_weight = 1};
   Q q = q_make(&c->arena, FAMILY_meanfield, (Shape){0}, 1, NULL);
   const char *why;
@@ -244,7 +247,8 @@ TEST(rejection_is_unbiased) {
   }
   for (int j = 0; j < 2; j++) {
     double se = sqrt((ss[j] - mean[j] * mean[j]) / TIMES);
-    if (fabs(mean[j] - exact[j]) > 4 * se) fail_msg("entry %d: mean %.5f, exact %.5f, standard error %.5f", j, mean[j], exact[j], se);
+    if (fabs(mean[j] - exact[j]) > 4 * se)
+      fail_msg("entry %d: mean %.5f, exact %.5f, standard error %.5f", j, mean[j], exact[j], se);
   }
 }
 
