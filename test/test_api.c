@@ -251,6 +251,7 @@ static const Wrong wrongs[] = {
     {"family", normal_program, normal_data, {.family = "big"}, PVI_STATUS_USAGE, "unknown family big"},
     {"regularizer", normal_program, normal_data, {.regularizer = "none"}, PVI_STATUS_USAGE, "prior or posterior"},
     {"optimizer", normal_program, normal_data, {.optimizer = "newton"}, PVI_STATUS_USAGE, "unknown optimizer"},
+    {"schedule", normal_program, normal_data, {.schedule = "later"}, PVI_STATUS_USAGE, "unknown schedule"},
     {"alpha", normal_program, normal_data, {.alpha = 1.5}, PVI_STATUS_USAGE, "between 0 and 1"},
     {"lambda", normal_program, normal_data, {.lambda = -1}, PVI_STATUS_USAGE, "lambda"},
     {"a point that is no parameter", normal_program, normal_data, {.points = no_name, .npoints = 1}, PVI_STATUS_USAGE, "phi"},

@@ -1,10 +1,10 @@
-/* likelihood_free.c: the paper's y^2 regression (supplement, "Likelihood-free regression"). Outcomes y_ij = x_ij' B + e_ij, of which
- * only the sums of squares of m of them are seen: their density (noncentral chi-squared) is an infinite sum, but they are simulated
- * in a line (squares.stan). The truth takes B of every observation from {(1 - alpha) B_0 + alpha B_g}, g = 1 ... groups: with
- * alpha = 0 the model is right, with alpha = 1 it is as wrong as the groups differ.
+/* likelihood_free.c: the paper's y^2 regression (supplement, "Likelihood-free regression"). Outcomes y_ij = x_ij' B + e_ij, of
+ * which only the sums of squares of m of them are seen: their density (noncentral chi-squared) is an infinite sum, but they are
+ * simulated in a line (squares.stan). The truth takes B of every observation from {(1 - alpha) B_0 + alpha B_g}, g = 1 ...
+ * groups: with alpha = 0 the model is right, with alpha = 1 it is as wrong as the groups differ.
  *
- * PVI maximises the CRPS of the simulations over a neural spline flow q(B), by Adam as in the paper; the rival is the same program
- * with B estimated as a point. Where the model is right both predict alike; where it is wrong q is worth its width.
+ * PVI maximises the CRPS of the simulations over a neural spline flow q(B), by Adam as in the paper; the rival is the same
+ * program with B estimated as a point. Where the model is right both predict alike; where it is wrong q is worth its width.
  *
  *     likelihood_free [--alpha=-1 (0, 0.5 and 1)] [--groups=5] [--m=2] [--n=1000] [--iterations=2000] [--seed=1] [--threads=0]
  */
@@ -76,10 +76,27 @@ static void run(const Setting *s) {
   static const char *const all[] = {"B"};
   size_t *test = calloc(s->n, sizeof *test);
   for (size_t k = 0; k < s->n; k++) test[k] = s->n + k;
-  pvi_options flow = {.score = "crps_sim", .family = "flow", .knots = 8, .optimizer = "adam", .iterations = (long)s->iterations,
-                      .learning_rate = 0.005, .draws = 100, .test = test, .ntest = s->n, .seed = s->seed, .threads = s->threads};
-  pvi_options point = {.score = "crps_sim", .family = "meanfield", .points = all, .npoints = 1, .draws = 256, .test = test,
-                       .ntest = s->n, .seed = s->seed, .threads = s->threads};
+  pvi_options flow = {.score = "crps_sim",
+                      .family = "flow",
+                      .knots = 8,
+                      .optimizer = "adam",
+                      .iterations = (long)s->iterations,
+                      .learning_rate = 0.005,
+                      .schedule = "warmup_cosine",
+                      .draws = 100,
+                      .test = test,
+                      .ntest = s->n,
+                      .seed = s->seed,
+                      .threads = s->threads};
+  pvi_options point = {.score = "crps_sim",
+                       .family = "meanfield",
+                       .points = all,
+                       .npoints = 1,
+                       .draws = 256,
+                       .test = test,
+                       .ntest = s->n,
+                       .seed = s->seed,
+                       .threads = s->threads};
   double *a = numbers(s->n), *b = numbers(s->n);
   double seconds = fit_one(s, &flow, a), pvi = -mean_of(a, s->n);
   fit_one(s, &point, b);
@@ -95,11 +112,14 @@ static void run(const Setting *s) {
 
 int main(int argc, char **argv) {
   double alpha = option(argc, argv, "alpha", -1);
-  Setting s = {.n = (size_t)option(argc, argv, "n", 1000), .m = (size_t)option(argc, argv, "m", 2),
-               .groups = (size_t)option(argc, argv, "groups", 5), .iterations = (size_t)option(argc, argv, "iterations", 2000),
-               .seed = (uint64_t)option(argc, argv, "seed", 1), .threads = (int)option(argc, argv, "threads", 0)};
-  printf("y^2 regression: d = %d, m = %zu, %zu groups, n = %zu; test CRPS (smaller is better) of q and of a point\n\n", D, s.m, s.groups,
-         s.n);
+  Setting s = {.n = (size_t)option(argc, argv, "n", 1000),
+               .m = (size_t)option(argc, argv, "m", 2),
+               .groups = (size_t)option(argc, argv, "groups", 5),
+               .iterations = (size_t)option(argc, argv, "iterations", 2000),
+               .seed = (uint64_t)option(argc, argv, "seed", 1),
+               .threads = (int)option(argc, argv, "threads", 0)};
+  printf("y^2 regression: d = %d, m = %zu, %zu groups, n = %zu; test CRPS (smaller is better) of q and of a point\n\n", D, s.m,
+         s.groups, s.n);
   printf("alpha       PVI     point   ratio      gain  se(gain)  s for PVI\n");
   for (double a = 0; a <= 1; a += 0.5) {
     s.alpha = alpha < 0 ? a : alpha;

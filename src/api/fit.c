@@ -35,6 +35,8 @@ static FitOptions fit_options(Ctx *ctx, const pvi_options *p) {
   if (p->family && !family_find(p->family, &o.family)) ctx_fail(ctx, PVI_USAGE, NOWHERE, "unknown family %s", p->family);
   if (p->optimizer && !optim_find(p->optimizer, &o.optimizer))
     ctx_fail(ctx, PVI_USAGE, NOWHERE, "unknown optimizer %s", p->optimizer);
+  if (p->schedule && !optim_find_schedule(p->schedule, &o.schedule))
+    ctx_fail(ctx, PVI_USAGE, NOWHERE, "unknown schedule %s", p->schedule);
   if (!(p->alpha >= 0 && p->alpha < 1)) ctx_fail(ctx, PVI_USAGE, NOWHERE, "alpha lies between 0 and 1, not at %g", p->alpha);
   if (!(p->lambda >= 0)) ctx_fail(ctx, PVI_USAGE, NOWHERE, "lambda is not negative, as %g is", p->lambda);
   return o;
