@@ -65,6 +65,8 @@ typedef struct {
   const char *optimizer;        /* lbfgs */
   long iterations;              /* at most; the optimizer's own default */
   double learning_rate;         /* of the stochastic optimizers; their own default */
+  const char *schedule;         /* of the learning rate: constant */
+  double clip;                  /* largest norm of a stochastic gradient: any */
   const size_t *train, *test;   /* observations (0-based) to train on and to hold out; train NULL: all that are not in test */
   size_t ntrain, ntest;
   size_t scoring_draws; /* for the scores of the held-out observations: 16384, where expensive 1024 */

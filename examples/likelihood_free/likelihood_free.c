@@ -82,7 +82,7 @@ static void run(const Setting *s) {
                       .optimizer = "adam",
                       .iterations = (long)s->iterations,
                       .learning_rate = 0.005,
-                      .schedule = "warmup_cosine",
+                      .schedule = "warmup-cosine",
                       .draws = 100,
                       .test = test,
                       .ntest = s->n,

@@ -48,9 +48,11 @@ static void run(const Setting *s, const char *score) {
 int main(int argc, char **argv) {
   size_t n = (size_t)option(argc, argv, "n", 0);
   double sigma = option(argc, argv, "sigma", 0);
-  Setting s = {.simulations = (size_t)option(argc, argv, "simulations", 50), .draws = (size_t)option(argc, argv, "draws", 128),
+  Setting s = {.simulations = (size_t)option(argc, argv, "simulations", 50),
+               .draws = (size_t)option(argc, argv, "draws", 128),
                .threads = (int)option(argc, argv, "threads", 0)};
-  printf("sd of q(theta) over %zu simulations; where the model is wrong (sigma 2) PVI's goes to sqrt(3) = 1.7321\n\n", s.simulations);
+  printf("sd of q(theta) over %zu simulations; where the model is wrong (sigma 2) PVI's goes to sqrt(3) = 1.7321\n\n",
+         s.simulations);
   printf("sigma       n  score        mean sd   sd of it  seconds/fit  not converged\n");
   for (int sig = 1; sig <= 2; sig++)
     for (size_t size = 100; size <= 10000; size *= 10)

@@ -88,8 +88,13 @@ int main(int argc, char **argv) {
   int n = 0, above = 0, unconverged = 0;
   printf("     d  ms per eval       VI elpd      PVI elpd  VI elpd/d  PVI elpd/d\n");
   for (int k = 0; k < NSIZES && sizes[k] <= most; k++, n++) {
-    cases[n] = (Case){.n = (size_t)option(argc, argv, "n", 100), .d = sizes[k], .joint = (int)option(argc, argv, "joint", 0),
-                      .o = {.family = "meanfield", .score = "log", .draws = (size_t)option(argc, argv, "draws", 10), .seed = 1,
+    cases[n] = (Case){.n = (size_t)option(argc, argv, "n", 100),
+                      .d = sizes[k],
+                      .joint = (int)option(argc, argv, "joint", 0),
+                      .o = {.family = "meanfield",
+                            .score = "log",
+                            .draws = (size_t)option(argc, argv, "draws", 10),
+                            .seed = 1,
                             .threads = (int)option(argc, argv, "threads", 1)}};
     run(&cases[n]);
     above += cases[n].pvi > cases[n].vi;

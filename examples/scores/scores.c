@@ -1,11 +1,12 @@
-/* scores.c: what the choice of the score does (the paper's supplement, "Properties of different scoring rules"). Linear regression
- * whose noise is Student's t, or normal with outliers in the training part only, fitted by a normal model; scores on clean test
- * data.
+/* scores.c: what the choice of the score does (the paper's supplement, "Properties of different scoring rules"). Linear
+ * regression whose noise is Student's t, or normal with outliers in the training part only, fitted by a normal model; scores on
+ * clean test data.
  *
  * Training on the interval score of level 0.9 gives intervals that cover 0.9 whatever the noise: conformal prediction for free.
  * With outliers, scores that do not follow single points into the tails (crps, interval) keep the better predictions.
  *
- *     scores [--simulations=5] [--n=1000] [--test=4000] [--draws=0 (as many as it takes)] [--lambda=0.01] [--threads=0] [--setting=0 (all; 1 to 5)]
+ *     scores [--simulations=5] [--n=1000] [--test=4000] [--draws=0 (as many as it takes)] [--lambda=0.01] [--threads=0]
+ * [--setting=0 (all; 1 to 5)]
  */
 #include "../example.h"
 
@@ -18,8 +19,11 @@ typedef struct {
   double df;       /* of the noise; 0: normal */
   double outliers; /* part of the training data whose noise is ten times as wide */
 } Setting;
-static const Setting settings[] = {{"t, df 2", 2, 0}, {"t, df 5", 5, 0}, {"t, df 30", 30, 0},
-                                   {"normal, 4% outliers", 0, 0.04}, {"normal, 16% outliers", 0, 0.16}};
+static const Setting settings[] = {{"t, df 2", 2, 0},
+                                   {"t, df 5", 5, 0},
+                                   {"t, df 30", 30, 0},
+                                   {"normal, 4% outliers", 0, 0.04},
+                                   {"normal, 16% outliers", 0, 0.16}};
 static const char *const scores[] = {"log", "crps", "interval", "elbo"};
 enum { NSETTINGS = sizeof settings / sizeof *settings, NSCORES = sizeof scores / sizeof *scores };
 
@@ -52,8 +56,8 @@ static Json *as_json(const Data *d) {
   return j;
 }
 
-/* P(Y <= y) under the mean-field q: given log_sigma = m + s z, Y is normal(x' E b, sqrt(x' Var(b) x + sigma^2)); the mean over the
- * normal z by the trapezoidal rule, whose error is far below what matters here. */
+/* P(Y <= y) under the mean-field q: given log_sigma = m + s z, Y is normal(x' E b, sqrt(x' Var(b) x + sigma^2)); the mean over
+ * the normal z by the trapezoidal rule, whose error is far below what matters here. */
 static double predictive_cdf(const pvi_result *r, const double *x, double y) {
   double mu = 0, v = 0, p = 0, total = 0;
   for (int k = 0; k < D; k++) {
@@ -118,8 +122,13 @@ int main(int argc, char **argv) {
   d.X = numbers((d.n + d.ntest) * D);
   d.y = numbers(d.n + d.ntest);
   for (size_t k = 0; k < d.ntest; k++) test[k] = d.n + k;
-  pvi_options o = {.family = "meanfield", .alpha = alpha, .draws = (size_t)option(argc, argv, "draws", 0), .test = test,
-                   .ntest = d.ntest, .scoring_draws = 1024, .lambda = option(argc, argv, "lambda", 0.01),
+  pvi_options o = {.family = "meanfield",
+                   .alpha = alpha,
+                   .draws = (size_t)option(argc, argv, "draws", 0),
+                   .test = test,
+                   .ntest = d.ntest,
+                   .scoring_draws = 1024,
+                   .lambda = option(argc, argv, "lambda", 0.01),
                    .threads = (int)option(argc, argv, "threads", 0)};
   printf("n = %zu, means over %zu simulations with %zu test observations each; crps and interval: smaller is better\n\n", d.n,
          simulations, d.ntest);

@@ -1,5 +1,5 @@
-/* simulator.c: a C simulator through pvi.h. y_i = (theta + noise)^2 is simulated, never written as a density; theta varies in the
- * population as normal(2, 0.5). PVI finds that distribution from 400 outcomes. */
+/* simulator.c: a C simulator through pvi.h. y_i = (theta + noise)^2 is simulated, never written as a density; theta varies in
+ * the population as normal(2, 0.5). PVI finds that distribution from 400 outcomes. */
 #include "pvi.h"
 
 #include <math.h>
@@ -32,7 +32,8 @@ static int simulate(void *self, const double *theta, size_t M, size_t ld, uint64
 }
 
 /* d y / d theta = 2 (theta + noise) */
-static int pullback(void *self, const double *theta, size_t M, size_t ld, uint64_t seed, const double *adj_out, double *adj_theta) {
+static int pullback(void *self, const double *theta, size_t M, size_t ld, uint64_t seed, const double *adj_out,
+                    double *adj_theta) {
   (void)self;
   for (size_t i = 0; i < N; i++)
     for (size_t j = 0; j < M; j++) adj_theta[j] += adj_out[i * ld + j] * 2 * (theta[j] + noise_sd * normal(seed, i, j));
@@ -46,14 +47,16 @@ int main(void) {
     y[i] = x * x;
   }
   pvi_context *c = pvi_open();
-  pvi_simulator s = {.dim = 1, .n = N, .width = 1, .y = y, .prior_mean = &mean, .prior_sd = &sd, .simulate = simulate, .pullback = pullback};
+  pvi_simulator s = {
+      .dim = 1, .n = N, .width = 1, .y = y, .prior_mean = &mean, .prior_sd = &sd, .simulate = simulate, .pullback = pullback};
   pvi_result r;
   int status = pvi_fit_simulator(c, &s, &(pvi_options){.score = "crps_sim", .lambda = 0.01, .draws = 128, .seed = 1}, &r);
   if (!r.mean) {
     fputs(pvi_error(c), stderr);
     return status;
   }
-  printf("theta varies as normal(2, 0.5); PVI: normal(%.3f, %.3f), %ld evaluations, %.2f s\n", r.mean[0], r.sd[0], r.evaluations, r.seconds);
+  printf("theta varies as normal(2, 0.5); PVI: normal(%.3f, %.3f), %ld evaluations, %.2f s\n", r.mean[0], r.sd[0],
+         r.evaluations, r.seconds);
   pvi_close(c);
   return 0;
 }

@@ -30,6 +30,7 @@ static FitOptions fit_options(Ctx *ctx, const pvi_options *p) {
                   .optimizer = OPTIM_LBFGS,
                   .iterations = p->iterations,
                   .learning_rate = p->learning_rate,
+                  .clip = p->clip,
                   .seed = p->seed};
   if (p->score && !score_find(p->score, &o.target.score)) ctx_fail(ctx, PVI_USAGE, NOWHERE, "unknown score %s", p->score);
   if (p->family && !family_find(p->family, &o.family)) ctx_fail(ctx, PVI_USAGE, NOWHERE, "unknown family %s", p->family);

@@ -411,6 +411,8 @@ static bool read_args(Ctx *c, Args *a, int argc, char **argv) {
                      .knots = (size_t)a->knots,
                      .layers = (size_t)a->layers,
                      .hidden = (size_t)a->hidden};
+  if (a->components > 1000 || a->knots > 1000 || a->layers > 1000 || a->hidden > 10000 || a->rank > 10000)
+    ctx_fail(c, PVI_USAGE, NOWHERE, "at most 1000 components, knots and layers, 10000 hidden units and ranks");
   if (!(a->alpha > 0 && a->alpha < 1)) ctx_fail(c, PVI_USAGE, NOWHERE, "--alpha lies between 0 and 1, not at %g", a->alpha);
   if (a->interpolate && (a->lambda > 1 || a->regularizer != REG_POSTERIOR))
     ctx_fail(c, PVI_USAGE, NOWHERE, "--interpolate takes --lambda in [0, 1] and the posterior regularizer");

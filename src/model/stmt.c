@@ -461,12 +461,17 @@ static bool condition(Eval *E, const Expr *e) {
   return c->v[0] != 0;
 }
 
+enum { MOST_WHILE = 1000000 }; /* an endless loop must not fill the memory */
+
 static Flow eval_while(Eval *E, const Stmt *s) {
   Outer o = enter_loop(E);
   bool outermost = o.loop < 0 && !E->lift;
   Flow f = FLOW_NEXT;
   int32_t k = 0;
-  for (; f == FLOW_NEXT && condition(E, s->e); k++) f = run_body(E, s, outermost, k);
+  for (; f == FLOW_NEXT && condition(E, s->e); k++) {
+    if (k == MOST_WHILE) ctx_fail(E->ctx, PVI_PROGRAM, s->loc, "a while loop has run %d times and goes on", MOST_WHILE);
+    f = run_body(E, s, outermost, k);
+  }
   note_loop(E, s, k, false, "it is a while loop");
   leave_loop(E, o);
   return f == FLOW_RETURN ? f : FLOW_NEXT;
