@@ -6,7 +6,7 @@
  * PVI maximises the CRPS of the simulations over a neural spline flow q(B), by Adam as in the paper; the rival is the same
  * program with B estimated as a point. Where the model is right both predict alike; where it is wrong q is worth its width.
  *
- *     likelihood_free [--alpha=-1 (0, 0.5 and 1)] [--groups=5] [--m=2] [--n=1000] [--iterations=2000] [--seed=1] [--threads=0]
+ *     likelihood_free [--alpha=-1 (0, 0.5 and 1)] [--groups=5] [--m=2] [--n=1000] [--iterations=1000] [--seed=1] [--threads=0]
  */
 #include "../example.h"
 
@@ -115,7 +115,7 @@ int main(int argc, char **argv) {
   Setting s = {.n = (size_t)option(argc, argv, "n", 1000),
                .m = (size_t)option(argc, argv, "m", 2),
                .groups = (size_t)option(argc, argv, "groups", 5),
-               .iterations = (size_t)option(argc, argv, "iterations", 2000),
+               .iterations = (size_t)option(argc, argv, "iterations", 1000),
                .seed = (uint64_t)option(argc, argv, "seed", 1),
                .threads = (int)option(argc, argv, "threads", 0)};
   printf("y^2 regression: d = %d, m = %zu, %zu groups, n = %zu; test CRPS (smaller is better) of q and of a point\n\n", D, s.m,
