@@ -98,12 +98,15 @@ static size_t scoring_draws(const Scorer *s, size_t usual) { return s->p->scorin
 
 /* Those of the named scores that the outcomes allow. */
 static void add_scores(Scorer *s, const char *const *names, size_t count, unsigned wants, double *v) {
-  const Observed *part = NULL;
+  Observed *part = NULL;
   for (size_t k = 0; k < count; k++) {
     const char *why;
     Target t = {.score_options = s->o->target.score_options, .score_weight = 1};
     if (!score_find(names[k], &t.score) || !observed_allows(s->ctx, s->m, t.score, &why)) continue;
-    if (!part) part = observed_make(s->ctx, s->m, s->p->test, s->p->ntest, wants);
+    if (!part) {
+      part = observed_make(s->ctx, s->m, s->p->test, s->p->ntest, wants);
+      if (model_has_densities(s->m)) observed_reduce(part);
+    }
     predictive_scores(s->ctx, part, &t, &s->f->q, s->f->phi, scoring_draws(s, DRAWS), rng_mix(s->p->seed + 78), s->pool, v);
     add_score(s, names[k], part, v);
   }
@@ -111,9 +114,10 @@ static void add_scores(Scorer *s, const char *const *names, size_t count, unsign
 
 static void add_log_scores(Scorer *s, double *v) {
   Ctx *ctx = s->ctx;
-  const Observed *part = observed_make(ctx, s->m, s->p->test, s->p->ntest, WANT_LL);
+  Observed *part = observed_make(ctx, s->m, s->p->test, s->p->ntest, WANT_LL);
+  observed_reduce(part);
   double *mean = NEW_ARRAY(&ctx->arena, double, s->m->dim), *sd = NEW_ARRAY(&ctx->arena, double, s->m->dim);
-  predictive_log_scores(ctx, part, &s->f->q, s->f->phi, scoring_draws(s, CHEAP_DRAWS), rng_mix(s->p->seed + 77), s->pool, v);
+  predictive_log_scores(ctx, part, s->o->target.integrate, &s->f->q, s->f->phi, scoring_draws(s, CHEAP_DRAWS), rng_mix(s->p->seed + 77), s->pool, v);
   add_score(s, "log", part, v);
   q_moments(&s->f->q, s->f->phi, mean, sd);
   predictive_point(ctx, part, mean, v);

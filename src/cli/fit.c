@@ -24,7 +24,7 @@ enum { SCORING_DRAWS = 16384, METRIC_DRAWS = 1024 };
 typedef struct {
   const char *place[2];
   OptionList sets, include;
-  int score, family, regularizer, optimizer, schedule, select, estimator;
+  int score, family, regularizer, integrate, optimizer, schedule, select, estimator;
   double lambda, learning_rate, clip, holdout, alpha;
   long draws, iterations, minibatch, seed, threads, save_draws;
   long components, rank, knots, layers, hidden;
@@ -101,15 +101,21 @@ static void choose_scores(Scorer *s, Scores *r) {
 static void score_part(const Scorer *s, const size_t *rows, size_t n, int part, Scores *r) {
   Ctx *c = s->c;
   Observed *o = observed_make(c, s->m, rows, n, WANT_LL);
+  bool reduce = s->o->target.integrate != INTEGRATE_DRAWS && s->first;
+  if (reduce) observed_reduce(o);
   double *mean = NEW_ARRAY(&c->arena, double, s->m->dim + 1), *sd = NEW_ARRAY(&c->arena, double, s->m->dim + 1);
   double *v[MOST_SCORES];
   for (size_t j = 0; j < r->nscores; j++) v[j] = NEW_ARRAY(&c->arena, double, n);
   q_moments(&s->fit->q, s->fit->phi, mean, sd);
-  if (s->first) predictive_log_scores(c, o, &s->fit->q, s->fit->phi, SCORING_DRAWS, rng_mix(s->seed + 77), s->pool, v[0]);
+  if (s->first) predictive_log_scores(c, o, s->o->target.integrate, &s->fit->q, s->fit->phi, SCORING_DRAWS, rng_mix(s->seed + 77), s->pool, v[0]);
   if (s->first) predictive_point(c, o, mean, v[1]);
   if (s->nextra) o = observed_make(c, s->m, rows, n, s->first ? WANT_PARAMETERS : WANT_SIM);
+  if (s->nextra && reduce) observed_reduce(o);
   for (int k = 0; k < s->nextra; k++) {
-    Target t = {.score = s->extra[k], .score_options = s->o->target.score_options, .score_weight = 1};
+    Target t = {.score = s->extra[k],
+                .score_options = s->o->target.score_options,
+                .score_weight = 1,
+                .integrate = s->o->target.integrate};
     predictive_scores(c, o, &t, &s->fit->q, s->fit->phi, METRIC_DRAWS, rng_mix(s->seed + 78), s->pool, v[s->first + (size_t)k]);
   }
   SummaryScore *scores = NEW_ARRAY(&c->arena, SummaryScore, r->nscores);
@@ -380,6 +386,8 @@ static bool read_args(Ctx *c, Args *a, int argc, char **argv) {
       {"knots", OPT_INT, "N", &a->knots, 2, "of splines (default 32)"},
       {"layers", OPT_INT, "N", &a->layers, 1, "of flows (default 2)"},
       {"hidden", OPT_INT, "N", &a->hidden, 1, "units in the networks of flows (default 16)"},
+      {"integrate", OPT_CHOICE, "auto|exact|draws", &a->integrate, 0,
+       "over q: exact is quadrature over the observations' predictors (default auto: exact where it can be)"},
       {"draws", OPT_INT, "M", &a->draws, 1, "draws of q per evaluation (default: grow until fresh draws agree)"},
       {"optimizer", OPT_CHOICE, words(c, OPTIM_COUNT, optim_word), &a->optimizer, 0, "default lbfgs on fixed draws"},
       {"estimator", OPT_CHOICE, "reparameterized|rejection", &a->estimator, 0,
@@ -452,7 +460,8 @@ static FitOptions fit_options(const Args *a, Progress *progress) {
                                  .score_options = {.alpha = a->alpha},
                                  .regularizer = (Regularizer)a->regularizer,
                                  .lambda = a->lambda,
-                                 .score_weight = a->interpolate ? 1 - a->lambda : 1},
+                                 .score_weight = a->interpolate ? 1 - a->lambda : 1,
+                                 .integrate = (Integrate)a->integrate},
                       .family = a->family < 0 ? FAMILY_meanfield : (FamilyId)a->family,
                       .shape = a->shape,
                       .choose_family = a->family < 0,

@@ -33,6 +33,12 @@ typedef struct {
 } FamilyPart;
 enum { FAMILY_PARTS = 8 };
 
+/* One normal component of q: weight, mean, and covariance: diagonal (`var`), or dense (`cov`, dim x dim, row-major). The same
+ * struct holds derivatives: cov then as if all entries were free. */
+typedef struct {
+  double weight, *mean, *var, *cov;
+} NormalLaw;
+
 typedef struct Family {
   size_t (*size)(const Shape *s);               /* length of phi */
   size_t (*noise)(const Shape *s);              /* rows of u */
@@ -60,6 +66,11 @@ typedef struct Family {
   /* u with T_phi(u) = theta, and log |det dT/du| there: log q(theta) = log N(u) - log_det. NULL: u has more rows than theta, or
    * T is not one map. */
   void (*inverse)(const double *phi, const Shape *s, const double *theta, double *u, double *log_det);
+  /* Normal families: so many components (NULL: not normal), with dense covariances or not; what they are, and grad += of them */
+  size_t (*normals)(const Shape *s);
+  bool dense;
+  void (*laws)(const double *phi, const Shape *s, NormalLaw *out);
+  void (*laws_adjoint)(const double *phi, const Shape *s, const NormalLaw *law, const NormalLaw *adj, double *grad);
 } Family;
 
 typedef enum {

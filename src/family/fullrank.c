@@ -1,6 +1,8 @@
 /* fullrank.c: theta = m + L u, L lower triangular; phi = (m, rows of L with log of the diagonal). */
 #include "family/family_int.h"
 
+#include "num/linalg.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -130,6 +132,48 @@ static void inverse(const double *phi, const Shape *shape, const double *theta, 
   }
 }
 
+static size_t normals(const Shape *s) {
+  (void)s;
+  return 1;
+}
+
+/* L L', row by row */
+static void laws(const double *phi, const Shape *shape, NormalLaw *out) {
+  size_t dim = shape->dim;
+  out->weight = 1;
+  for (size_t i = 0; i < dim; i++) {
+    const double *a = phi + row_of(dim, i);
+    out->mean[i] = phi[i];
+    for (size_t k = 0; k <= i; k++) {
+      const double *b = phi + row_of(dim, k);
+      double s = la_dot(a, b, k) + entry(a, i, k) * family_sd(b[k]);
+      out->cov[i * dim + k] = out->cov[k * dim + i] = s;
+    }
+  }
+}
+
+/* d L = (G + G') L */
+static void laws_adjoint(const double *phi, const Shape *shape, const NormalLaw *law, const NormalLaw *adj, double *grad) {
+  size_t dim = shape->dim;
+  const double *G = adj->cov;
+  double h[dim + 1];
+  (void)law;
+  for (size_t i = 0; i < dim; i++) {
+    size_t row = row_of(dim, i);
+    grad[i] += adj->mean[i];
+    for (size_t j = 0; j <= i; j++) h[j] = 0;
+    for (size_t k = 0; k < dim; k++) {
+      double g = G[i * dim + k] + G[k * dim + i];
+      const double *L = phi + row_of(dim, k);
+      if (g == 0) continue;
+      la_axpy(g, L, h, k < i + 1 ? k : i + 1);
+      if (k <= i) h[k] += g * family_sd(L[k]);
+    }
+    for (size_t j = 0; j < i; j++) grad[row + j] += h[j];
+    grad[row + i] += h[i] * family_sd(phi[row + i]);
+  }
+}
+
 const Family family_fullrank = {.size = size,
                                 .noise = noise,
                                 .start = start,
@@ -141,4 +185,8 @@ const Family family_fullrank = {.size = size,
                                 .score_function = score_function,
                                 .scale = scale,
                                 .parts = parts,
-                                .inverse = inverse};
+                                .inverse = inverse,
+                                .normals = normals,
+                                .dense = true,
+                                .laws = laws,
+                                .laws_adjoint = laws_adjoint};

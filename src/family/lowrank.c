@@ -159,6 +159,39 @@ static int parts(const Shape *s, FamilyPart *out) {
   return 3;
 }
 
+static size_t normals(const Shape *s) {
+  (void)s;
+  return 1;
+}
+
+static void laws(const double *phi, const Shape *shape, NormalLaw *out) {
+  size_t dim = shape->dim, rank = shape->rank;
+  out->weight = 1;
+  for (size_t i = 0; i < dim; i++) {
+    double s = family_sd(phi[dim + i]);
+    out->mean[i] = phi[i];
+    for (size_t k = 0; k <= i; k++)
+      out->cov[i * dim + k] = out->cov[k * dim + i] = la_dot(phi + factor_at(shape, i), phi + factor_at(shape, k), rank);
+    out->cov[i * dim + i] += s * s;
+  }
+}
+
+/* d B = (G + G') B, d log s_i = 2 s_i^2 G_ii */
+static void laws_adjoint(const double *phi, const Shape *shape, const NormalLaw *law, const NormalLaw *adj, double *grad) {
+  size_t dim = shape->dim, rank = shape->rank;
+  const double *G = adj->cov;
+  (void)law;
+  for (size_t i = 0; i < dim; i++) {
+    double s = family_sd(phi[dim + i]);
+    grad[i] += adj->mean[i];
+    grad[dim + i] += 2 * s * s * G[i * dim + i];
+    for (size_t k = 0; k < dim; k++) {
+      double g = G[i * dim + k] + G[k * dim + i];
+      if (g != 0) la_axpy(g, phi + factor_at(shape, k), grad + factor_at(shape, i), rank);
+    }
+  }
+}
+
 const Family family_lowrank = {.size = size,
                                .noise = noise,
                                .scratch = scratch,
@@ -169,4 +202,8 @@ const Family family_lowrank = {.size = size,
                                .entropy = entropy,
                                .log_q = log_q,
                                .scale = scale,
-                               .parts = parts};
+                               .parts = parts,
+                               .normals = normals,
+                               .dense = true,
+                               .laws = laws,
+                               .laws_adjoint = laws_adjoint};

@@ -99,6 +99,30 @@ static void inverse(const double *phi, const Shape *shape, const double *theta, 
   }
 }
 
+static size_t normals(const Shape *s) {
+  (void)s;
+  return 1;
+}
+
+static void laws(const double *phi, const Shape *shape, NormalLaw *out) {
+  size_t dim = shape->dim;
+  out->weight = 1;
+  for (size_t k = 0; k < dim; k++) {
+    double s = family_sd(phi[dim + k]);
+    out->mean[k] = phi[k];
+    out->var[k] = s * s;
+  }
+}
+
+static void laws_adjoint(const double *phi, const Shape *shape, const NormalLaw *law, const NormalLaw *adj, double *grad) {
+  size_t dim = shape->dim;
+  (void)phi;
+  for (size_t k = 0; k < dim; k++) {
+    grad[k] += adj->mean[k];
+    grad[dim + k] += 2 * law->var[k] * adj->var[k];
+  }
+}
+
 const Family family_meanfield = {.size = size,
                                  .noise = noise,
                                  .start = start,
@@ -110,4 +134,7 @@ const Family family_meanfield = {.size = size,
                                  .score_function = score_function,
                                  .scale = scale,
                                  .parts = parts,
-                                 .inverse = inverse};
+                                 .inverse = inverse,
+                                 .normals = normals,
+                                 .laws = laws,
+                                 .laws_adjoint = laws_adjoint};

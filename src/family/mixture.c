@@ -258,6 +258,36 @@ static int parts(const Shape *s, FamilyPart *out) {
   return 3;
 }
 
+static size_t normals(const Shape *s) { return s->components; }
+
+static void laws(const double *phi, const Shape *shape, NormalLaw *out) {
+  size_t C = shape->components, dim = shape->dim;
+  double pi[C];
+  softmax(phi, C, pi);
+  for (size_t c = 0; c < C; c++) {
+    out[c].weight = pi[c];
+    for (size_t k = 0; k < dim; k++) {
+      double s = family_sd(phi[log_sd_at(shape, c) + k]);
+      out[c].mean[k] = phi[mean_at(shape, c) + k];
+      out[c].var[k] = s * s;
+    }
+  }
+}
+
+static void laws_adjoint(const double *phi, const Shape *shape, const NormalLaw *law, const NormalLaw *adj, double *grad) {
+  size_t C = shape->components, dim = shape->dim;
+  double all = 0;
+  (void)phi;
+  for (size_t c = 0; c < C; c++) all += law[c].weight * adj[c].weight;
+  for (size_t c = 0; c < C; c++) {
+    grad[c] += law[c].weight * (adj[c].weight - all);
+    for (size_t k = 0; k < dim; k++) {
+      grad[mean_at(shape, c) + k] += adj[c].mean[k];
+      grad[log_sd_at(shape, c) + k] += 2 * law[c].var[k] * adj[c].var[k];
+    }
+  }
+}
+
 const Family family_mixture = {.size = size,
                                .noise = noise,
                                .scratch = scratch,
@@ -269,4 +299,7 @@ const Family family_mixture = {.size = size,
                                .entropy = entropy,
                                .log_q = log_q,
                                .scale = scale,
-                               .parts = parts};
+                               .parts = parts,
+                               .normals = normals,
+                               .laws = laws,
+                               .laws_adjoint = laws_adjoint};

@@ -7,10 +7,12 @@
  *      iterations each, then the best, judged on common draws no start has seen;
  *   3. the best is taken to convergence; then fresh draws are compared with the fixed ones, and while they disagree the number
  *      of draws grows fourfold.
+ * Where the integral is exact (exact.h) there are no draws to grow: 3 ends when twice the nodes agree.
  * Stochastic optimizers draw new noise, and the next mini-batch, at every iteration.
  */
 #include "infer/fit.h"
 
+#include "infer/exact.h"
 #include "infer/rejection.h"
 
 #include "num/rng.h"
@@ -23,7 +25,7 @@ enum { VI_DRAWS = 16, EXPLORE_DRAWS = 32, FIRST_DRAWS = 64, MOST_DRAWS = 128, JU
 #else
 enum { VI_DRAWS = 64, EXPLORE_DRAWS = 256, FIRST_DRAWS = 1024, MOST_DRAWS = 16384, JUDGE_DRAWS = 1024 };
 #endif
-enum { EXPLORE_ITERATIONS = 25, SCRAMBLES = 4, FULLRANK_MOST = 30 };
+enum { EXPLORE_ITERATIONS = 25, SCRAMBLES = 4, FULLRANK_MOST = 30, MOST_NODES = 256 };
 
 /* Everything a fit needs at hand. */
 typedef struct {
@@ -120,7 +122,8 @@ static const double start_sds[] = {0.1, 1, 0.01, 0.001};
 /* Mean-field VI on few draws, from zero: mean and sd of every parameter. */
 static void vi_centre(Fitter *f, double *mean, double *sd) {
   size_t d = f->model->dim;
-  Target vi = {.score = SCORE_elbo, .regularizer = REG_PRIOR, .lambda = 1, .score_weight = 1};
+  Target vi = {
+      .score = SCORE_elbo, .regularizer = REG_PRIOR, .lambda = 1, .score_weight = 1, .integrate = f->target.integrate};
   Q *q = NEW(f->arena, Q);
   *q = q_make(f->arena, FAMILY_meanfield, (Shape){0}, d, NULL);
   Predictive *p = predictive_make(f->arena, f->train_ll, &vi, q, VI_DRAWS, seed_of(f, SEED_VI), f->pool);
@@ -206,7 +209,9 @@ static double *explore(Fitter *f, const double *mean, const double *sd) {
   if (f->target.score == SCORE_interval) f->target.score_options.smooth = 0.1 * outcome_sd(f);
   Predictive *p = objective_of(f, M, seed_of(f, SEED_EXPLORE));
   f->target = sharp;
-  Predictive *judge = objective_of(f, draws_of(f, JUDGE_DRAWS), seed_of(f, SEED_JUDGE));
+  Predictive *judge = predictive_is_exact(p) && f->target.score != SCORE_interval
+                          ? p
+                          : objective_of(f, draws_of(f, JUDGE_DRAWS), seed_of(f, SEED_JUDGE));
   const double *given = f->o->start ? f->o->start(f->o->start_self, &f->q) : NULL;
   double *best = NULL, best_value = -INFINITY;
   for (int s = 0; s < NWIDTHS + (given != NULL); s++) {
@@ -294,9 +299,52 @@ static void anneal(Fitter *f, double *phi) {
   f->target = sharp;
 }
 
+/* ---- 3. where the integral is exact ------------------------------------------------------------------------------- */
+
+/* Twice the nodes: do they say the same? */
+static bool nodes_agree(Fitter *f, const double *phi, const OptimResult *r, size_t nodes) {
+  f->target.nodes = 2 * nodes;
+  bool finite = evaluate(f, objective_of(f, 0, seed_of(f, SEED_FIT)), phi, &f->fit->value);
+  f->target.nodes = nodes;
+  double gap = r->value - f->fit->value.value;
+  FitStage row = {nodes, r->value, f->fit->value.value, gap};
+  PUSH(&f->ctx->arena, f->fit->stages, f->fit->nstages, f->fit->cap_stages, row);
+  bool agree = finite && fabs(gap) <= 1e-4 + 1e-7 * fabs(r->value);
+  bool kink = f->target.score == SCORE_interval && r->status == OPTIM_STUCK;
+  Arena *a = &f->ctx->arena;
+  f->fit->draws = nodes;
+  f->fit->converged = (r->converged || kink) && agree;
+  f->fit->reason = !r->converged && !kink ? arena_format(a, "the optimizer stopped: %s", r->reason)
+                   : agree ? arena_format(a, "%s; twice the nodes change the objective by %.1g", kink ? "no step gains: an optimum at a kink" : r->reason, fabs(gap))
+                           : arena_format(a, "twice the %zu nodes change the objective by %.2g", nodes, fabs(gap));
+  return agree;
+}
+
+static void finish_exact(Fitter *f, double *phi) {
+  f->fit->exact = true;
+  for (size_t nodes = EXACT_NODES;; nodes *= 2) {
+    ArenaMark stage = arena_mark(f->arena);
+    f->target.nodes = nodes;
+    Predictive *p = objective_of(f, 0, seed_of(f, SEED_FIT));
+    OptimResult r = run_lbfgs(f, p, phi, f->o->iterations ? f->o->iterations : 5000, 1e-9, "fit");
+    bool done = nodes_agree(f, phi, &r, nodes) || nodes >= MOST_NODES;
+    arena_reset(f->arena, stage);
+    if (done) return;
+  }
+}
+
+static bool is_exact(const Fitter *f) {
+  const char *why;
+  return f->target.integrate != INTEGRATE_DRAWS && exact_applies(f->train, &f->target, &f->q, &why);
+}
+
 static void finish(Fitter *f, double *phi) {
   size_t size = q_size(&f->q);
   anneal(f, phi);
+  if (is_exact(f)) {
+    finish_exact(f, phi);
+    return;
+  }
   double *start = memcpy(NEW_ARRAY(f->arena, double, size), phi, size * sizeof *phi);
   size_t M = f->o->draws ? f->o->draws : draws_of(f, is_rich(f) ? 2 * FIRST_DRAWS : FIRST_DRAWS);
   for (;; M *= 4) {
@@ -450,6 +498,25 @@ static const size_t *training_order(Fitter *f, const Split *split) {
   return rows;
 }
 
+/* Exact integration where it can be and is wanted: it is a function of phi, so not for optimizers that live on fresh draws. */
+static void choose_integration(Fitter *f, Observed *train, Observed *train_ll, Observed *valid) {
+  Integrate *how = &f->target.integrate;
+  const char *why = "it is for the optimizer lbfgs";
+  if (f->o->optimizer != OPTIM_LBFGS || f->o->draws || !model_has_densities(f->model)) {
+    if (*how == INTEGRATE_EXACT)
+      ctx_fail(f->ctx, PVI_USAGE, NOWHERE, "--integrate exact: %s", f->o->draws ? "it has no draws (--draws)" : why);
+    *how = INTEGRATE_DRAWS;
+  }
+  if (*how == INTEGRATE_DRAWS) return;
+  observed_reduce(train);
+  if (train_ll != train) observed_reduce(train_ll);
+  observed_reduce(valid);
+  if (!exact_applies(train, &f->target, &f->q, &why)) {
+    if (*how == INTEGRATE_EXACT) ctx_fail(f->ctx, PVI_USAGE, NOWHERE, "--integrate exact: %s", why);
+    add_note(f, arena_format(&f->ctx->arena, "integrated by draws: %s", why));
+  }
+}
+
 Fit *fit_run(Ctx *c, const Model *m, const Split *split, const FitOptions *o, Pool *pool) {
   Fit *fit = NEW(&c->arena, Fit);
   Arena arena = arena_make(c);
@@ -481,9 +548,12 @@ Fit *fit_run(Ctx *c, const Model *m, const Split *split, const FitOptions *o, Po
   choose_q(&f);
   const size_t *order = f.order = training_order(&f, split);
   unsigned wants = target_wants(&f.target);
-  f.train = observed_make(c, m, order, f.n, wants);
-  f.train_ll = wants == WANT_LL ? f.train : observed_make(c, m, order, model_has_densities(m) ? f.n : 0, WANT_LL);
-  f.valid = observed_make(c, m, split->rows[PART_VALID], f.nvalid, wants);
+  Observed *train = observed_make(c, m, order, f.n, wants), *valid;
+  f.train = train;
+  Observed *train_ll = wants == WANT_LL ? train : observed_make(c, m, order, model_has_densities(m) ? f.n : 0, WANT_LL);
+  f.train_ll = train_ll;
+  f.valid = valid = observed_make(c, m, split->rows[PART_VALID], f.nvalid, wants);
+  choose_integration(&f, train, train_ll, valid);
   f.valid_scores = NEW_ARRAY(&arena, double, f.nvalid);
   run(&f);
   fit->q = f.q;

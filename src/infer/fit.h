@@ -42,6 +42,7 @@ typedef struct {
   double objective;
 } FitStart;
 
+/* draws, or nodes; fresh: the objective on fresh draws, or on twice the nodes */
 typedef struct {
   size_t draws;
   double objective, fresh, gap;
@@ -52,7 +53,8 @@ typedef struct {
   double *phi;
   PredictiveValue value; /* on draws that the optimizer has not seen */
   long evaluations, iterations, skipped;
-  size_t draws; /* of the last stage */
+  bool exact;   /* integrated by quadrature */
+  size_t draws; /* of the last stage; nodes per dimension where exact */
   bool converged;
   const char *reason;
   double seconds;

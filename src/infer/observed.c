@@ -47,6 +47,13 @@ Observed *observed_make(Ctx *c, const Model *m, const size_t *rows, size_t nrows
   return o;
 }
 
+void observed_reduce(Observed *o) {
+  size_t n = o->n, *rows = NEW_ARRAY(&o->model->ctx->arena, size_t, n);
+  for (size_t k = 0; k < n; k++) rows[k] = (size_t)o->obs[k];
+  o->reduction = reduce_observations(o->model, rows, n, &o->not_reduced);
+  o->prior = reduce_prior(o->model, &o->prior_not_reduced);
+}
+
 /* Scores by densities and by simulation: every block must have what they need. */
 static bool block_allows(Ctx *c, const ObsBlock *b, ScoreId score, const char **why) {
   unsigned needs = score_needs(score);

@@ -1,13 +1,15 @@
 /* predictive.c: the objective: theta = T_phi(u), global values, tiles with their scores, and all the way back. */
-#include "infer/predictive.h"
+#include "infer/exact.h"
 
 #include "num/rng.h"
 #include "num/sobol.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
 struct Predictive {
+  Exact *exact; /* NULL: by draws, and all the rest is theirs */
   const Observed *o;
   Target target;
   const Q *q;
@@ -39,14 +41,19 @@ unsigned target_wants(const Target *t) {
 
 Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const Q *q, size_t M, uint64_t seed, Pool *pool) {
   Predictive *p = NEW(a, Predictive);
+  const char *why;
   p->o = o;
   p->target = *t;
   p->q = q;
+  p->scale = 1;
+  if (t->integrate != INTEGRATE_DRAWS && exact_applies(o, t, q, &why)) {
+    p->exact = exact_make(a, o, t, q, t->nodes ? t->nodes : EXACT_NODES, seed, pool);
+    return p;
+  }
   p->score = score_of(t->score);
   p->work = vm_work(a, o->tape, M, pool);
   p->M = M;
   p->ld = vm_lanes(p->work);
-  p->scale = 1;
   p->posterior = t->regularizer == REG_POSTERIOR ? t->lambda : 0;
   p->draws = q_draws(a, q, M, p->ld, vm_kernels(p->work));
   p->theta = NEW_ARRAY(a, double, q->dim * p->ld);
@@ -73,7 +80,10 @@ Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const 
   return p;
 }
 
+bool predictive_is_exact(const Predictive *p) { return p->exact != NULL; }
+
 void predictive_renew(Predictive *p, uint64_t seed, bool random) {
+  if (p->exact) return;
   size_t rows = q_noise(p->q);
   if (random) {
     for (size_t k = 0; k < rows; k++) rng_fill_normal(rng_make(seed, 0), 0, k, p->draws.u + k * p->ld, p->M);
@@ -84,6 +94,7 @@ void predictive_renew(Predictive *p, uint64_t seed, bool random) {
 }
 
 void predictive_range(Predictive *p, double lo, double hi) {
+  assert(!p->exact);
   size_t n = vm_set_range(p->work, lo, hi);
   p->scale = n ? (double)p->o->n / (double)n : 1;
 }
@@ -213,7 +224,14 @@ static void pull_back(Predictive *p, const double *phi, double *grad) {
   q_adjoint(p->q, phi, &p->draws, p->adj, sum_adj_w(p), grad);
 }
 
+static bool eval_exact(Predictive *p, const double *phi, PredictiveValue *v, double *grad) {
+  if (!exact_eval(p->exact, phi, v, grad)) return false;
+  p->last = *v;
+  return true;
+}
+
 bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, double *grad) {
+  if (p->exact) return eval_exact(p, phi, v, grad);
   double lambda = p->target.lambda;
   double *g = grad ? grad : p->gradient;
   memset(p->row_score, 0, p->o->n * sizeof *p->row_score);
@@ -239,7 +257,7 @@ bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, doubl
 }
 
 PredictiveValue predictive_last(const Predictive *p) { return p->last; }
-const double *predictive_rows(const Predictive *p) { return p->row_score; }
+const double *predictive_rows(const Predictive *p) { return p->exact ? exact_rows(p->exact) : p->row_score; }
 
 /* ---- as the optimizers see it ------------------------------------------------------------------------------------- */
 
@@ -259,6 +277,8 @@ Objective predictive_objective(Predictive *p) {
   return (Objective){
       .dim = q_size(p->q), .self = p, .eval = objective_eval, .scale = q_has_scale(p->q) ? objective_scale : NULL};
 }
+
+enum { SCORING_NODES = 64 };
 
 /* ---- scores on fresh draws ---------------------------------------------------------------------------------------- */
 
@@ -325,18 +345,22 @@ static void log_scores(ScoreJob *j, Arena *a) {
   for (size_t k = 0; k < j->o->n; k++) j->scores[k] -= log((double)batches);
 }
 
-void predictive_log_scores(Ctx *c, const Observed *o, const Q *q, const double *phi, size_t M, uint64_t seed, Pool *pool,
-                           double *scores) {
-  in_arena(&(ScoreJob){c, o, NULL, q, phi, M, seed, pool, scores}, log_scores);
-}
-
 static void any_scores(ScoreJob *j, Arena *a) {
   Target t = *j->t;
   t.lambda = 0;
+  t.nodes = SCORING_NODES;
   Predictive *p = predictive_make(a, j->o, &t, j->q, j->M, j->seed, j->pool);
   PredictiveValue v;
   predictive_eval(p, j->phi, &v, NULL);
-  memcpy(j->scores, p->row_score, j->o->n * sizeof *j->scores);
+  memcpy(j->scores, predictive_rows(p), j->o->n * sizeof *j->scores);
+}
+
+void predictive_log_scores(Ctx *c, const Observed *o, Integrate how, const Q *q, const double *phi, size_t M, uint64_t seed,
+                           Pool *pool, double *scores) {
+  Target t = {.score = SCORE_log, .score_weight = 1, .integrate = how, .nodes = SCORING_NODES};
+  const char *why;
+  bool exact = how != INTEGRATE_DRAWS && exact_applies(o, &t, q, &why);
+  in_arena(&(ScoreJob){c, o, &t, q, phi, M, seed, pool, scores}, exact ? any_scores : log_scores);
 }
 
 void predictive_scores(Ctx *c, const Observed *o, const Target *t, const Q *q, const double *phi, size_t M, uint64_t seed,

@@ -16,20 +16,28 @@
 
 typedef enum { REG_PRIOR, REG_POSTERIOR } Regularizer;
 
+/* How the integral over theta is done: exactly where it can be (exact.h), or always by draws of q. */
+typedef enum { INTEGRATE_AUTO, INTEGRATE_EXACT, INTEGRATE_DRAWS } Integrate;
+
 typedef struct {
   ScoreId score;
   ScoreOptions score_options;
   Regularizer regularizer;
   double lambda;
   double score_weight; /* of the sum of scores; 1, or 1 - lambda for the interpolation of VI and PVI */
+  Integrate integrate;
+  size_t nodes; /* exact integration: per dimension; 0: EXACT_NODES */
 } Target;
+enum { EXACT_NODES = 32 };
 
 unsigned target_wants(const Target *t); /* heads that the observations must have */
 
 typedef struct Predictive Predictive;
 
-/* M draws of q's noise with the given seed, over the given observations. q must outlive it. */
+/* Over the given observations: exactly, where the target lets it and the observations are reduced (observed_reduce), or by M draws
+ * of q's noise with the given seed. q must outlive it. */
 Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const Q *q, size_t M, uint64_t seed, Pool *pool);
+bool predictive_is_exact(const Predictive *p);
 /* What the optimizers see; lives as long as p. */
 Objective predictive_objective(Predictive *p);
 void predictive_renew(Predictive *p, uint64_t seed, bool random); /* new noise: scrambled Sobol, or pseudo-random */
@@ -43,10 +51,10 @@ bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, doubl
 PredictiveValue predictive_last(const Predictive *p); /* of the last finite evaluation */
 const double *predictive_rows(const Predictive *p);   /* score of every observation at the last evaluation */
 
-/* Log scores log E_q p(y_i | theta) of every observation by at least M draws that no fit has seen. */
-void predictive_log_scores(Ctx *c, const Observed *o, const Q *q, const double *phi, size_t M, uint64_t seed, Pool *pool,
-                           double *scores);
-/* Any score of every observation, by M fresh draws. */
+/* Log scores log E_q p(y_i | theta) of every observation: exactly where it can be, else by at least M draws that no fit has seen. */
+void predictive_log_scores(Ctx *c, const Observed *o, Integrate how, const Q *q, const double *phi, size_t M, uint64_t seed,
+                           Pool *pool, double *scores);
+/* Any score of every observation, likewise. */
 void predictive_scores(Ctx *c, const Observed *o, const Target *t, const Q *q, const double *phi, size_t M, uint64_t seed,
                        Pool *pool, double *scores);
 /* log p(y_i | theta) of every observation at one point. */

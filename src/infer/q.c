@@ -89,3 +89,67 @@ void q_log_q(const Q *q, const double *phi, QDraws *d, double *out) { family_of(
 
 bool q_has_scale(const Q *q) { return family_of(q->family)->scale && !q->npoint; }
 void q_scale(const Q *q, const double *phi, double *d) { family_of(q->family)->scale(phi, &q->shape, d); }
+
+/* ---- the components of a normal q --------------------------------------------------------------------------------- */
+
+bool q_is_normal(const Q *q) { return family_of(q->family)->normals != NULL; }
+
+static NormalLaw *new_laws(Arena *a, size_t count, size_t dim, bool dense) {
+  NormalLaw *l = NEW_ARRAY(a, NormalLaw, count);
+  for (size_t c = 0; c < count; c++) {
+    l[c].mean = NEW_ARRAY(a, double, dim);
+    *(dense ? &l[c].cov : &l[c].var) = NEW_ARRAY(a, double, dense ? dim * dim : dim);
+  }
+  return l;
+}
+
+QLaws q_laws(Arena *a, const Q *q) {
+  const Family *f = family_of(q->family);
+  QLaws l = {.count = f->normals(&q->shape), .dim = q->dim, .dense = f->dense};
+  l.law = l.part = new_laws(a, l.count, q->dim, l.dense);
+  l.adj = l.padj = new_laws(a, l.count, q->dim, l.dense);
+  if (!q->free) return l;
+  l.part = new_laws(a, l.count, q->shape.dim, l.dense);
+  l.padj = new_laws(a, l.count, q->shape.dim, l.dense);
+  return l;
+}
+
+/* Copies numbers of the free parameters between a vector or matrix over them and one over all. */
+static void spread(const Q *q, bool dense, double *all, double *part, bool back) {
+  size_t n = q->shape.dim;
+  for (size_t i = 0; i < (dense ? n * n : n); i++) {
+    size_t at = dense ? q->free[i / n] * q->dim + q->free[i % n] : q->free[i];
+    if (back) {
+      part[i] = all[at];
+    } else {
+      all[at] = part[i];
+    }
+  }
+}
+
+void q_laws_at(const Q *q, const double *phi, QLaws *l) {
+  size_t spreads = l->dense ? q->dim * q->dim : q->dim;
+  family_of(q->family)->laws(phi, &q->shape, l->part);
+  for (size_t c = 0; c < l->count; c++) {
+    NormalLaw *law = &l->law[c], *adj = &l->adj[c], *part = &l->part[c];
+    adj->weight = 0;
+    memset(adj->mean, 0, q->dim * sizeof *adj->mean);
+    memset(l->dense ? adj->cov : adj->var, 0, spreads * sizeof *adj->mean);
+    if (!q->free) continue;
+    law->weight = part->weight;
+    spread(q, false, law->mean, part->mean, false);
+    spread(q, l->dense, l->dense ? law->cov : law->var, l->dense ? part->cov : part->var, false);
+    for (size_t k = 0; k < q->npoint; k++) law->mean[q->point[k]] = phi[point_at(q) + k];
+  }
+}
+
+void q_laws_adjoint(const Q *q, const double *phi, QLaws *l, double *grad) {
+  for (size_t c = 0; c < l->count && q->free; c++) {
+    NormalLaw *adj = &l->adj[c], *part = &l->padj[c];
+    part->weight = adj->weight;
+    spread(q, false, adj->mean, part->mean, true);
+    spread(q, l->dense, l->dense ? adj->cov : adj->var, l->dense ? part->cov : part->var, true);
+    for (size_t k = 0; k < q->npoint; k++) grad[point_at(q) + k] += adj->mean[q->point[k]];
+  }
+  family_of(q->family)->laws_adjoint(phi, &q->shape, l->part, l->padj, grad);
+}

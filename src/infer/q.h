@@ -38,4 +38,16 @@ void q_log_q(const Q *q, const double *phi, QDraws *d, double *out);
 bool q_has_scale(const Q *q);
 void q_scale(const Q *q, const double *phi, double *d);
 
+/* A normal q's components, over all dim parameters; those estimated as points have variance 0. */
+typedef struct {
+  size_t count, dim;
+  bool dense;
+  NormalLaw *law, *adj;   /* count each, of dim parameters */
+  NormalLaw *part, *padj; /* the same of the free ones, where some are points; else law and adj */
+} QLaws;
+bool q_is_normal(const Q *q);
+QLaws q_laws(Arena *a, const Q *q);
+void q_laws_at(const Q *q, const double *phi, QLaws *l);                    /* sets law, clears adj */
+void q_laws_adjoint(const Q *q, const double *phi, QLaws *l, double *grad); /* grad += adj d law / d phi */
+
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const char *const op_names[IR_OP_COUNT] = {
-    "const", "input", "gather", "pack", "sum", "log_sum_exp", "cumsum", "matvec", "matmul", "noise", "affine",
+    "const", "input", "gather", "pack", "sum", "log_sum_exp", "cumsum", "matvec", "matmul", "noise", "outer", "affine",
 #define OP(NAME, arity, value, shared, partials, domain) #NAME,
 #include "ir/ops.def"
 #undef OP
@@ -134,6 +134,8 @@ Node ir_input(Graph *g, int32_t offset, int32_t n) { return intern(g, (IrNode){.
 Node ir_noise(Graph *g, NoiseKind kind, int32_t stream, int32_t n) {
   return intern(g, (IrNode){.op = IR_NOISE, .n = n, .attr = (int32_t)kind, .attr2 = stream});
 }
+
+Node ir_outer(Graph *g, int32_t leaf, int32_t n) { return intern(g, (IrNode){.op = IR_OUTER, .n = n, .attr = leaf}); }
 
 static bool is_number(const Graph *g, Node x, double value) {
   const IrNode *k = ir_node(g, x);

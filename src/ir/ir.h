@@ -24,6 +24,7 @@ typedef enum {
   IR_MATVEC, /* out[r] = sum_k A[r, k] b[k], A = a constant of n K numbers, row-major, K = attr */
   IR_MATMUL, /* out[i, j] = sum_k a[i, k] b[k, j], K = attr, columns of b = attr2 */
   IR_NOISE,  /* fresh numbers, one per element and draw: standard normal (attr 0) or uniform (attr 1); attr2 numbers the node */
+  IR_OUTER,  /* a leaf that the evaluator sets: out[e] of lane j = sum_b coef[e, b] basis[b, j]; attr numbers it (vm_set_outer) */
   IR_AFFINE, /* only on tapes: an affine function of shared values, one per observation */
 #define OP(NAME, arity, value, shared, partials, domain) IR_##NAME,
 #include "ir/ops.def"
@@ -75,6 +76,7 @@ Node ir_number(Graph *g, double value);
 Node ir_input(Graph *g, int32_t offset, int32_t n);
 typedef enum { NOISE_NORMAL, NOISE_UNIFORM } NoiseKind;
 Node ir_noise(Graph *g, NoiseKind kind, int32_t stream, int32_t n);
+Node ir_outer(Graph *g, int32_t leaf, int32_t n);
 Node ir_map(Graph *g, unsigned op, const Node *args);              /* elementwise: sizes n or 1 */
 Node ir_gather(Graph *g, Node a, const int32_t *index, int32_t n); /* copies the index */
 Node ir_pack(Graph *g, const Pick *picks, int32_t n);              /* becomes a gather, or the node itself, where it can */

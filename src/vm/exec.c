@@ -34,6 +34,7 @@ struct Work {
   Pool *pool;
   size_t M, lanes;
   uint64_t noise_seed;
+  VmOuter outer[VM_LEAVES];
   size_t T;                 /* observations per tile, at most */
   double *global, *adjoint; /* [elements x lanes] */
   double *chunk_adj;        /* [chunks x boundary x lanes] */
@@ -162,6 +163,28 @@ static void noise_forward(const Frame *f, const Instr *i, size_t n, size_t first
   }
 }
 
+/* Element of the leaf node behind element e of the instruction. */
+static size_t leaf_element(const Instr *i, size_t e, size_t first) {
+  return i->in[0].index ? (size_t)i->in[0].index[first + e] : e;
+}
+
+static void outer_forward(const Frame *f, const Instr *i, size_t n, size_t first) {
+  const VmOuter *o = &f->w->outer[i->width];
+  for (size_t e = 0; e < n; e++) {
+    const double *coef = o->coef + leaf_element(i, e, first) * o->terms;
+    f->w->k->gemm(result_row(f, i, e), f->w->lanes, coef, o->terms, 1, o->basis + f->lane, f->w->lanes, 1, o->terms, f->n, false);
+  }
+}
+
+/* d / d coef[e, b] = sum over lanes of adjoint times basis[b]; rows of all lanes. */
+static void outer_backward(const Frame *f, const Instr *i, size_t n, size_t first) {
+  const VmOuter *o = &f->w->outer[i->width];
+  for (size_t e = 0; e < n; e++)
+    for (size_t b = 0; b < o->terms; b++)
+      o->adj[leaf_element(i, e, first) * o->terms + b] =
+          f->w->k->dot(result_adjoint(f, i, e), o->basis + b * f->w->lanes, f->w->M);
+}
+
 /* Pointers of an affine instruction for the rows of this tile. */
 static AffineRows affine_rows(const Frame *f, const TapeAffine *t, bool adjoint) {
   const Work *w = f->w;
@@ -242,6 +265,7 @@ static void run_forward(const Frame *f, const Instr *code, int count) {
     case IR_MATMUL: matmul_forward(f, i); break;
     case IR_AFFINE: affine_forward(f, i); break;
     case IR_NOISE: noise_forward(f, i, n, first); break;
+    case IR_OUTER: outer_forward(f, i, n, first); break;
     default: map_forward(f, i, n, first);
     }
   }
@@ -323,6 +347,9 @@ static void run_backward(const Frame *f, const Instr *code, int count) {
     switch (i->op) {
     case IR_CONST:
     case IR_NOISE: break;
+    case IR_OUTER:
+      if (f->tile) outer_backward(f, i, n, first);
+      break; /* shared ones: when all lanes are there */
     case IR_GATHER:
       for (size_t e = 0; e < n; e++) copy_backward(f, result_adjoint(f, i, e), &i->in[0], e, 0);
       break;
@@ -391,6 +418,7 @@ Work *vm_work(Arena *a, const Tape *t, size_t M, Pool *pool) {
 }
 
 void vm_set_noise(Work *w, uint64_t seed) { w->noise_seed = seed; }
+void vm_set_outer(Work *w, int leaf, VmOuter o) { w->outer[leaf] = o; }
 size_t vm_lanes(const Work *w) { return w->lanes; }
 const Kernels *vm_kernels(const Work *w) { return w->k; }
 
@@ -541,6 +569,9 @@ static void backward_piece(void *arg, size_t piece, int worker) {
 void vm_backward(Work *w, const double *seeds, const double *lane, double *adj_theta) {
   BackwardJob job = {w, seeds, lane};
   run_pieces(w, lane_pieces(w), backward_piece, &job);
+  Frame all = global_frame(w, 0, 0);
+  for (int k = 0; k < w->tape->count; k++)
+    if (w->tape->code[k].op == IR_OUTER) outer_backward(&all, &w->tape->code[k], (size_t)w->tape->code[k].n, 0);
   memcpy(adj_theta, w->adjoint, w->tape->dim * w->lanes * sizeof *adj_theta);
 }
 

@@ -55,7 +55,8 @@ static void emit_global(Planner *p, Node id) {
   Instr i = {.op = x->op, .nargs = x->nargs, .n = x->n, .width = x->attr, .columns = x->attr2, .node = id};
   note_width(p, x);
   switch (x->op) {
-  case IR_NOISE: break;
+  case IR_NOISE:
+  case IR_OUTER: break;
   case IR_CONST:
     i.nargs = 1;
     i.in[0] = data_operand(x->u.values, x->n);
@@ -161,7 +162,8 @@ static Operand constant_operand(Planner *p, const IrNode *x, const int32_t *inde
 }
 
 static bool tileable(unsigned op) {
-  return ir_is_map(op) || op == IR_SUM || op == IR_LSE || op == IR_MATVEC || op == IR_PACK || op == IR_NOISE;
+  return ir_is_map(op) || op == IR_SUM || op == IR_LSE || op == IR_MATVEC || op == IR_PACK || op == IR_NOISE ||
+         op == IR_OUTER;
 }
 
 /* A pack is a value of the observation when each of its columns is taken from one node throughout. */
@@ -275,7 +277,7 @@ static size_t tile_value(Planner *p, Node id, const int32_t *index, int32_t widt
     i.in[0] = (Operand){.place = IN_DATA, .data = matrix_rows(p, x->args[0], x->attr, index, n)};
     Node b = x->args[1];
     i.in[1] = (Operand){.place = IN_GLOBAL, .base = plan_global(p, b), .adjoint = plan_boundary(p, b)};
-  } else if (x->op == IR_NOISE) {
+  } else if (x->op == IR_NOISE || x->op == IR_OUTER) {
     i.columns = x->attr2;
     i.in[0].index = index;
   } else if (x->op == IR_PACK) { /* index is the observation's own row, all of it */

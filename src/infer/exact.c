@@ -1,0 +1,661 @@
+/* exact.c: quadrature over an observation's affine functions.
+ *
+ * One evaluation: the law of every function f_r(theta) under q (mean, variance, covariance with the other function); from it the
+ * coefficients of the leaves, f = m + s x on the nodes x; the tape on these lanes, whose weights are the rule's; and all the way
+ * back: adjoints of the coefficients, of the laws, of phi. Every block of observations, and every term of the prior, is an
+ * Integral of its own, with its own number of lanes.
+ *
+ * Peaked densities (a count of thousands) are narrower than any fixed nodes are dense. For them, where there is one function,
+ * the nodes are placed about the mean of f given y, with its standard deviation as the unit, and reweighted by
+ * N(f | m, v) / node density. The placing is not differentiated: where it is good enough the integral does not depend on it.
+ */
+#include "infer/exact.h"
+
+#include "num/hermite.h"
+#include "num/sobol.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { NLEAVES = LEAF_WEIGHT + 1, ROW_BLOCK = 128, GROUP_ROWS = 8192, MOST_GROUPS = 8, MOST_PASSES = 20 };
+enum { ENTROPY_DRAWS = 2048 };
+
+typedef struct {
+  Exact *e;
+  const Reduced *r;
+  bool prior;
+  int block;    /* of the model, for observations */
+  size_t first; /* number of its first row among all */
+  Kind kind;
+  bool centred;
+  Work *work;
+  size_t nodes, M, ld; /* lanes: nodes of each component of q */
+  double *node_weight, *x1, *x2;
+  double *weights; /* of the lanes */
+  size_t terms[NLEAVES];
+  double *coef[NLEAVES], *adj[NLEAVES];
+  double *centre, *width; /* rows: where centred nodes are */
+  double *adj_w;          /* [chunks x ld], several components only */
+  Pool *pool;
+} Integral;
+
+struct Exact {
+  const Observed *o;
+  Target target;
+  const Q *q;
+  ScoreFunction *score;
+  const Kernels *k;
+  Pool *pool;
+  int workers;
+  Integral *integrals;
+  int count;
+  QLaws laws;
+  QLaws *group; /* adjoints of groups of rows, summed in order */
+  QDraws draws; /* for the entropy of mixtures */
+  double posterior;
+  double *row_score, *row_mean, *row_prior;
+  size_t nprior;
+  double prior_constant;
+  double *scratch, *lane_row; /* per worker */
+  size_t scratch_size, lane_size;
+  bool *unsettled; /* per worker */
+  double *gradient;
+  size_t most_lanes;
+};
+
+/* ---- does it apply ------------------------------------------------------------------------------------------------ */
+
+static const char *cannot(const Observed *o, const Target *t, const Q *q) {
+  unsigned needs = score_needs(t->score);
+  if (!q_is_normal(q)) return "q is not normal";
+  if (needs & (NEEDS_SIM | NEEDS_VECTOR_SIM)) return "the score simulates outcomes";
+  if (!o->reduction) return o->not_reduced ? o->not_reduced : "the observations were not reduced";
+  if (t->lambda != 0 && !o->prior) return o->prior_not_reduced;
+  for (int b = 0; needs & NEEDS_KIND && b < o->reduction->nblocks; b++)
+    if (o->reduction->blocks[b].rows && o->reduction->blocks[b].par[0] == NO_NODE)
+      return "the outcome's parameters are not functions of the same predictors";
+  return NULL;
+}
+
+bool exact_applies(const Observed *o, const Target *t, const Q *q, const char **why) {
+  *why = cannot(o, t, q);
+  return !*why;
+}
+
+/* ---- making ------------------------------------------------------------------------------------------------------- */
+
+/* Peaked in its function: counts of many. */
+static bool wants_centred(const Exact *e, const Reduced *r, Kind kind) {
+  return e->target.score == SCORE_log && r->centred != NO_NODE && e->laws.count == 1 && kind != KIND_BERNOULLI;
+}
+
+/* Nodes and weights of one component's lanes. x1: of the only function, or of the second; x2: of the first given the second. */
+static void make_nodes(Arena *a, Integral *I, size_t K) {
+  const Reduced *r = I->r;
+  bool plane = r->form == FORM_PLANE, line = r->form == FORM_NORMAL ? r->count == 2 : r->count >= 1;
+  double *x = NEW_ARRAY(a, double, K), *w = NEW_ARRAY(a, double, K);
+  normal_rule(K, x, w);
+  I->nodes = plane ? K * K : line ? K : 1;
+  I->node_weight = NEW_ARRAY(a, double, I->nodes);
+  I->x1 = NEW_ARRAY(a, double, I->nodes);
+  I->x2 = NEW_ARRAY(a, double, I->nodes);
+  for (size_t k = 0; k < I->nodes; k++) {
+    size_t i = plane ? k / K : k, j = k % K;
+    I->x1[k] = I->nodes == 1 ? 0 : x[i];
+    I->x2[k] = plane ? x[j] : 0;
+    I->node_weight[k] = I->nodes == 1 ? 1 : plane ? w[i] * w[j] : w[i];
+  }
+}
+
+static double basis_value(const Integral *I, int leaf, size_t p, size_t k) {
+  if (p == 0) return 1;
+  if (p == 1) return I->x1[k];
+  return leaf == LEAF_WEIGHT ? I->x1[k] * I->x1[k] : I->x2[k];
+}
+
+/* Leaf values are sums of `powers` numbers per component: 1, x, ... */
+static void make_leaf(Arena *a, Integral *I, int leaf, size_t powers, size_t rows) {
+  size_t C = I->e->laws.count, terms = C * powers;
+  double *basis = NEW_ARRAY(a, double, terms *I->ld);
+  for (size_t l = 0; l < I->ld; l++) {
+    size_t at = l < I->M ? l : I->M - 1, c = at / I->nodes; /* the padding is like the last lane */
+    for (size_t p = 0; p < powers; p++) basis[(c * powers + p) * I->ld + l] = basis_value(I, leaf, p, at % I->nodes);
+  }
+  I->terms[leaf] = terms;
+  I->coef[leaf] = NEW_ARRAY(a, double, rows *terms);
+  I->adj[leaf] = NEW_ARRAY(a, double, rows *terms);
+  vm_set_outer(I->work, leaf, (VmOuter){terms, basis, I->coef[leaf], I->adj[leaf]});
+}
+
+static Tape *make_tape(Ctx *c, const Exact *e, const Integral *I, const Graph *g) {
+  const Reduced *r = I->r;
+  int32_t *select = NEW_ARRAY(&c->arena, int32_t, r->rows);
+  for (int32_t k = 0; k < r->rows; k++) select[k] = k;
+  VmBlock v = {.rows = r->rows, .select = select, .nselect = r->rows};
+  for (int h = 0; h < VM_HEADS; h++) v.heads[h] = NO_NODE;
+  unsigned needs = I->prior ? NEEDS_LL : score_needs(e->target.score);
+  bool mean = I->prior || e->target.score == SCORE_elbo;
+  if (needs & NEEDS_LL) v.heads[HEAD_LL] = mean ? r->mean : I->centred ? r->centred : r->density;
+  for (int k = 0; needs & NEEDS_KIND && k < kind_parameters(I->kind); k++) v.heads[HEAD_PAR + k] = r->par[k];
+  if (!I->prior && e->posterior != 0) v.heads[HEAD_SIM] = r->mean;
+  return vm_plan(c, g, 0, NULL, 0, &v, 1);
+}
+
+static void make_integral(Arena *a, Integral *I, const Graph *g, size_t K) {
+  Exact *e = I->e;
+  const Reduced *r = I->r;
+  size_t rows = (size_t)r->rows, C = e->laws.count;
+  make_nodes(a, I, r->form == FORM_PLANE ? K * 3 / 4 : K);
+  I->M = C * I->nodes;
+  I->pool = rows * I->M > 40000 ? e->pool : NULL;
+  I->work = vm_work(a, make_tape(e->o->model->ctx, e, I, g), I->M, I->pool);
+  I->ld = vm_lanes(I->work);
+  I->weights = NEW_ARRAY(a, double, I->ld);
+  if (r->count) {
+    size_t powers = r->form == FORM_PLANE ? 3 : r->form == FORM_LINE ? 2 : (size_t)r->count;
+    make_leaf(a, I, LEAF_FIRST, powers, (size_t)r->first_rows);
+  }
+  if (r->count == 2) make_leaf(a, I, LEAF_SECOND, 2, (size_t)r->f[1].rows);
+  if (r->form == FORM_NORMAL) make_leaf(a, I, LEAF_VARIANCE, 1, (size_t)r->first_rows);
+  if (I->centred) {
+    make_leaf(a, I, LEAF_CENTRED, 2, rows);
+    make_leaf(a, I, LEAF_WEIGHT, 3, rows);
+    I->centre = NEW_ARRAY(a, double, rows);
+    I->width = NEW_ARRAY(a, double, rows); /* 0: not placed yet */
+  }
+  if (C > 1) I->adj_w = NEW_ARRAY(a, double, vm_chunks(I->work) * I->ld);
+  if (I->M > e->most_lanes) e->most_lanes = I->M;
+}
+
+static void add_blocks(Arena *a, Exact *e, const Reduction *r, bool prior, size_t K) {
+  size_t first = 0;
+  for (int b = 0; b < r->nblocks; b++) {
+    const Reduced *k = &r->blocks[b];
+    if (!k->rows) continue;
+    Integral *I = &e->integrals[e->count++];
+    *I = (Integral){.e = e, .r = k, .prior = prior, .block = b, .first = first};
+    if (!prior) {
+      I->kind = e->o->kinds[b];
+      I->centred = wants_centred(e, k, I->kind);
+    }
+    make_integral(a, I, r->graph, K);
+    first += (size_t)k->rows;
+  }
+}
+
+Exact *exact_make(Arena *a, const Observed *o, const Target *t, const Q *q, size_t nodes, uint64_t seed, Pool *pool) {
+  Exact *e = NEW(a, Exact);
+  *e = (Exact){.o = o, .target = *t, .q = q, .score = score_of(t->score), .k = kernels_best(), .pool = pool};
+  e->workers = pool ? pool_threads(pool) : 1;
+  e->posterior = t->regularizer == REG_POSTERIOR ? t->lambda : 0;
+  e->laws = q_laws(a, q);
+  e->group = NEW_ARRAY(a, QLaws, MOST_GROUPS);
+  const Reduction *prior = t->lambda != 0 ? o->prior : NULL;
+  e->integrals = NEW_ARRAY(a, Integral, o->reduction->nblocks + (prior ? prior->nblocks : 0) + 1);
+  size_t most_rows = 0;
+  for (int b = 0; b < o->reduction->nblocks; b++)
+    most_rows = (size_t)o->reduction->blocks[b].rows > most_rows ? (size_t)o->reduction->blocks[b].rows : most_rows;
+  for (size_t g = 0; g < (most_rows > GROUP_ROWS ? MOST_GROUPS : 1); g++) e->group[g] = q_laws(a, q);
+  add_blocks(a, e, o->reduction, false, nodes);
+  for (int b = 0; prior && b < prior->nblocks; b++) e->nprior += (size_t)prior->blocks[b].rows;
+  if (prior) {
+    e->prior_constant = prior->constant;
+    add_blocks(a, e, prior, true, nodes);
+  }
+  size_t M = q->family == FAMILY_mixture && t->lambda != 0 ? ENTROPY_DRAWS : LANES, workers = (size_t)e->workers;
+  e->draws = q_draws(a, q, M, M, e->k);
+  sobol_normal(e->draws.u, q_noise(q), M, M, seed, false);
+  e->row_score = NEW_ARRAY(a, double, o->n);
+  e->row_mean = NEW_ARRAY(a, double, o->n);
+  e->row_prior = NEW_ARRAY(a, double, e->nprior + 1);
+  e->lane_size = (e->most_lanes + LANES) / LANES * LANES;
+  e->scratch_size = (score_scratch(e->most_lanes, 0) + LANES) / LANES * LANES;
+  e->scratch = NEW_ARRAY(a, double, workers *e->scratch_size);
+  e->lane_row = NEW_ARRAY(a, double, 2 * workers * e->lane_size);
+  e->unsettled = NEW_ARRAY(a, bool, workers);
+  e->gradient = NEW_ARRAY(a, double, q_size(q));
+  return e;
+}
+
+const double *exact_rows(const Exact *e) { return e->row_score; }
+size_t exact_lanes(const Exact *e) { return e->most_lanes; }
+
+/* ---- laws of affine functions ------------------------------------------------------------------------------------- */
+
+static double cov_at(const NormalLaw *law, size_t dim, int32_t j, int32_t k) {
+  if (law->cov) return law->cov[(size_t)j * dim + (size_t)k];
+  return j == k ? law->var[j] : 0;
+}
+
+static void add_cov(NormalLaw *adj, size_t dim, int32_t j, int32_t k, double g) {
+  if (adj->cov) {
+    adj->cov[(size_t)j * dim + (size_t)k] += g;
+  } else if (j == k) {
+    adj->var[j] += g;
+  }
+}
+
+static int32_t input_at(const AffineTerm *t, size_t r) { return t->index ? t->index[r] : t->input; }
+static double coef_at(const AffineTerm *t, size_t r) { return t->coef ? t->coef[r] : 1; }
+static size_t row_in(const Affine *f, size_t r) { return f->rows == 1 ? 0 : r; }
+
+/* Do two terms have entries in common in the covariance matrix? */
+static bool related(const NormalLaw *law, const AffineTerm *a, const AffineTerm *b) {
+  return law->cov || (a->low <= b->high && b->low <= a->high);
+}
+
+static void means(const Affine *f, const NormalLaw *law, size_t row, size_t n, double *mean) {
+  for (size_t r = 0; r < n; r++) mean[r] = f->constant[row_in(f, row + r)];
+  for (int t = 0; t < f->nterms; t++) {
+    const AffineTerm *a = &f->terms[t];
+    for (size_t r = 0; r < n; r++) {
+      size_t at = row_in(f, row + r);
+      mean[r] += coef_at(a, at) * law->mean[input_at(a, at)];
+    }
+  }
+}
+
+static void means_adjoint(const Affine *f, size_t row, size_t n, const double *g, NormalLaw *adj) {
+  for (int t = 0; t < f->nterms; t++) {
+    const AffineTerm *a = &f->terms[t];
+    for (size_t r = 0; r < n; r++) {
+      size_t at = row_in(f, row + r);
+      adj->mean[input_at(a, at)] += g[r] * coef_at(a, at);
+    }
+  }
+}
+
+/* cov[r] = sum over pairs of terms of coef coef cov(theta_j, theta_k) */
+static void covariances(const Affine *f, const Affine *h, const NormalLaw *law, size_t dim, size_t row, size_t n, double *cov) {
+  for (size_t r = 0; r < n; r++) cov[r] = 0;
+  for (int t = 0; t < f->nterms; t++)
+    for (int u = 0; u < h->nterms; u++) {
+      const AffineTerm *a = &f->terms[t], *b = &h->terms[u];
+      if (!related(law, a, b)) continue;
+      for (size_t r = 0; r < n; r++) {
+        size_t p = row_in(f, row + r), s = row_in(h, row + r);
+        cov[r] += coef_at(a, p) * coef_at(b, s) * cov_at(law, dim, input_at(a, p), input_at(b, s));
+      }
+    }
+}
+
+static void covariances_adjoint(const Affine *f, const Affine *h, const NormalLaw *law, size_t dim, size_t row, size_t n,
+                                const double *g, NormalLaw *adj) {
+  for (int t = 0; t < f->nterms; t++)
+    for (int u = 0; u < h->nterms; u++) {
+      const AffineTerm *a = &f->terms[t], *b = &h->terms[u];
+      if (!related(law, a, b)) continue;
+      for (size_t r = 0; r < n; r++) {
+        size_t p = row_in(f, row + r), s = row_in(h, row + r);
+        add_cov(adj, dim, input_at(a, p), input_at(b, s), g[r] * coef_at(a, p) * coef_at(b, s));
+      }
+    }
+}
+
+/* A variance: terms that share nothing are squares alone. */
+static void variances(const Affine *f, const NormalLaw *law, size_t dim, size_t row, size_t n, double *var) {
+  if (law->cov || f->overlapping) {
+    covariances(f, f, law, dim, row, n, var);
+    return;
+  }
+  for (size_t r = 0; r < n; r++) var[r] = 0;
+  for (int t = 0; t < f->nterms; t++) {
+    const AffineTerm *a = &f->terms[t];
+    for (size_t r = 0; r < n; r++) {
+      size_t at = row_in(f, row + r);
+      var[r] += coef_at(a, at) * coef_at(a, at) * law->var[input_at(a, at)];
+    }
+  }
+}
+
+static void variances_adjoint(const Affine *f, const NormalLaw *law, size_t dim, size_t row, size_t n, const double *g,
+                              NormalLaw *adj) {
+  if (law->cov || f->overlapping) {
+    covariances_adjoint(f, f, law, dim, row, n, g, adj);
+    return;
+  }
+  for (int t = 0; t < f->nterms; t++) {
+    const AffineTerm *a = &f->terms[t];
+    for (size_t r = 0; r < n; r++) {
+      size_t at = row_in(f, row + r);
+      adj->var[input_at(a, at)] += g[r] * coef_at(a, at) * coef_at(a, at);
+    }
+  }
+}
+
+/* ---- from laws to coefficients ------------------------------------------------------------------------------------ */
+
+static double *leaf_coef(const Integral *I, int leaf, size_t row, size_t c) {
+  return I->coef[leaf] + row * I->terms[leaf] + c * (I->terms[leaf] / I->e->laws.count);
+}
+static double *leaf_adj(const Integral *I, int leaf, size_t row, size_t c) {
+  return I->adj[leaf] + row * I->terms[leaf] + c * (I->terms[leaf] / I->e->laws.count);
+}
+
+/* Narrower than this a law is a point to any double. */
+static double floor_variance(double mean, double v) {
+  double least = 1e-8 * fmax(1, fabs(mean));
+  return fmax(v, least * least);
+}
+
+static void place_centred(Integral *I, size_t row, double m, double v) {
+  v = floor_variance(m, v);
+  if (I->width[row] == 0) {
+    I->centre[row] = m;
+    I->width[row] = sqrt(v);
+  }
+  double c = I->centre[row], h = I->width[row], d = c - m;
+  double *at = leaf_coef(I, LEAF_CENTRED, row, 0), *w = leaf_coef(I, LEAF_WEIGHT, row, 0);
+  at[0] = c;
+  at[1] = h;
+  w[0] = log(h) - 0.5 * log(v) - 0.5 * d * d / v;
+  w[1] = -h * d / v;
+  w[2] = 0.5 - 0.5 * h * h / v;
+}
+
+/* Rows [row, row + n) of the leaves of component c. */
+static void set_rows(Integral *I, size_t c, size_t row, size_t n) {
+  const Reduced *r = I->r;
+  const NormalLaw *law = &I->e->laws.law[c];
+  size_t dim = I->e->laws.dim;
+  double m[ROW_BLOCK], v[ROW_BLOCK], cov[ROW_BLOCK], m1[ROW_BLOCK], v1[ROW_BLOCK];
+  means(&r->f[0], law, row, n, m);
+  variances(&r->f[0], law, dim, row, n, v);
+  if (r->count == 2) {
+    covariances(&r->f[0], &r->f[1], law, dim, row, n, cov);
+    means(&r->f[1], law, row, n, m1);
+    variances(&r->f[1], law, dim, row, n, v1);
+  }
+  for (size_t k = 0; k < n; k++) {
+    double *first = leaf_coef(I, LEAF_FIRST, row + k, c), s1 = r->count == 2 ? sqrt(v1[k]) : 0;
+    double slope = s1 > 0 ? cov[k] / s1 : 0, rest = fmax(v[k] - slope * slope, 0);
+    first[0] = m[k];
+    if (r->count == 2) first[1] = slope;
+    if (r->form == FORM_LINE) first[1] = sqrt(v[k]);
+    if (r->form == FORM_PLANE) first[2] = sqrt(rest);
+    if (r->form == FORM_NORMAL) leaf_coef(I, LEAF_VARIANCE, row + k, c)[0] = rest;
+    if (r->count == 2 && row + k < (size_t)r->f[1].rows) {
+      double *second = leaf_coef(I, LEAF_SECOND, row + k, c);
+      second[0] = m1[k];
+      second[1] = s1;
+    }
+  }
+}
+
+/* Centred nodes: all observations, also where the function is the same for all. */
+static void set_centred(Integral *I, size_t row, size_t n) {
+  const Affine *f = &I->r->f[0];
+  const NormalLaw *law = &I->e->laws.law[0];
+  double m[ROW_BLOCK], v[ROW_BLOCK];
+  means(f, law, row, n, m);
+  variances(f, law, I->e->laws.dim, row, n, v);
+  for (size_t k = 0; k < n; k++) place_centred(I, row + k, m[k], v[k]);
+}
+
+static void for_rows(size_t from, size_t to, Integral *I, void (*work)(Integral *, size_t, size_t, size_t), size_t c) {
+  for (size_t row = from; row < to; row += ROW_BLOCK) work(I, c, row, to - row < ROW_BLOCK ? to - row : ROW_BLOCK);
+}
+
+static void centred_rows(Integral *I, size_t c, size_t row, size_t n) {
+  (void)c;
+  set_centred(I, row, n);
+}
+
+static size_t group_count(size_t rows) { return rows > GROUP_ROWS ? MOST_GROUPS : 1; }
+
+static void run_groups(const Integral *I, size_t rows, void (*work)(void *, size_t, int), void *arg) {
+  if (I->pool && group_count(rows) > 1) {
+    pool_run(I->pool, group_count(rows), work, arg);
+  } else {
+    for (size_t g = 0; g < group_count(rows); g++) work(arg, g, 0);
+  }
+}
+
+static void set_group(void *arg, size_t g, int worker) {
+  Integral *I = arg;
+  size_t first_rows = (size_t)I->r->first_rows, rows = (size_t)I->r->rows, G = group_count(rows);
+  (void)worker;
+  if (I->r->count)
+    for (size_t c = 0; c < I->e->laws.count; c++) for_rows(first_rows * g / G, first_rows * (g + 1) / G, I, set_rows, c);
+  if (I->centred) for_rows(rows * g / G, rows * (g + 1) / G, I, centred_rows, 0);
+}
+
+static void set_leaves(Integral *I) {
+  size_t C = I->e->laws.count;
+  run_groups(I, (size_t)I->r->rows, set_group, I);
+  for (size_t c = 0; c < C; c++)
+    for (size_t k = 0; k < I->nodes; k++) I->weights[c * I->nodes + k] = I->e->laws.law[c].weight * I->node_weight[k];
+}
+
+/* ---- and back ----------------------------------------------------------------------------------------------------- */
+
+static double half_over(double g, double s) { return s > 1e-150 ? 0.5 * g / s : 0; }
+
+/* The other way of set_rows: adjoints of the leaves to those of the laws. */
+static void fold_rows(Integral *I, size_t c, size_t row, size_t n, NormalLaw *adj) {
+  const Reduced *r = I->r;
+  const NormalLaw *law = &I->e->laws.law[c];
+  size_t dim = I->e->laws.dim;
+  double gm[ROW_BLOCK], gv[ROW_BLOCK], gc[ROW_BLOCK], gm1[ROW_BLOCK], gv1[ROW_BLOCK];
+  bool each_second = r->count == 2 && r->f[1].rows > 1;
+  for (size_t k = 0; k < n; k++) {
+    const double *a = leaf_adj(I, LEAF_FIRST, row + k, c), *x = leaf_coef(I, LEAF_FIRST, row + k, c);
+    gm[k] = a[0];
+    if (r->form == FORM_LINE) gv[k] = half_over(a[1], x[1]);
+    if (r->form == FORM_PLANE) gv[k] = half_over(a[2], x[2]);
+    if (r->form == FORM_NORMAL) gv[k] = leaf_adj(I, LEAF_VARIANCE, row + k, c)[0];
+    if (r->count < 2) continue;
+    const double *second = leaf_coef(I, LEAF_SECOND, each_second ? row + k : 0, c);
+    const double *as = leaf_adj(I, LEAF_SECOND, each_second ? row + k : 0, c);
+    double s1 = second[1], slope = a[1] - 2 * x[1] * gv[k];
+    gc[k] = s1 > 1e-150 ? slope / s1 : 0;
+    gm1[k] = each_second ? as[0] : 0;
+    gv1[k] = half_over((each_second ? as[1] : 0) - (s1 > 1e-150 ? slope * x[1] / s1 : 0), s1);
+  }
+  means_adjoint(&r->f[0], row, n, gm, adj);
+  variances_adjoint(&r->f[0], law, dim, row, n, gv, adj);
+  if (r->count < 2) return;
+  covariances_adjoint(&r->f[0], &r->f[1], law, dim, row, n, gc, adj);
+  means_adjoint(&r->f[1], row, n, gm1, adj);
+  variances_adjoint(&r->f[1], law, dim, row, n, gv1, adj);
+}
+
+/* d LEAF_WEIGHT / d (m, v): Fisher's identity. */
+static void fold_centred(Integral *I, size_t row, size_t n, NormalLaw *adj) {
+  const Affine *f = &I->r->f[0];
+  const NormalLaw *law = &I->e->laws.law[0];
+  size_t dim = I->e->laws.dim;
+  double m[ROW_BLOCK], v[ROW_BLOCK], gm[ROW_BLOCK], gv[ROW_BLOCK];
+  means(f, law, row, n, m);
+  variances(f, law, dim, row, n, v);
+  for (size_t k = 0; k < n; k++) {
+    const double *b = leaf_adj(I, LEAF_WEIGHT, row + k, 0);
+    double w = floor_variance(m[k], v[k]), d = (I->centre[row + k] - m[k]) / w, h = I->width[row + k] / w;
+    gm[k] = b[0] * d + b[1] * h;
+    gv[k] = w > v[k] ? 0 : 0.5 * b[0] * (d * d - 1 / w) + b[1] * h * d + 0.5 * b[2] * h * h;
+  }
+  means_adjoint(f, row, n, gm, adj);
+  variances_adjoint(f, law, dim, row, n, gv, adj);
+}
+
+static void clear_laws(const QLaws *l) {
+  for (size_t c = 0; c < l->count; c++) {
+    memset(l->adj[c].mean, 0, l->dim * sizeof(double));
+    memset(l->dense ? l->adj[c].cov : l->adj[c].var, 0, (l->dense ? l->dim * l->dim : l->dim) * sizeof(double));
+  }
+}
+
+static void fold_group(void *arg, size_t g, int worker) {
+  Integral *I = arg;
+  size_t first_rows = (size_t)I->r->first_rows, rows = (size_t)I->r->rows, G = group_count(rows);
+  QLaws *to = G == 1 ? &I->e->laws : &I->e->group[g];
+  (void)worker;
+  if (G > 1) clear_laws(to);
+  for (size_t c = 0; I->r->count && c < to->count; c++) {
+    size_t end = first_rows * (g + 1) / G;
+    for (size_t row = first_rows * g / G; row < end; row += ROW_BLOCK)
+      fold_rows(I, c, row, end - row < ROW_BLOCK ? end - row : ROW_BLOCK, &to->adj[c]);
+  }
+  size_t end = rows * (g + 1) / G;
+  for (size_t row = rows * g / G; I->centred && row < end; row += ROW_BLOCK)
+    fold_centred(I, row, end - row < ROW_BLOCK ? end - row : ROW_BLOCK, &to->adj[0]);
+}
+
+/* The second function where it is the same for all observations. */
+static void fold_shared_second(Integral *I) {
+  const Reduced *r = I->r;
+  if (r->count < 2 || r->f[1].rows > 1) return;
+  for (size_t c = 0; c < I->e->laws.count; c++) {
+    const double *a = leaf_adj(I, LEAF_SECOND, 0, c), *x = leaf_coef(I, LEAF_SECOND, 0, c);
+    double gv = half_over(a[1], x[1]);
+    means_adjoint(&r->f[1], 0, 1, &a[0], &I->e->laws.adj[c]);
+    variances_adjoint(&r->f[1], &I->e->laws.law[c], I->e->laws.dim, 0, 1, &gv, &I->e->laws.adj[c]);
+  }
+}
+
+static void fold_leaves(Integral *I) {
+  Exact *e = I->e;
+  size_t rows = (size_t)I->r->rows, G = group_count(rows), dim = e->laws.dim;
+  run_groups(I, rows, fold_group, I);
+  fold_shared_second(I);
+  for (size_t g = 0; G > 1 && g < G; g++)
+    for (size_t c = 0; c < e->laws.count; c++) {
+      const NormalLaw *from = &e->group[g].adj[c];
+      NormalLaw *to = &e->laws.adj[c];
+      size_t n = e->laws.dense ? dim * dim : dim;
+      for (size_t k = 0; k < dim; k++) to->mean[k] += from->mean[k];
+      for (size_t k = 0; k < n; k++) *(e->laws.dense ? &to->cov[k] : &to->var[k]) += e->laws.dense ? from->cov[k] : from->var[k];
+    }
+  if (!I->adj_w) return;
+  for (size_t chunk = 0; chunk < vm_chunks(I->work); chunk++)
+    for (size_t l = 0; l < I->M; l++)
+      e->laws.adj[l / I->nodes].weight += I->node_weight[l % I->nodes] * I->adj_w[chunk * I->ld + l];
+}
+
+/* ---- tiles -------------------------------------------------------------------------------------------------------- */
+
+static void times(double *x, double c, size_t n) {
+  for (size_t j = 0; x && c != 1 && j < n; j++) x[j] *= c;
+}
+
+/* Are the centred nodes where f is, given y? p: probability of each node given y. If not, they move. */
+static void settle(Integral *I, size_t row, const double *p, int worker) {
+  double mean = 0, square = 0;
+  for (size_t k = 0; k < I->M; k++) {
+    mean += p[k] * I->x1[k];
+    square += p[k] * I->x1[k] * I->x1[k];
+  }
+  double sd = sqrt(fmax(square - mean * mean, 0));
+  if (!isfinite(mean) || (fabs(mean) < 0.3 && sd > 0.7 && sd < 1.4)) return;
+  I->centre[row] += I->width[row] * mean;
+  I->width[row] *= fmin(fmax(sd, 0.2), 4);
+  I->e->unsettled[worker] = true;
+}
+
+/* The weighted mean of a head of log densities; adds factor times its adjoints (the head may be the score's, too). */
+static double mean_head(const Integral *I, const double *head, double *adj, double *adj_w, double factor) {
+  for (size_t j = 0; adj && j < I->ld; j++) adj[j] += factor * I->weights[j];
+  for (size_t j = 0; adj_w && j < I->M; j++) adj_w[j] += factor * head[j];
+  return I->e->k->dot(I->weights, head, I->M);
+}
+
+static double score_row(Integral *I, const TileView *t, size_t r, double *adj_w) {
+  Exact *e = I->e;
+  const Observed *o = e->o;
+  size_t ld = I->ld, obs = I->first + t->row + r;
+  double *mine = e->lane_row + (size_t)t->worker * 2 * e->lane_size, *p = mine + e->lane_size;
+  ScoreCase c = {.q = {.kind = I->kind, .M = I->M, .ld = ld, .weights = I->weights},
+                 .y = o->y[obs],
+                 .o = e->target.score_options,
+                 .k = e->k,
+                 .scratch = e->scratch + (size_t)t->worker * e->scratch_size};
+  ScoreAdjoint adj = {.weights = adj_w ? mine : NULL};
+  c.q.size = (size_t)o->size[obs];
+  if (t->heads[HEAD_LL]) c.ll = t->heads[HEAD_LL] + r * ld;
+  if (t->adj[HEAD_LL]) adj.ll = t->adj[HEAD_LL] + r * ld;
+  if (I->centred && !adj.ll) adj.ll = p;
+  for (int k = 0; k < KIND_PARAMETERS; k++) {
+    if (t->heads[HEAD_PAR + k]) c.q.par[k] = t->heads[HEAD_PAR + k] + r * ld;
+    if (t->adj[HEAD_PAR + k]) adj.par[k] = t->adj[HEAD_PAR + k] + r * ld;
+  }
+  double s = e->score(&c, &adj), factor = e->target.score_weight;
+  if (I->centred) settle(I, t->row + r, adj.ll, t->worker);
+  times(adj.ll, factor, ld);
+  for (int k = 0; k < KIND_PARAMETERS; k++) times(adj.par[k], factor, ld);
+  for (size_t j = 0; adj_w && j < I->M; j++) adj_w[j] += factor * mine[j];
+  return s;
+}
+
+static void tile_rows(void *self, const TileView *t) {
+  Integral *I = self;
+  Exact *e = I->e;
+  bool back = t->adj[HEAD_LL] || t->adj[HEAD_PAR] || t->adj[HEAD_SIM];
+  double *adj_w = back && I->adj_w ? I->adj_w + t->chunk * I->ld : NULL;
+  for (size_t r = 0; r < t->rows; r++) {
+    size_t row = t->row + r;
+    double *adj_ll = t->adj[HEAD_LL] ? t->adj[HEAD_LL] + r * I->ld : NULL;
+    if (I->prior) {
+      double c = I->r->factor;
+      e->row_prior[I->first + row] = c * mean_head(I, t->heads[HEAD_LL] + r * I->ld, adj_ll, adj_w, c * e->target.lambda);
+      continue;
+    }
+    e->row_score[I->first + row] = score_row(I, t, r, adj_w);
+    if (t->heads[HEAD_SIM])
+      e->row_mean[I->first + row] = mean_head(I, t->heads[HEAD_SIM] + r * I->ld,
+                                              t->adj[HEAD_SIM] ? t->adj[HEAD_SIM] + r * I->ld : NULL, adj_w, e->posterior);
+  }
+}
+
+/* One integral, over again while its centred nodes move. */
+static void integrate(Integral *I, bool back) {
+  static const double nothing[1] = {0};
+  Exact *e = I->e;
+  double unused[1];
+  for (int pass = 0; pass < MOST_PASSES; pass++) {
+    memset(e->unsettled, 0, (size_t)e->workers * sizeof *e->unsettled);
+    if (I->adj_w) memset(I->adj_w, 0, vm_chunks(I->work) * I->ld * sizeof *I->adj_w);
+    set_leaves(I);
+    vm_forward(I->work, nothing);
+    vm_tiles(I->work, tile_rows, I, back);
+    bool again = false;
+    for (int w = 0; w < e->workers; w++) again = again || e->unsettled[w];
+    if (!again) break;
+  }
+  if (!back) return;
+  vm_backward(I->work, NULL, NULL, unused);
+  fold_leaves(I);
+}
+
+/* ---- one evaluation ----------------------------------------------------------------------------------------------- */
+
+/* Sum in a fixed order. */
+static double sum_rows(const double *x, size_t n) {
+  if (n <= 64) {
+    double s = 0;
+    for (size_t k = 0; k < n; k++) s += x[k];
+    return s;
+  }
+  return sum_rows(x, n / 2) + sum_rows(x + n / 2, n - n / 2);
+}
+
+static bool all_finite(const double *x, size_t n) {
+  for (size_t k = 0; k < n; k++)
+    if (!isfinite(x[k])) return false;
+  return true;
+}
+
+bool exact_eval(Exact *e, const double *phi, PredictiveValue *v, double *grad) {
+  double lambda = e->target.lambda, *g = grad ? grad : e->gradient;
+  memset(g, 0, q_size(e->q) * sizeof *g);
+  q_laws_at(e->q, phi, &e->laws);
+  for (int k = 0; k < e->count; k++) integrate(&e->integrals[k], grad != NULL);
+  double prior = lambda == 0 ? 0 : e->prior_constant + sum_rows(e->row_prior, e->nprior);
+  double entropy = lambda == 0 ? 0 : q_entropy(e->q, phi, &e->draws, lambda, g);
+  v->score = sum_rows(e->row_score, e->o->n);
+  v->regularizer = -(prior + entropy) - (e->posterior != 0 ? sum_rows(e->row_mean, e->o->n) : 0);
+  v->value = e->target.score_weight * v->score - (lambda == 0 ? 0 : lambda * v->regularizer);
+  if (!isfinite(v->value)) return false;
+  if (!grad) return true;
+  q_laws_adjoint(e->q, phi, &e->laws, grad);
+  return all_finite(grad, q_size(e->q));
+}

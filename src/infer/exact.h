@@ -1,0 +1,20 @@
+/* exact.h: the objective without draws: for observations that see theta through one or two affine functions (model/reduce.h) and
+ * a normal q, or a mixture of normals, the predictive is integrated by Gauss-Hermite quadrature over those functions, one
+ * observation at a time. Deterministic, and with enough nodes exact.
+ */
+#ifndef PVI_EXACT_H
+#define PVI_EXACT_H
+
+#include "infer/predictive.h"
+
+typedef struct Exact Exact;
+
+/* Does it apply? If not, *why is the reason. */
+bool exact_applies(const Observed *o, const Target *t, const Q *q, const char **why);
+/* `nodes` per dimension. */
+Exact *exact_make(Arena *a, const Observed *o, const Target *t, const Q *q, size_t nodes, uint64_t seed, Pool *pool);
+bool exact_eval(Exact *e, const double *phi, PredictiveValue *v, double *grad);
+const double *exact_rows(const Exact *e); /* score of every observation at the last evaluation */
+size_t exact_lanes(const Exact *e);       /* nodes of an observation, at most */
+
+#endif

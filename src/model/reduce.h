@@ -1,0 +1,66 @@
+/* reduce.h: Reduction: observations that see theta only through one or two affine functions of it.
+ *
+ * A linear predictor, a log scale: whatever else an observation computes, it computes from these. Under a normal q they are
+ * normal, and the predictive is an integral in one or two dimensions. So the observation's graph is cut at its affine
+ * functions and rebuilt, in a graph of its own, on leaves (IR_OUTER) that hold quadrature nodes of them:
+ *   FORM_LINE    one function: its law is a line of nodes
+ *   FORM_PLANE   two: nodes on a product grid, the second function's nodes given the first's
+ *   FORM_NORMAL  normal(f, sigma) with sigma seen through at most one other function g: given g the predictive is
+ *                normal(E[f | g], sqrt(sigma^2 + var[f | g])), so the nodes are g's alone
+ * The terms of the prior are reduced in the same way.
+ */
+#ifndef PVI_REDUCE_H
+#define PVI_REDUCE_H
+
+#include "model/model.h"
+
+/* One term an input: coef[r] theta[index[r]]; index NULL: theta[input] in every row; coef NULL: 1. */
+typedef struct {
+  int32_t input;
+  const int32_t *index;
+  const double *coef;
+  int32_t low, high; /* inputs that occur */
+} AffineTerm;
+
+/* f_r(theta) = constant[r] + sum of terms, r < rows. */
+typedef struct {
+  int32_t rows; /* 1: the same for all observations */
+  const double *constant;
+  AffineTerm *terms;
+  int nterms;
+  bool overlapping; /* two terms of a row may have the same input */
+} Affine;
+
+typedef enum { FORM_LINE, FORM_PLANE, FORM_NORMAL } ReducedForm;
+
+/* Leaves of a reduced graph. First: nodes of f[0] (FORM_NORMAL: its mean given f[1]); second: nodes of f[1]; variance: of f[0]
+ * given f[1]; centred: nodes of f[0] placed for each observation; weight: log of what they must be weighted with. */
+enum { LEAF_FIRST, LEAF_SECOND, LEAF_VARIANCE, LEAF_CENTRED, LEAF_WEIGHT };
+
+/* One block, row by row. */
+typedef struct {
+  ReducedForm form;
+  int32_t rows;
+  int count; /* functions: 0, 1 or 2 */
+  Affine f[2];
+  int32_t first_rows; /* rows of the leaves of f[0]: 1 or rows */
+  Node density;       /* its log-mean-exp over the nodes is the log predictive density */
+  Node mean;          /* its mean over the nodes is the mean log density */
+  Node centred;       /* FORM_LINE: density on centred nodes, weighted; else NO_NODE */
+  Node par[3];        /* parameters of the outcome on the nodes; par[0] NO_NODE: not known */
+  double factor;      /* terms of the prior: times this */
+} Reduced;
+
+typedef struct {
+  Graph *graph;
+  Reduced *blocks;
+  int nblocks;
+  double constant; /* prior: what does not depend on theta */
+} Reduction;
+
+/* The given observations, block by block in the order of model_tape; NULL where one of them sees more, and *why. */
+Reduction *reduce_observations(const Model *m, const size_t *rows, size_t nrows, const char **why);
+/* log prior + Jacobian = constant + sum over blocks and rows of factor times log density. */
+Reduction *reduce_prior(const Model *m, const char **why);
+
+#endif
