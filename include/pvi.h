@@ -61,7 +61,8 @@ typedef struct {
   const char *const *points; /* names of parameters to be estimated as points, npoints of them */
   size_t npoints;
   size_t knots, layers, hidden; /* of splines and flows: 32, 2, 16 */
-  size_t draws;                 /* per evaluation: as many as it takes until fresh ones agree */
+  const char *integrate;        /* auto: exact (quadrature over the predictors) where it can be; exact; draws */
+  size_t draws;                 /* per evaluation, and no exact integration: as many as it takes until fresh ones agree */
   const char *optimizer;        /* lbfgs */
   long iterations;              /* at most; the optimizer's own default */
   double learning_rate;         /* of the stochastic optimizers; their own default */
@@ -69,7 +70,8 @@ typedef struct {
   double clip;                  /* largest norm of a stochastic gradient: any */
   const size_t *train, *test;   /* observations (0-based) to train on and to hold out; train NULL: all that are not in test */
   size_t ntrain, ntest;
-  size_t scoring_draws; /* for the scores of the held-out observations: 16384, where expensive 1024 */
+  size_t
+      scoring_draws; /* for the scores of the held-out observations: exact where it can be, else 16384, where expensive 1024 */
   uint64_t seed;
   int threads; /* one per core; results do not depend on it */
 } pvi_options;

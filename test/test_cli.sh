@@ -54,6 +54,18 @@ file points.json '[[0, 0], [0.5, -0.5]]'
 expect 0 "is right" "a right program" check "$dir/good.stan"
 expect 0 "3 observations" "with data" check "$dir/good.stan" "$dir/good.json"
 expect 0 "3 observations" "with a table" check "$dir/good.stan" "$dir/good.csv"
+expect 0 "quadrature over one affine function" "how it integrates" check "$dir/good.stan" "$dir/good.json"
+expect 0 '"exact_integration"' "how it integrates, as JSON" check "$dir/good.stan" "$dir/good.json" --json
+file product.stan 'data { int<lower=0> N; vector[N] x; array[N] int<lower=0, upper=1> y; }
+parameters { real a; real<lower=0> b; real c; } model { a ~ normal(0, 1); b ~ normal(0, 1); c ~ normal(0, 1); y ~ bernoulli_logit(a + b * c * x); }
+'
+expect 0 "exact integration: no: the observations of line 2" "why it does not" check "$dir/product.stan" "$dir/good.json"
+expect 2 "more than two affine functions" "exact integration that cannot be" fit "$dir/product.stan" "$dir/good.json" --integrate exact --out "$dir/none"
+expect 2 "not normal" "exact integration of a flow" fit "$dir/good.stan" "$dir/good.json" --family spline --integrate exact --out "$dir/none"
+expect 2 "lbfgs" "exact integration of a stochastic optimizer" fit "$dir/good.stan" "$dir/good.json" --optimizer adam --integrate exact --out "$dir/none"
+expect 2 "it has no draws" "exact integration with draws" fit "$dir/good.stan" "$dir/good.json" --draws 10 --integrate exact --out "$dir/none"
+expect 0 '"integration": "exact"' "exact integration" fit "$dir/good.stan" "$dir/good.json" --json --out "$dir/exact"
+expect 0 '"integration": "draws"' "by draws" fit "$dir/good.stan" "$dir/good.json" --integrate draws --json --out "$dir/draws"
 expect 0 '"n_obs": 3' "as JSON" check "$dir/good.stan" "$dir/good.json" --json
 expect 0 "3 observations" "data by --set" check "$dir/good.stan" --set N=3 --set 'x=[1,2,3]' --set 'y=[0,1,1]'
 expect 0 "point 2: lp" "densities" density "$dir/good.stan" "$dir/good.json" --at "$dir/points.json"

@@ -1,6 +1,6 @@
-/* test_fit.c: the objective and whole fits: gradients against finite differences for every score and family, the exact optima
- * of the paper's models, the same bytes for any number of threads, points, mini-batches, simulators and the rejection
- * estimator. */
+/* test_fit.c: the objective on draws, and whole fits with it: gradients against finite differences for every score and family,
+ * the exact optima of the paper's models, the same bytes for any number of threads, points, mini-batches, simulators and the
+ * rejection estimator. */
 #include "evaluate.h"
 
 #include "infer/fit.h"
@@ -107,7 +107,11 @@ static const AnchorRow anchors[] = {
 };
 
 static FitOptions options_of(const char *score, const char *family, Regularizer r, double lambda) {
-  FitOptions o = {.target = {.regularizer = r, .lambda = lambda, .score_weight = 1, .score_options = {.alpha = 0.1}},
+  FitOptions o = {.target = {.regularizer = r,
+                             .lambda = lambda,
+                             .score_weight = 1,
+                             .score_options = {.alpha = 0.1},
+                             .integrate = INTEGRATE_DRAWS},
                   .optimizer = OPTIM_LBFGS,
                   .seed = 1};
   assert_true(score_find(score, &o.target.score) && family_find(family, &o.family));

@@ -15,12 +15,20 @@ static Regularizer regularizer_of(Ctx *ctx, const char *name) {
   return REG_PRIOR;
 }
 
+static Integrate integrate_of(Ctx *ctx, const char *name) {
+  if (!name || !strcmp(name, "auto")) return INTEGRATE_AUTO;
+  if (!strcmp(name, "exact")) return INTEGRATE_EXACT;
+  if (strcmp(name, "draws") != 0) ctx_fail(ctx, PVI_USAGE, NOWHERE, "unknown integration %s: auto, exact or draws", name);
+  return INTEGRATE_DRAWS;
+}
+
 static FitOptions fit_options(Ctx *ctx, const pvi_options *p) {
   FitOptions o = {.target = {.score = SCORE_log,
                              .score_options = {.alpha = p->alpha > 0 ? p->alpha : 0.1},
                              .regularizer = regularizer_of(ctx, p->regularizer),
                              .lambda = p->lambda,
-                             .score_weight = 1},
+                             .score_weight = 1,
+                             .integrate = integrate_of(ctx, p->integrate)},
                   .family = FAMILY_meanfield,
                   .choose_family = !p->family,
                   .shape = {.knots = p->knots, .layers = p->layers, .hidden = p->hidden},
@@ -96,12 +104,14 @@ static void add_score(Scorer *s, const char *name, const Observed *part, const d
 
 static size_t scoring_draws(const Scorer *s, size_t usual) { return s->p->scoring_draws ? s->p->scoring_draws : usual; }
 
+static Integrate scoring_how(const Scorer *s) { return s->p->scoring_draws ? INTEGRATE_DRAWS : s->o->target.integrate; }
+
 /* Those of the named scores that the outcomes allow. */
 static void add_scores(Scorer *s, const char *const *names, size_t count, unsigned wants, double *v) {
   Observed *part = NULL;
   for (size_t k = 0; k < count; k++) {
     const char *why;
-    Target t = {.score_options = s->o->target.score_options, .score_weight = 1};
+    Target t = {.score_options = s->o->target.score_options, .score_weight = 1, .integrate = scoring_how(s)};
     if (!score_find(names[k], &t.score) || !observed_allows(s->ctx, s->m, t.score, &why)) continue;
     if (!part) {
       part = observed_make(s->ctx, s->m, s->p->test, s->p->ntest, wants);
@@ -117,7 +127,8 @@ static void add_log_scores(Scorer *s, double *v) {
   Observed *part = observed_make(ctx, s->m, s->p->test, s->p->ntest, WANT_LL);
   observed_reduce(part);
   double *mean = NEW_ARRAY(&ctx->arena, double, s->m->dim), *sd = NEW_ARRAY(&ctx->arena, double, s->m->dim);
-  predictive_log_scores(ctx, part, s->o->target.integrate, &s->f->q, s->f->phi, scoring_draws(s, CHEAP_DRAWS), rng_mix(s->p->seed + 77), s->pool, v);
+  predictive_log_scores(ctx, part, scoring_how(s), &s->f->q, s->f->phi, scoring_draws(s, CHEAP_DRAWS), rng_mix(s->p->seed + 77),
+                        s->pool, v);
   add_score(s, "log", part, v);
   q_moments(&s->f->q, s->f->phi, mean, sd);
   predictive_point(ctx, part, mean, v);

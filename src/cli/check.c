@@ -1,12 +1,15 @@
 /* check.c: pvi check: is the program right, and what does pvi make of it. */
 #include "cli/cli.h"
 
+#include "model/reduce.h"
+
 #include <string.h>
 
 static const Command command = {
     "check", "MODEL [DATA] [options]",
-    "Checks a program; with data also says how its log density splits into prior and observations and what\n"
-    "became of its loops. --dump prints a stage: tokens, tree and typed need no data, graph and tape do.",
+    "Checks a program; with data also says how its log density splits into prior and observations, what\n"
+    "became of its loops, and whether exact integration applies. --dump prints a stage: tokens, tree and typed need no data, "
+    "graph and tape do.",
     "  pvi check model.stan\n"
     "  pvi check examples/golf/logistic.stan examples/golf/golf.csv --dump=graph\n"
     "  pvi check model.stan data.json --json\n"};
@@ -76,6 +79,32 @@ static void json_loops(JsonWriter *j, const Model *m) {
   json_array_end(j);
 }
 
+/* Does exact integration apply, and why not? */
+static void json_exact(JsonWriter *j, const Model *m) {
+  const char *why = NULL;
+  const Reduction *r = reduce_observations(m, NULL, 0, &why), *prior = r ? reduce_prior(m, &why) : NULL;
+  json_key(j, "exact_integration"), json_object(j);
+  json_key(j, "observations"), json_bool(j, r != NULL);
+  json_key(j, "prior"), json_bool(j, prior != NULL);
+  if (why) json_key(j, "reason"), json_string(j, why);
+  json_key(j, "how"), json_array(j);
+  for (int k = 0; r && k < r->nblocks; k++) json_string(j, reduced_text(&r->blocks[k]));
+  json_array_end(j);
+  json_object_end(j);
+}
+
+static void print_exact(const Model *m) {
+  const char *why = NULL;
+  const Reduction *r = reduce_observations(m, NULL, 0, &why);
+  if (!r) {
+    printf("exact integration: no: %s\n", why);
+    return;
+  }
+  puts("exact integration, for normal q and mixtures of normals:");
+  for (int k = 0; k < r->nblocks; k++) printf("  line %u: %s\n", m->blocks[k].loc.line, reduced_text(&r->blocks[k]));
+  if (!reduce_prior(m, &why)) printf("  but only with --lambda 0: %s\n", why);
+}
+
 static void print_json(Ctx *c, const Program *p, const Model *m) {
   Text out = text_make(&c->arena);
   JsonWriter j = json_writer(&out, true);
@@ -100,6 +129,7 @@ static void print_json(Ctx *c, const Program *p, const Model *m) {
   if (!p) json_key(&j, "parameters"), json_array(&j), json_array_end(&j);
   json_observations(&j, m);
   json_loops(&j, m);
+  if (m) json_exact(&j, m);
   json_object_end(&j);
   puts(out.s);
 }
@@ -120,6 +150,7 @@ static void print_text(Ctx *c, const Program *p, const Model *m) {
     printf("  line %u: %ld iterations, %s%s\n", l->loc.line, l->iterations,
            l->lifted ? "lifted" : "unrolled: ", l->lifted ? "" : l->why);
   }
+  if (m->n_obs) print_exact(m);
 }
 
 /* ---- the command -------------------------------------------------------------------------------------------------- */

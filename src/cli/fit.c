@@ -107,7 +107,9 @@ static void score_part(const Scorer *s, const size_t *rows, size_t n, int part, 
   double *v[MOST_SCORES];
   for (size_t j = 0; j < r->nscores; j++) v[j] = NEW_ARRAY(&c->arena, double, n);
   q_moments(&s->fit->q, s->fit->phi, mean, sd);
-  if (s->first) predictive_log_scores(c, o, s->o->target.integrate, &s->fit->q, s->fit->phi, SCORING_DRAWS, rng_mix(s->seed + 77), s->pool, v[0]);
+  if (s->first)
+    predictive_log_scores(c, o, s->o->target.integrate, &s->fit->q, s->fit->phi, SCORING_DRAWS, rng_mix(s->seed + 77), s->pool,
+                          v[0]);
   if (s->first) predictive_point(c, o, mean, v[1]);
   if (s->nextra) o = observed_make(c, s->m, rows, n, s->first ? WANT_PARAMETERS : WANT_SIM);
   if (s->nextra && reduce) observed_reduce(o);
@@ -289,6 +291,7 @@ static Summary *make_summary(Ctx *c, const Args *a, const Model *m, const FitOpt
                  .family = family_name(fit->q.family),
                  .regularizer = vi ? "prior" : regularizer_name(&o->target),
                  .lambda = vi ? 1 : o->target.lambda,
+                 .exact = fit->exact,
                  .draws = (long)fit->draws,
                  .optimizer = optim_name(o->optimizer),
                  .converged = fit->converged,
@@ -388,8 +391,10 @@ static bool read_args(Ctx *c, Args *a, int argc, char **argv) {
       {"hidden", OPT_INT, "N", &a->hidden, 1, "units in the networks of flows (default 16)"},
       {"integrate", OPT_CHOICE, "auto|exact|draws", &a->integrate, 0,
        "over q: exact is quadrature over the observations' predictors (default auto: exact where it can be)"},
-      {"draws", OPT_INT, "M", &a->draws, 1, "draws of q per evaluation (default: grow until fresh draws agree)"},
-      {"optimizer", OPT_CHOICE, words(c, OPTIM_COUNT, optim_word), &a->optimizer, 0, "default lbfgs on fixed draws"},
+      {"draws", OPT_INT, "M", &a->draws, 1,
+       "draws of q per evaluation, and no exact integration (default: grow until fresh draws agree)"},
+      {"optimizer", OPT_CHOICE, words(c, OPTIM_COUNT, optim_word), &a->optimizer, 0,
+       "default lbfgs: on quadrature nodes or fixed draws"},
       {"estimator", OPT_CHOICE, "reparameterized|rejection", &a->estimator, 0,
        "of the log score's gradient; rejection: stochastic optimizers only"},
       {"iterations", OPT_INT, "N", &a->iterations, 1, "at most so many iterations"},
@@ -517,8 +522,9 @@ Status cmd_fit(Ctx *c, int argc, char **argv) {
                     .predictive = options.target.score != SCORE_elbo,
                     .keys = keys,
                     .nkeys = 5};
-  cmdstan_write_variational(dir, "draws", draws, &run,
-                            &(CmdstanVariational){.algorithm = family_name(fit->q.family), .grad_samples = (long)fit->draws});
+  cmdstan_write_variational(
+      dir, "draws", draws, &run,
+      &(CmdstanVariational){.algorithm = family_name(fit->q.family), .grad_samples = fit->exact ? 0 : (long)fit->draws});
   write_q(c, dir, model, fit, keys, 4);
   write_trace(c, dir, fit);
   write_scores(c, dir, model, scores);

@@ -45,6 +45,8 @@ typedef struct Family {
   size_t (*scratch)(const Shape *s, size_t ld); /* numbers of working memory; NULL: none */
   /* phi near the independent normals with these means and standard deviations */
   void (*start)(double *phi, const Shape *s, const double *mean, const double *sd);
+  /* the same q with all standard deviations times a factor, for families with correlations; NULL: none */
+  void (*widen)(double *phi, const Shape *s, double factor);
   /* mean and sd of every parameter under q, exact or from a fixed set of draws */
   void (*moments)(const double *phi, const Shape *s, double *mean, double *sd);
   /* theta = T_phi(u), all ld draws */
@@ -66,7 +68,8 @@ typedef struct Family {
   /* u with T_phi(u) = theta, and log |det dT/du| there: log q(theta) = log N(u) - log_det. NULL: u has more rows than theta, or
    * T is not one map. */
   void (*inverse)(const double *phi, const Shape *s, const double *theta, double *u, double *log_det);
-  /* Normal families: so many components (NULL: not normal), with dense covariances or not; what they are, and grad += of them */
+  /* Normal families: so many components (NULL: not normal), with dense covariances or not; what they are, and grad += of them
+   */
   size_t (*normals)(const Shape *s);
   bool dense;
   void (*laws)(const double *phi, const Shape *s, NormalLaw *out);

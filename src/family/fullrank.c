@@ -19,6 +19,15 @@ static void start(double *phi, const Shape *shape, const double *mean, const dou
   }
 }
 
+static void widen(double *phi, const Shape *shape, double factor) {
+  size_t dim = shape->dim;
+  for (size_t i = 0; i < dim; i++) {
+    double *row = phi + row_of(dim, i);
+    for (size_t j = 0; j < i; j++) row[j] *= factor;
+    row[i] += log(factor);
+  }
+}
+
 static double entry(const double *row, size_t i, size_t j) { return i == j ? family_sd(row[j]) : row[j]; }
 
 static void moments(const double *phi, const Shape *shape, double *mean, double *sd) {
@@ -177,6 +186,7 @@ static void laws_adjoint(const double *phi, const Shape *shape, const NormalLaw 
 const Family family_fullrank = {.size = size,
                                 .noise = noise,
                                 .start = start,
+                                .widen = widen,
                                 .moments = moments,
                                 .draw = draw,
                                 .adjoint = adjoint,

@@ -1,9 +1,9 @@
 /* exact.c: quadrature over an observation's affine functions.
  *
- * One evaluation: the law of every function f_r(theta) under q (mean, variance, covariance with the other function); from it the
- * coefficients of the leaves, f = m + s x on the nodes x; the tape on these lanes, whose weights are the rule's; and all the way
- * back: adjoints of the coefficients, of the laws, of phi. Every block of observations, and every term of the prior, is an
- * Integral of its own, with its own number of lanes.
+ * One evaluation: the law of every function f_r(theta) under q (mean, variance, covariance with the other function); from it
+ * the coefficients of the leaves, f = m + s x on the nodes x; the tape on these lanes, whose weights are the rule's; and all
+ * the way back: adjoints of the coefficients, of the laws, of phi. Every block of observations, and every term of the prior, is
+ * an Integral of its own, with its own number of lanes.
  *
  * Peaked densities (a count of thousands) are narrower than any fixed nodes are dense. For them, where there is one function,
  * the nodes are placed about the mean of f given y, with its standard deviation as the unit, and reweighted by
@@ -20,6 +20,9 @@
 enum { NLEAVES = LEAF_WEIGHT + 1, ROW_BLOCK = 128, GROUP_ROWS = 8192, MOST_GROUPS = 8, MOST_PASSES = 20 };
 enum { ENTROPY_DRAWS = 2048 };
 
+/* Far nodes whose density underflows in the program's own arithmetic (log(1 - inv_logit(40))) do not count. */
+#define NEGLIGIBLE 1e-10
+
 typedef struct {
   Exact *e;
   const Reduced *r;
@@ -30,11 +33,11 @@ typedef struct {
   bool centred;
   Work *work;
   size_t nodes, M, ld; /* lanes: nodes of each component of q */
-  double *node_weight, *x1, *x2;
-  double *weights; /* of the lanes */
+  double *node_weight, *log_node_weight, *x1, *x2;
+  double *weights, *log_weights; /* of the lanes */
   size_t terms[NLEAVES];
   double *coef[NLEAVES], *adj[NLEAVES];
-  double *centre, *width; /* rows: where centred nodes are */
+  double *centre, *width; /* rows x components: where centred nodes are */
   double *adj_w;          /* [chunks x ld], several components only */
   Pool *pool;
 } Integral;
@@ -61,6 +64,7 @@ struct Exact {
   bool *unsettled; /* per worker */
   double *gradient;
   size_t most_lanes;
+  double *rule[2]; /* nodes and weights on a line, and on a side of a plane */
 };
 
 /* ---- does it apply ------------------------------------------------------------------------------------------------ */
@@ -86,17 +90,20 @@ bool exact_applies(const Observed *o, const Target *t, const Q *q, const char **
 
 /* Peaked in its function: counts of many. */
 static bool wants_centred(const Exact *e, const Reduced *r, Kind kind) {
-  return e->target.score == SCORE_log && r->centred != NO_NODE && e->laws.count == 1 && kind != KIND_BERNOULLI;
+  return e->target.score == SCORE_log && r->centred != NO_NODE && kind != KIND_BERNOULLI;
 }
+
+/* A product grid has fewer nodes a side. */
+static size_t plane_nodes(size_t K) { return K * 3 / 4; }
 
 /* Nodes and weights of one component's lanes. x1: of the only function, or of the second; x2: of the first given the second. */
 static void make_nodes(Arena *a, Integral *I, size_t K) {
   const Reduced *r = I->r;
   bool plane = r->form == FORM_PLANE, line = r->form == FORM_NORMAL ? r->count == 2 : r->count >= 1;
-  double *x = NEW_ARRAY(a, double, K), *w = NEW_ARRAY(a, double, K);
-  normal_rule(K, x, w);
+  const double *x = I->e->rule[plane], *w = x + K;
   I->nodes = plane ? K * K : line ? K : 1;
   I->node_weight = NEW_ARRAY(a, double, I->nodes);
+  I->log_node_weight = NEW_ARRAY(a, double, I->nodes);
   I->x1 = NEW_ARRAY(a, double, I->nodes);
   I->x2 = NEW_ARRAY(a, double, I->nodes);
   for (size_t k = 0; k < I->nodes; k++) {
@@ -104,6 +111,7 @@ static void make_nodes(Arena *a, Integral *I, size_t K) {
     I->x1[k] = I->nodes == 1 ? 0 : x[i];
     I->x2[k] = plane ? x[j] : 0;
     I->node_weight[k] = I->nodes == 1 ? 1 : plane ? w[i] * w[j] : w[i];
+    I->log_node_weight[k] = log(I->node_weight[k]);
   }
 }
 
@@ -116,7 +124,7 @@ static double basis_value(const Integral *I, int leaf, size_t p, size_t k) {
 /* Leaf values are sums of `powers` numbers per component: 1, x, ... */
 static void make_leaf(Arena *a, Integral *I, int leaf, size_t powers, size_t rows) {
   size_t C = I->e->laws.count, terms = C * powers;
-  double *basis = NEW_ARRAY(a, double, terms *I->ld);
+  double *basis = NEW_ARRAY(a, double, terms * I->ld);
   for (size_t l = 0; l < I->ld; l++) {
     size_t at = l < I->M ? l : I->M - 1, c = at / I->nodes; /* the padding is like the last lane */
     for (size_t p = 0; p < powers; p++) basis[(c * powers + p) * I->ld + l] = basis_value(I, leaf, p, at % I->nodes);
@@ -145,12 +153,13 @@ static void make_integral(Arena *a, Integral *I, const Graph *g, size_t K) {
   Exact *e = I->e;
   const Reduced *r = I->r;
   size_t rows = (size_t)r->rows, C = e->laws.count;
-  make_nodes(a, I, r->form == FORM_PLANE ? K * 3 / 4 : K);
+  make_nodes(a, I, r->form == FORM_PLANE ? plane_nodes(K) : K);
   I->M = C * I->nodes;
   I->pool = rows * I->M > 40000 ? e->pool : NULL;
   I->work = vm_work(a, make_tape(e->o->model->ctx, e, I, g), I->M, I->pool);
   I->ld = vm_lanes(I->work);
   I->weights = NEW_ARRAY(a, double, I->ld);
+  I->log_weights = NEW_ARRAY(a, double, I->ld);
   if (r->count) {
     size_t powers = r->form == FORM_PLANE ? 3 : r->form == FORM_LINE ? 2 : (size_t)r->count;
     make_leaf(a, I, LEAF_FIRST, powers, (size_t)r->first_rows);
@@ -160,8 +169,8 @@ static void make_integral(Arena *a, Integral *I, const Graph *g, size_t K) {
   if (I->centred) {
     make_leaf(a, I, LEAF_CENTRED, 2, rows);
     make_leaf(a, I, LEAF_WEIGHT, 3, rows);
-    I->centre = NEW_ARRAY(a, double, rows);
-    I->width = NEW_ARRAY(a, double, rows); /* 0: not placed yet */
+    I->centre = NEW_ARRAY(a, double, rows *C);
+    I->width = NEW_ARRAY(a, double, rows *C); /* 0: not placed yet */
   }
   if (C > 1) I->adj_w = NEW_ARRAY(a, double, vm_chunks(I->work) * I->ld);
   if (I->M > e->most_lanes) e->most_lanes = I->M;
@@ -189,6 +198,11 @@ Exact *exact_make(Arena *a, const Observed *o, const Target *t, const Q *q, size
   e->workers = pool ? pool_threads(pool) : 1;
   e->posterior = t->regularizer == REG_POSTERIOR ? t->lambda : 0;
   e->laws = q_laws(a, q);
+  for (int plane = 0; plane < 2; plane++) {
+    size_t K = plane ? plane_nodes(nodes) : nodes;
+    e->rule[plane] = NEW_ARRAY(a, double, 2 * K);
+    normal_rule(K, e->rule[plane], e->rule[plane] + K);
+  }
   e->group = NEW_ARRAY(a, QLaws, MOST_GROUPS);
   const Reduction *prior = t->lambda != 0 ? o->prior : NULL;
   e->integrals = NEW_ARRAY(a, Integral, o->reduction->nblocks + (prior ? prior->nblocks : 0) + 1);
@@ -210,8 +224,8 @@ Exact *exact_make(Arena *a, const Observed *o, const Target *t, const Q *q, size
   e->row_prior = NEW_ARRAY(a, double, e->nprior + 1);
   e->lane_size = (e->most_lanes + LANES) / LANES * LANES;
   e->scratch_size = (score_scratch(e->most_lanes, 0) + LANES) / LANES * LANES;
-  e->scratch = NEW_ARRAY(a, double, workers *e->scratch_size);
-  e->lane_row = NEW_ARRAY(a, double, 2 * workers * e->lane_size);
+  e->scratch = NEW_ARRAY(a, double, workers * e->scratch_size);
+  e->lane_row = NEW_ARRAY(a, double, 3 * workers * e->lane_size);
   e->unsettled = NEW_ARRAY(a, bool, workers);
   e->gradient = NEW_ARRAY(a, double, q_size(q));
   return e;
@@ -338,15 +352,16 @@ static double floor_variance(double mean, double v) {
   return fmax(v, least * least);
 }
 
-static void place_centred(Integral *I, size_t row, double m, double v) {
+static void place_centred(Integral *I, size_t row, size_t c, double m, double v) {
+  size_t k = row * I->e->laws.count + c;
   v = floor_variance(m, v);
-  if (I->width[row] == 0) {
-    I->centre[row] = m;
-    I->width[row] = sqrt(v);
+  if (I->width[k] == 0) {
+    I->centre[k] = m;
+    I->width[k] = sqrt(v);
   }
-  double c = I->centre[row], h = I->width[row], d = c - m;
-  double *at = leaf_coef(I, LEAF_CENTRED, row, 0), *w = leaf_coef(I, LEAF_WEIGHT, row, 0);
-  at[0] = c;
+  double h = I->width[k], d = I->centre[k] - m;
+  double *at = leaf_coef(I, LEAF_CENTRED, row, c), *w = leaf_coef(I, LEAF_WEIGHT, row, c);
+  at[0] = I->centre[k];
   at[1] = h;
   w[0] = log(h) - 0.5 * log(v) - 0.5 * d * d / v;
   w[1] = -h * d / v;
@@ -383,22 +398,17 @@ static void set_rows(Integral *I, size_t c, size_t row, size_t n) {
 }
 
 /* Centred nodes: all observations, also where the function is the same for all. */
-static void set_centred(Integral *I, size_t row, size_t n) {
+static void set_centred(Integral *I, size_t c, size_t row, size_t n) {
   const Affine *f = &I->r->f[0];
-  const NormalLaw *law = &I->e->laws.law[0];
+  const NormalLaw *law = &I->e->laws.law[c];
   double m[ROW_BLOCK], v[ROW_BLOCK];
   means(f, law, row, n, m);
   variances(f, law, I->e->laws.dim, row, n, v);
-  for (size_t k = 0; k < n; k++) place_centred(I, row + k, m[k], v[k]);
+  for (size_t k = 0; k < n; k++) place_centred(I, row + k, c, m[k], v[k]);
 }
 
 static void for_rows(size_t from, size_t to, Integral *I, void (*work)(Integral *, size_t, size_t, size_t), size_t c) {
   for (size_t row = from; row < to; row += ROW_BLOCK) work(I, c, row, to - row < ROW_BLOCK ? to - row : ROW_BLOCK);
-}
-
-static void centred_rows(Integral *I, size_t c, size_t row, size_t n) {
-  (void)c;
-  set_centred(I, row, n);
 }
 
 static size_t group_count(size_t rows) { return rows > GROUP_ROWS ? MOST_GROUPS : 1; }
@@ -415,16 +425,20 @@ static void set_group(void *arg, size_t g, int worker) {
   Integral *I = arg;
   size_t first_rows = (size_t)I->r->first_rows, rows = (size_t)I->r->rows, G = group_count(rows);
   (void)worker;
-  if (I->r->count)
-    for (size_t c = 0; c < I->e->laws.count; c++) for_rows(first_rows * g / G, first_rows * (g + 1) / G, I, set_rows, c);
-  if (I->centred) for_rows(rows * g / G, rows * (g + 1) / G, I, centred_rows, 0);
+  for (size_t c = 0; I->r->count && c < I->e->laws.count; c++) {
+    for_rows(first_rows * g / G, first_rows * (g + 1) / G, I, set_rows, c);
+    if (I->centred) for_rows(rows * g / G, rows * (g + 1) / G, I, set_centred, c);
+  }
 }
 
 static void set_leaves(Integral *I) {
   size_t C = I->e->laws.count;
   run_groups(I, (size_t)I->r->rows, set_group, I);
   for (size_t c = 0; c < C; c++)
-    for (size_t k = 0; k < I->nodes; k++) I->weights[c * I->nodes + k] = I->e->laws.law[c].weight * I->node_weight[k];
+    for (size_t k = 0; k < I->nodes; k++) {
+      I->weights[c * I->nodes + k] = I->e->laws.law[c].weight * I->node_weight[k];
+      I->log_weights[c * I->nodes + k] = log(I->e->laws.law[c].weight) + I->log_node_weight[k];
+    }
 }
 
 /* ---- and back ----------------------------------------------------------------------------------------------------- */
@@ -461,16 +475,17 @@ static void fold_rows(Integral *I, size_t c, size_t row, size_t n, NormalLaw *ad
 }
 
 /* d LEAF_WEIGHT / d (m, v): Fisher's identity. */
-static void fold_centred(Integral *I, size_t row, size_t n, NormalLaw *adj) {
+static void fold_centred(Integral *I, size_t c, size_t row, size_t n, NormalLaw *adj) {
   const Affine *f = &I->r->f[0];
-  const NormalLaw *law = &I->e->laws.law[0];
-  size_t dim = I->e->laws.dim;
+  const NormalLaw *law = &I->e->laws.law[c];
+  size_t dim = I->e->laws.dim, C = I->e->laws.count;
   double m[ROW_BLOCK], v[ROW_BLOCK], gm[ROW_BLOCK], gv[ROW_BLOCK];
   means(f, law, row, n, m);
   variances(f, law, dim, row, n, v);
   for (size_t k = 0; k < n; k++) {
-    const double *b = leaf_adj(I, LEAF_WEIGHT, row + k, 0);
-    double w = floor_variance(m[k], v[k]), d = (I->centre[row + k] - m[k]) / w, h = I->width[row + k] / w;
+    const double *b = leaf_adj(I, LEAF_WEIGHT, row + k, c);
+    size_t at = (row + k) * C + c;
+    double w = floor_variance(m[k], v[k]), d = (I->centre[at] - m[k]) / w, h = I->width[at] / w;
     gm[k] = b[0] * d + b[1] * h;
     gv[k] = w > v[k] ? 0 : 0.5 * b[0] * (d * d - 1 / w) + b[1] * h * d + 0.5 * b[2] * h * h;
   }
@@ -495,10 +510,10 @@ static void fold_group(void *arg, size_t g, int worker) {
     size_t end = first_rows * (g + 1) / G;
     for (size_t row = first_rows * g / G; row < end; row += ROW_BLOCK)
       fold_rows(I, c, row, end - row < ROW_BLOCK ? end - row : ROW_BLOCK, &to->adj[c]);
+    end = rows * (g + 1) / G;
+    for (size_t row = rows * g / G; I->centred && row < end; row += ROW_BLOCK)
+      fold_centred(I, c, row, end - row < ROW_BLOCK ? end - row : ROW_BLOCK, &to->adj[c]);
   }
-  size_t end = rows * (g + 1) / G;
-  for (size_t row = rows * g / G; I->centred && row < end; row += ROW_BLOCK)
-    fold_centred(I, row, end - row < ROW_BLOCK ? end - row : ROW_BLOCK, &to->adj[0]);
 }
 
 /* The second function where it is the same for all observations. */
@@ -524,7 +539,8 @@ static void fold_leaves(Integral *I) {
       NormalLaw *to = &e->laws.adj[c];
       size_t n = e->laws.dense ? dim * dim : dim;
       for (size_t k = 0; k < dim; k++) to->mean[k] += from->mean[k];
-      for (size_t k = 0; k < n; k++) *(e->laws.dense ? &to->cov[k] : &to->var[k]) += e->laws.dense ? from->cov[k] : from->var[k];
+      for (size_t k = 0; k < n; k++)
+        *(e->laws.dense ? &to->cov[k] : &to->var[k]) += e->laws.dense ? from->cov[k] : from->var[k];
     }
   if (!I->adj_w) return;
   for (size_t chunk = 0; chunk < vm_chunks(I->work); chunk++)
@@ -538,33 +554,41 @@ static void times(double *x, double c, size_t n) {
   for (size_t j = 0; x && c != 1 && j < n; j++) x[j] *= c;
 }
 
-/* Are the centred nodes where f is, given y? p: probability of each node given y. If not, they move. */
-static void settle(Integral *I, size_t row, const double *p, int worker) {
-  double mean = 0, square = 0;
-  for (size_t k = 0; k < I->M; k++) {
+/* Are the nodes of component c centred where f is, given y? ll: its log densities. If not, they move. */
+static void settle(Integral *I, size_t row, size_t c, const double *ll, double *p, int worker) {
+  size_t at = row * I->e->laws.count + c, n = I->nodes, padded = (n + LANES - 1) / LANES * LANES;
+  double mean = 0, square = 0, *l = p + padded;
+  for (size_t k = 0; k < padded; k++) l[k] = k < n ? ll[k] + I->log_node_weight[k] : -INFINITY;
+  I->e->k->softmax(p, l, n);
+  for (size_t k = 0; k < n; k++) {
     mean += p[k] * I->x1[k];
     square += p[k] * I->x1[k] * I->x1[k];
   }
   double sd = sqrt(fmax(square - mean * mean, 0));
   if (!isfinite(mean) || (fabs(mean) < 0.3 && sd > 0.7 && sd < 1.4)) return;
-  I->centre[row] += I->width[row] * mean;
-  I->width[row] *= fmin(fmax(sd, 0.2), 4);
+  I->centre[at] += I->width[at] * mean;
+  I->width[at] *= fmin(fmax(sd, 0.2), 4);
   I->e->unsettled[worker] = true;
 }
 
 /* The weighted mean of a head of log densities; adds factor times its adjoints (the head may be the score's, too). */
 static double mean_head(const Integral *I, const double *head, double *adj, double *adj_w, double factor) {
   for (size_t j = 0; adj && j < I->ld; j++) adj[j] += factor * I->weights[j];
-  for (size_t j = 0; adj_w && j < I->M; j++) adj_w[j] += factor * head[j];
-  return I->e->k->dot(I->weights, head, I->M);
+  for (size_t j = 0; adj_w && j < I->M; j++) adj_w[j] += factor * (isfinite(head[j]) ? head[j] : 0);
+  double mean = I->e->k->dot(I->weights, head, I->M);
+  if (isfinite(mean)) return mean;
+  mean = 0;
+  for (size_t j = 0; j < I->M; j++)
+    if (isfinite(head[j]) || I->weights[j] > NEGLIGIBLE) mean += I->weights[j] * head[j];
+  return mean;
 }
 
 static double score_row(Integral *I, const TileView *t, size_t r, double *adj_w) {
   Exact *e = I->e;
   const Observed *o = e->o;
   size_t ld = I->ld, obs = I->first + t->row + r;
-  double *mine = e->lane_row + (size_t)t->worker * 2 * e->lane_size, *p = mine + e->lane_size;
-  ScoreCase c = {.q = {.kind = I->kind, .M = I->M, .ld = ld, .weights = I->weights},
+  double *mine = e->lane_row + (size_t)t->worker * 3 * e->lane_size, *p = mine + e->lane_size;
+  ScoreCase c = {.q = {.kind = I->kind, .M = I->M, .ld = ld, .weights = I->weights, .log_weights = I->log_weights},
                  .y = o->y[obs],
                  .o = e->target.score_options,
                  .k = e->k,
@@ -573,13 +597,12 @@ static double score_row(Integral *I, const TileView *t, size_t r, double *adj_w)
   c.q.size = (size_t)o->size[obs];
   if (t->heads[HEAD_LL]) c.ll = t->heads[HEAD_LL] + r * ld;
   if (t->adj[HEAD_LL]) adj.ll = t->adj[HEAD_LL] + r * ld;
-  if (I->centred && !adj.ll) adj.ll = p;
   for (int k = 0; k < KIND_PARAMETERS; k++) {
     if (t->heads[HEAD_PAR + k]) c.q.par[k] = t->heads[HEAD_PAR + k] + r * ld;
     if (t->adj[HEAD_PAR + k]) adj.par[k] = t->adj[HEAD_PAR + k] + r * ld;
   }
   double s = e->score(&c, &adj), factor = e->target.score_weight;
-  if (I->centred) settle(I, t->row + r, adj.ll, t->worker);
+  for (size_t k = 0; I->centred && k < e->laws.count; k++) settle(I, t->row + r, k, c.ll + k * I->nodes, p, t->worker);
   times(adj.ll, factor, ld);
   for (int k = 0; k < KIND_PARAMETERS; k++) times(adj.par[k], factor, ld);
   for (size_t j = 0; adj_w && j < I->M; j++) adj_w[j] += factor * mine[j];

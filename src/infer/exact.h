@@ -1,5 +1,5 @@
-/* exact.h: the objective without draws: for observations that see theta through one or two affine functions (model/reduce.h) and
- * a normal q, or a mixture of normals, the predictive is integrated by Gauss-Hermite quadrature over those functions, one
+/* exact.h: the objective without draws: for observations that see theta through one or two affine functions (model/reduce.h)
+ * and a normal q, or a mixture of normals, the predictive is integrated by Gauss-Hermite quadrature over those functions, one
  * observation at a time. Deterministic, and with enough nodes exact.
  */
 #ifndef PVI_EXACT_H

@@ -25,7 +25,7 @@ enum { VI_DRAWS = 16, EXPLORE_DRAWS = 32, FIRST_DRAWS = 64, MOST_DRAWS = 128, JU
 #else
 enum { VI_DRAWS = 64, EXPLORE_DRAWS = 256, FIRST_DRAWS = 1024, MOST_DRAWS = 16384, JUDGE_DRAWS = 1024 };
 #endif
-enum { EXPLORE_ITERATIONS = 25, SCRAMBLES = 4, FULLRANK_MOST = 30, MOST_NODES = 256 };
+enum { EXPLORE_ITERATIONS = 25, SCRAMBLES = 4, FULLRANK_MOST = 30, EXPLORE_NODES = 16, MOST_NODES = 256 };
 
 /* Everything a fit needs at hand. */
 typedef struct {
@@ -119,11 +119,19 @@ static bool evaluate(Fitter *f, Predictive *p, const double *phi, PredictiveValu
 
 static const double start_sds[] = {0.1, 1, 0.01, 0.001};
 
+static Target vi_target(const Fitter *f) {
+  return (Target){.score = SCORE_elbo,
+                  .regularizer = REG_PRIOR,
+                  .lambda = 1,
+                  .score_weight = 1,
+                  .integrate = f->target.integrate,
+                  .nodes = EXPLORE_NODES};
+}
+
 /* Mean-field VI on few draws, from zero: mean and sd of every parameter. */
 static void vi_centre(Fitter *f, double *mean, double *sd) {
   size_t d = f->model->dim;
-  Target vi = {
-      .score = SCORE_elbo, .regularizer = REG_PRIOR, .lambda = 1, .score_weight = 1, .integrate = f->target.integrate};
+  Target vi = vi_target(f);
   Q *q = NEW(f->arena, Q);
   *q = q_make(f->arena, FAMILY_meanfield, (Shape){0}, d, NULL);
   Predictive *p = predictive_make(f->arena, f->train_ll, &vi, q, VI_DRAWS, seed_of(f, SEED_VI), f->pool);
@@ -153,13 +161,16 @@ typedef struct {
 /* VI's sd is that of n observations; one observation's is sqrt(n) times as wide. */
 static const Width widths[] = {{"VI", 0}, {"VI widened by n^1/4", 0.25}, {"VI widened by n^1/2 / 2", 0.5}};
 
-static void start_at(const Fitter *f, const double *mean, const double *vi_sd, const Width *w, double *phi) {
+static double width_factor(const Fitter *f, const Width *w) {
+  return pow((double)f->n, w->power) * (w->power == 0.5 ? 0.5 : 1);
+}
+
+static void start_at(const Fitter *f, const double *mean, const double *vi_sd, double factor, double *phi) {
   size_t d = f->model->dim;
   double *sd = NEW_ARRAY(f->arena, double, d);
-  double factor = pow((double)f->n, w->power) * (w->power == 0.5 ? 0.5 : 1);
   for (size_t k = 0; k < d; k++) {
     double wide = vi_sd[k] * factor, most = fmax(1, 2 * vi_sd[k]);
-    sd[k] = w->power == 0 ? vi_sd[k] : fmin(wide, most);
+    sd[k] = factor == 1 ? vi_sd[k] : fmin(wide, most);
   }
   q_start(&f->q, phi, mean, sd);
 }
@@ -199,6 +210,45 @@ static double try_start(Fitter *f, Predictive *p, Predictive *judge, double *phi
   return value;
 }
 
+/* VI's q in the family itself, where that has correlations: a predictive q is often wide along a ridge of the posterior. */
+static const double *correlated_vi(Fitter *f, const double *mean, const double *sd) {
+  Target vi = vi_target(f);
+  const char *why;
+  if (!family_of(f->q.family)->widen || !exact_applies(f->train_ll, &vi, &f->q, &why)) return NULL;
+  double *phi = NEW_ARRAY(f->arena, double, q_size(&f->q));
+  PredictiveValue v;
+  Predictive *p = predictive_make(f->arena, f->train_ll, &vi, &f->q, 0, seed_of(f, SEED_VI), f->pool);
+  q_start(&f->q, phi, mean, sd);
+  if (!evaluate(f, p, phi, &v)) return NULL;
+  run_lbfgs(f, p, phi, 500, 1e-6, "VI, correlated");
+  return phi;
+}
+
+/* Of VI's q times 1, 2, 4, ... that with the best objective; NULL: none is finite. Where one observation says as much as a
+ * thousand others (a count of many trials), no power of n is right. */
+static double *best_width(Fitter *f, Predictive *p, const double *mean, const double *sd, const double *correlated) {
+  size_t size = q_size(&f->q);
+  double *phi = NEW_ARRAY(f->arena, double, size), *best = NEW_ARRAY(f->arena, double, size), top = -INFINITY;
+  for (double factor = 1; factor < 1e4; factor *= 2) {
+    PredictiveValue v;
+    if (correlated) {
+      memcpy(phi, correlated, size * sizeof *phi);
+      family_of(f->q.family)->widen(phi, &f->q.shape, factor);
+    } else {
+      start_at(f, mean, sd, factor, phi);
+    }
+    if (!evaluate(f, p, phi, &v) || v.value <= top) continue;
+    top = v.value;
+    memcpy(best, phi, size * sizeof *phi);
+  }
+  return isfinite(top) ? best : NULL;
+}
+
+typedef struct {
+  const char *name;
+  double *phi;
+} Start;
+
 /* The best of the starts after a few iterations each. */
 static double *explore(Fitter *f, const double *mean, const double *sd) {
   enum { NWIDTHS = sizeof widths / sizeof *widths };
@@ -206,6 +256,7 @@ static double *explore(Fitter *f, const double *mean, const double *sd) {
   if (!is_rich(f)) M /= 2;
   if (f->o->draws && f->o->draws < M) M = f->o->draws;
   Target sharp = f->target;
+  f->target.nodes = EXPLORE_NODES;
   if (f->target.score == SCORE_interval) f->target.score_options.smooth = 0.1 * outcome_sd(f);
   Predictive *p = objective_of(f, M, seed_of(f, SEED_EXPLORE));
   f->target = sharp;
@@ -213,18 +264,27 @@ static double *explore(Fitter *f, const double *mean, const double *sd) {
                           ? p
                           : objective_of(f, draws_of(f, JUDGE_DRAWS), seed_of(f, SEED_JUDGE));
   const double *given = f->o->start ? f->o->start(f->o->start_self, &f->q) : NULL;
+  Start starts[NWIDTHS + 3];
+  int n = 0;
+  for (int k = 0; k < NWIDTHS; k++) {
+    starts[n] = (Start){widths[k].name, NEW_ARRAY(f->arena, double, size)};
+    start_at(f, mean, sd, width_factor(f, &widths[k]), starts[n++].phi);
+  }
+  if (predictive_is_exact(p)) { /* evaluations are cheap: look for the best width */
+    starts[n++] = (Start){"VI at its best width", best_width(f, p, mean, sd, NULL)};
+    const double *correlated = correlated_vi(f, mean, sd);
+    if (correlated) starts[n++] = (Start){"correlated VI at its best width", best_width(f, p, mean, sd, correlated)};
+  }
+  if (given) {
+    starts[n] = (Start){"given", NEW_ARRAY(f->arena, double, size)};
+    memcpy(starts[n++].phi, given, size * sizeof *given);
+  }
   double *best = NULL, best_value = -INFINITY;
-  for (int s = 0; s < NWIDTHS + (given != NULL); s++) {
-    double *phi = NEW_ARRAY(f->arena, double, size);
-    if (s < NWIDTHS) {
-      start_at(f, mean, sd, &widths[s], phi);
-    } else {
-      memcpy(phi, given, size * sizeof *phi);
-    }
-    double value = try_start(f, p, judge, phi, s < NWIDTHS ? widths[s].name : "given");
+  for (int k = 0; k < n; k++) {
+    double value = starts[k].phi ? try_start(f, p, judge, starts[k].phi, starts[k].name) : -INFINITY;
     if (value > best_value) {
       best_value = value;
-      best = phi;
+      best = starts[k].phi;
     }
   }
   if (!best) ctx_fail(f->ctx, PVI_FAILURE, NOWHERE, "the objective is not finite at any start");
@@ -315,7 +375,8 @@ static bool nodes_agree(Fitter *f, const double *phi, const OptimResult *r, size
   f->fit->draws = nodes;
   f->fit->converged = (r->converged || kink) && agree;
   f->fit->reason = !r->converged && !kink ? arena_format(a, "the optimizer stopped: %s", r->reason)
-                   : agree ? arena_format(a, "%s; twice the nodes change the objective by %.1g", kink ? "no step gains: an optimum at a kink" : r->reason, fabs(gap))
+                   : agree                ? arena_format(a, "%s; twice the nodes change the objective by %.1g",
+                                          kink ? "no step gains: an optimum at a kink" : r->reason, fabs(gap))
                            : arena_format(a, "twice the %zu nodes change the objective by %.2g", nodes, fabs(gap));
   return agree;
 }
@@ -469,7 +530,7 @@ static void run(Fitter *f) {
   double *mean = NEW_ARRAY(f->arena, double, d), *sd = NEW_ARRAY(f->arena, double, d);
   vi_centre(f, mean, sd);
   if (f->target.score == SCORE_elbo) {
-    start_at(f, mean, sd, &widths[0], phi);
+    start_at(f, mean, sd, 1, phi);
   } else {
     memcpy(phi, explore(f, mean, sd), size * sizeof *phi);
   }

@@ -34,8 +34,8 @@ unsigned target_wants(const Target *t); /* heads that the observations must have
 
 typedef struct Predictive Predictive;
 
-/* Over the given observations: exactly, where the target lets it and the observations are reduced (observed_reduce), or by M draws
- * of q's noise with the given seed. q must outlive it. */
+/* Over the given observations: exactly, where the target lets it and the observations are reduced (observed_reduce), or by M
+ * draws of q's noise with the given seed. q must outlive it. */
 Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const Q *q, size_t M, uint64_t seed, Pool *pool);
 bool predictive_is_exact(const Predictive *p);
 /* What the optimizers see; lives as long as p. */
@@ -51,7 +51,8 @@ bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, doubl
 PredictiveValue predictive_last(const Predictive *p); /* of the last finite evaluation */
 const double *predictive_rows(const Predictive *p);   /* score of every observation at the last evaluation */
 
-/* Log scores log E_q p(y_i | theta) of every observation: exactly where it can be, else by at least M draws that no fit has seen. */
+/* Log scores log E_q p(y_i | theta) of every observation: exactly where it can be, else by at least M draws that no fit has
+ * seen. */
 void predictive_log_scores(Ctx *c, const Observed *o, Integrate how, const Q *q, const double *phi, size_t M, uint64_t seed,
                            Pool *pool, double *scores);
 /* Any score of every observation, likewise. */

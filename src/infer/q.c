@@ -98,7 +98,7 @@ static NormalLaw *new_laws(Arena *a, size_t count, size_t dim, bool dense) {
   NormalLaw *l = NEW_ARRAY(a, NormalLaw, count);
   for (size_t c = 0; c < count; c++) {
     l[c].mean = NEW_ARRAY(a, double, dim);
-    *(dense ? &l[c].cov : &l[c].var) = NEW_ARRAY(a, double, dense ? dim * dim : dim);
+    *(dense ? &l[c].cov : &l[c].var) = NEW_ARRAY(a, double, dense ? dim *dim : dim);
   }
   return l;
 }

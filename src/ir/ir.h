@@ -24,7 +24,8 @@ typedef enum {
   IR_MATVEC, /* out[r] = sum_k A[r, k] b[k], A = a constant of n K numbers, row-major, K = attr */
   IR_MATMUL, /* out[i, j] = sum_k a[i, k] b[k, j], K = attr, columns of b = attr2 */
   IR_NOISE,  /* fresh numbers, one per element and draw: standard normal (attr 0) or uniform (attr 1); attr2 numbers the node */
-  IR_OUTER,  /* a leaf that the evaluator sets: out[e] of lane j = sum_b coef[e, b] basis[b, j]; attr numbers it (vm_set_outer) */
+  IR_OUTER,  /* a leaf that the evaluator sets: out[e] of lane j = sum_b coef[e, b] basis[b, j]; attr numbers it (vm_set_outer)
+              */
   IR_AFFINE, /* only on tapes: an affine function of shared values, one per observation */
 #define OP(NAME, arity, value, shared, partials, domain) IR_##NAME,
 #include "ir/ops.def"

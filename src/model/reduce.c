@@ -218,12 +218,12 @@ static bool collect(Collector *c, Node id, const int32_t *map, const double *coe
     return collect(c, from, elements, coef, depth + 1);
   case IR_ADD: return collect_arg(c, x, 0, map, coef, depth) && collect_arg(c, x, 1, map, coef, depth);
   case IR_SUB:
-    return collect_arg(c, x, 0, map, coef, depth) &&
-           collect_arg(c, x, 1, map, scaled(c, coef, NO_NODE, map, false), depth);
+    return collect_arg(c, x, 0, map, coef, depth) && collect_arg(c, x, 1, map, scaled(c, coef, NO_NODE, map, false), depth);
   case IR_NEG: return collect_arg(c, x, 0, map, scaled(c, coef, NO_NODE, map, false), depth);
   case IR_MUL:
     left_const = ir_is_const(c->r->g, x->args[0]);
-    if (!left_const && !ir_is_const(c->r->g, x->args[1])) return refuse(c->r, "a product is not a number times a parameter"), false;
+    if (!left_const && !ir_is_const(c->r->g, x->args[1]))
+      return refuse(c->r, "a product is not a number times a parameter"), false;
     return collect_arg(c, x, left_const, map, scaled(c, coef, x->args[!left_const], arg_map(c->r, x, !left_const, map), false),
                        depth);
   case IR_DIV:
@@ -503,13 +503,8 @@ static Node by_rows(Reducer *r, Node x) {
 
 static Reducer reducer(const Model *m, const uint8_t *degree, Graph *out, int32_t rows) {
   Arena *a = &m->ctx->arena;
-  return (Reducer){.m = m,
-                   .arena = a,
-                   .g = m->graph,
-                   .degree = degree,
-                   .out = out,
-                   .rows = rows,
-                   .zeros = NEW_ARRAY(a, int32_t, rows)};
+  return (Reducer){
+      .m = m, .arena = a, .g = m->graph, .degree = degree, .out = out, .rows = rows, .zeros = NEW_ARRAY(a, int32_t, rows)};
 }
 
 /* The root of a block; its form and functions. */
@@ -695,4 +690,11 @@ Reduction *reduce_prior(const Model *m, const char **why) {
   if (!s.why) return s.out;
   *why = arena_format(a, "the prior: %s", s.why);
   return NULL;
+}
+
+const char *reduced_text(const Reduced *r) {
+  if (!r->count) return "nothing to integrate";
+  if (r->form == FORM_PLANE) return "quadrature over two affine functions of the parameters";
+  if (r->form == FORM_LINE) return "quadrature over one affine function of the parameters";
+  return r->count == 2 ? "analytic in the location, quadrature over the scale" : "analytic in the location";
 }

@@ -63,4 +63,7 @@ Reduction *reduce_observations(const Model *m, const size_t *rows, size_t nrows,
 /* log prior + Jacobian = constant + sum over blocks and rows of factor times log density. */
 Reduction *reduce_prior(const Model *m, const char **why);
 
+/* How the predictive of one of its observations is integrated, in words. */
+const char *reduced_text(const Reduced *r);
+
 #endif

@@ -1,7 +1,7 @@
 /* hermite.c: nodes and weights from the three-term recurrence of the orthonormal Hermite polynomials,
  *     sqrt(k + 1) p_{k+1}(x) = x p_k(x) - sqrt(k) p_{k-1}(x), p_0 = 1.
- * The nodes are the zeros of p_n, found by bisection on the number of zeros below x (Sturm) and polished by Newton's method; the
- * weights are Christoffel's numbers 1 / sum_k p_k(x)^2. */
+ * The nodes are the zeros of p_n, found by bisection on the number of zeros below x (Sturm) and polished by Newton's method;
+ * the weights are Christoffel's numbers 1 / sum_k p_k(x)^2. */
 #include "num/hermite.h"
 
 #include <math.h>
@@ -34,12 +34,12 @@ static void polynomial(size_t n, double x, double *p, double *dp, double *sum) {
 
 static double zero(size_t n, size_t k) {
   double lo = -2 * sqrt((double)n) - 1, hi = -lo, p, dp, sum;
-  for (int i = 0; i < 40; i++) {
+  for (int i = 0; i < 16; i++) {
     double mid = 0.5 * (lo + hi);
     *(zeros_below(n, mid) > k ? &hi : &lo) = mid;
   }
   double x = 0.5 * (lo + hi);
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < 4; i++) {
     polynomial(n, x, &p, &dp, &sum);
     x -= p / dp;
   }

@@ -157,7 +157,7 @@ static void put_lists(JsonWriter *w, const Summary *s) {
   json_array(w);
   for (size_t k = 0; k < s->nstages; k++) {
     json_object(w);
-    put_int(w, "draws", s->stages[k].draws);
+    put_int(w, s->exact ? "nodes" : "draws", s->stages[k].draws);
     put_real(w, "objective", s->stages[k].objective);
     put_real(w, "fresh_objective", s->stages[k].fresh_objective);
     put_real(w, "gap", s->stages[k].gap);
@@ -178,7 +178,9 @@ void summary_json(Text *out, const Summary *s) {
   put_text(w, "family", s->family);
   put_text(w, "regularizer", s->regularizer);
   put_real(w, "lambda", s->lambda);
-  put_int(w, "draws", s->draws);
+  put_text(w, "integration", s->exact ? "exact" : "draws");
+  put_int(w, "draws", s->exact ? 0 : s->draws);
+  put_int(w, "nodes", s->exact ? s->draws : 0);
   put_text(w, "optimizer", s->optimizer);
   json_key(w, "converged");
   json_bool(w, s->converged);

@@ -28,8 +28,8 @@ typedef struct {
 } SummaryStart;
 
 typedef struct {
-  long draws;
-  double objective, fresh_objective, gap; /* on its own draws, on new ones, the difference */
+  long draws;                             /* or nodes, where the integration is exact */
+  double objective, fresh_objective, gap; /* on its own draws, on new ones (twice the nodes), the difference */
 } SummaryStage;
 
 typedef struct {
@@ -42,7 +42,8 @@ typedef struct Summary {
   uint64_t seed;
   const char *score, *family, *regularizer; /* regularizer NULL: none */
   double lambda;
-  long draws;
+  bool exact; /* integrated by quadrature */
+  long draws; /* per evaluation, or nodes per dimension */
   const char *optimizer;
   bool converged;
   const char *reason; /* why it stopped */

@@ -3,6 +3,17 @@
 
 #include <math.h>
 
+/* Lanes with weights whose logarithms are known: added to l, they are lanes of weight one. */
+static double log_weighted(const ScoreCase *c, const ScoreAdjoint *adj) {
+  size_t M = c->q.M;
+  double *l = c->scratch;
+  for (size_t j = 0; j < M; j++) l[j] = c->ll[j] + c->q.log_weights[j];
+  for (size_t j = M; j < score_padded(M); j++) l[j] = -INFINITY;
+  double s = c->k->softmax(adj->ll, l, M);
+  for (size_t j = 0; adj->weights && j < score_padded(M); j++) adj->weights[j] = j < M ? exp(c->ll[j] - s) : 0;
+  return s;
+}
+
 /* Lanes with weights of their own. */
 static double weighted(const ScoreCase *c, const ScoreAdjoint *adj) {
   size_t M = c->q.M;
@@ -20,7 +31,7 @@ static double weighted(const ScoreCase *c, const ScoreAdjoint *adj) {
 
 double score_log(const ScoreCase *c, const ScoreAdjoint *adj) {
   size_t M = c->q.M;
-  if (c->q.weights) return weighted(c, adj);
+  if (c->q.weights) return c->q.log_weights ? log_weighted(c, adj) : weighted(c, adj);
   if (!adj->weights) return c->k->softmax(adj->ll, c->ll, M) - log((double)M);
   double all = c->k->softmax(adj->weights, c->ll, M);
   for (size_t j = 0; j < score_padded(M); j++) {

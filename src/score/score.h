@@ -28,6 +28,7 @@ typedef struct {
   Kind kind;
   size_t M, ld;                       /* lanes; distance of rows where par has several */
   const double *weights;              /* sum to one; NULL: 1 / M each */
+  const double *log_weights;          /* their logarithms, for those who have them at hand; may be NULL */
   const double *par[KIND_PARAMETERS]; /* per lane; categorical: par[0] has `size` rows, ld apart */
   size_t size;                        /* categories (categorical), trials (binomial) */
 } Mixture;

@@ -9,6 +9,7 @@
 #include "num/rng.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #ifdef PVI_TORTURE
@@ -172,17 +173,28 @@ static void outer_forward(const Frame *f, const Instr *i, size_t n, size_t first
   const VmOuter *o = &f->w->outer[i->width];
   for (size_t e = 0; e < n; e++) {
     const double *coef = o->coef + leaf_element(i, e, first) * o->terms;
-    f->w->k->gemm(result_row(f, i, e), f->w->lanes, coef, o->terms, 1, o->basis + f->lane, f->w->lanes, 1, o->terms, f->n, false);
+    f->w->k->gemm(result_row(f, i, e), f->w->lanes, coef, o->terms, 1, o->basis + f->lane, f->w->lanes, 1, o->terms, f->n,
+                  false);
   }
+}
+
+/* Lanes whose density is zero or underflows have no finite derivatives, and no weight either. */
+static double finite_dot(const double *a, const double *b, size_t n) {
+  double s = 0;
+  for (size_t j = 0; j < n; j++)
+    if (isfinite(a[j])) s += a[j] * b[j];
+  return s;
 }
 
 /* d / d coef[e, b] = sum over lanes of adjoint times basis[b]; rows of all lanes. */
 static void outer_backward(const Frame *f, const Instr *i, size_t n, size_t first) {
   const VmOuter *o = &f->w->outer[i->width];
   for (size_t e = 0; e < n; e++)
-    for (size_t b = 0; b < o->terms; b++)
-      o->adj[leaf_element(i, e, first) * o->terms + b] =
-          f->w->k->dot(result_adjoint(f, i, e), o->basis + b * f->w->lanes, f->w->M);
+    for (size_t b = 0; b < o->terms; b++) {
+      const double *g = result_adjoint(f, i, e), *basis = o->basis + b * f->w->lanes;
+      double s = f->w->k->dot(g, basis, f->w->M);
+      o->adj[leaf_element(i, e, first) * o->terms + b] = isfinite(s) ? s : finite_dot(g, basis, f->w->M);
+    }
 }
 
 /* Pointers of an affine instruction for the rows of this tile. */

@@ -162,8 +162,7 @@ static Operand constant_operand(Planner *p, const IrNode *x, const int32_t *inde
 }
 
 static bool tileable(unsigned op) {
-  return ir_is_map(op) || op == IR_SUM || op == IR_LSE || op == IR_MATVEC || op == IR_PACK || op == IR_NOISE ||
-         op == IR_OUTER;
+  return ir_is_map(op) || op == IR_SUM || op == IR_LSE || op == IR_MATVEC || op == IR_PACK || op == IR_NOISE || op == IR_OUTER;
 }
 
 /* A pack is a value of the observation when each of its columns is taken from one node throughout. */

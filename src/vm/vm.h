@@ -50,8 +50,9 @@ void vm_set_draws(Work *w, size_t M); /* fewer draws than planned for; the padde
 /* Seed of the noise nodes: the number of (node, element, draw) is a function of it. */
 void vm_set_noise(Work *w, uint64_t seed);
 
-/* What the leaf nodes (IR_OUTER) of one number are: element e of lane j is sum_b coef[e terms + b] basis[b lanes + j]. adj receives
- * d objective / d coef, overwritten by vm_tiles with adjoints (leaves of observations) and vm_backward (shared ones). */
+/* What the leaf nodes (IR_OUTER) of one number are: element e of lane j is sum_b coef[e terms + b] basis[b lanes + j]. adj
+ * receives d objective / d coef, overwritten by vm_tiles with adjoints (leaves of observations) and vm_backward (shared ones).
+ */
 enum { VM_LEAVES = 8 };
 typedef struct {
   size_t terms;

@@ -1,0 +1,422 @@
+/* test_exact.c: exact integration: which observations reduce, values against many draws, gradients against finite differences,
+ * the regularizer against its closed form, the exact optima of the paper's models, the same bytes for any number of threads. */
+#include "evaluate.h"
+
+#include "infer/exact.h"
+#include "infer/fit.h"
+#include "num/hermite.h"
+
+/* ---- programs: one of every shape ---------------------------------------------------------------------------------- */
+
+#define DATA                                                                                                                   \
+  "data { int N; int J; vector[N] x; vector[N] y; array[N] int<lower=0> z; array[N] int<lower=0> k; array[N] int n; array[N] " \
+  "int w;"                                                                                                                     \
+  " array[N] int<lower=1> g; array[N] int<lower=1> h; matrix[N, 3] X; vector<lower=0>[N] t; }"
+static const char data[] =
+    "{\"N\": 7, \"J\": 3, \"x\": [-1, 0.5, 2, 1, -0.3, 0, 1.5], \"y\": [0.1, 1, 3, -1, 0.4, 0.2, 2],"
+    " \"z\": [0, 1, 1, 0, 0, 1, 1], \"k\": [3, 0, 25, 7, 1, 2, 900], \"n\": [10, 3, 30, 100, 2, 5, 1500],"
+    " \"w\": [3, 0, 5, 2, 1, 2, 4], \"g\": [1, 2, 3, 1, 2, 3, 3], \"h\": [1, 1, 2, 3, 2, 1, 2], \"t\": [0.3, 2, 5, 0.1, 1, "
+    "1.2, 0.8],"
+    " \"X\": [[1, 0.2, -1], [1, 0.5, 0.3], [1, -0.7, 0], [1, 1.1, 2], [1, 0, -0.4], [1, -1, 1], [1, 0.3, 0.9]]}";
+
+typedef struct {
+  const char *name, *program, *form;
+} Shown;
+
+#define TWO "parameters { real a; real b; } model { a ~ normal(0, 2); b ~ normal(0.5, 2); "
+#define SCALE                                                                                                                  \
+  "parameters { real a; real b; real<lower=0> s; } model { a ~ normal(0, 2); b ~ student_t(4, 0, 2); s ~ normal(0, 1); "
+#define GROUPS                                                                                                                 \
+  "parameters { real mu; vector[J] a; real<lower=0> tau; vector[3] b; }"                                                       \
+  " model { mu ~ normal(0, 2); tau ~ normal(0, 1); a ~ normal(mu, tau); b ~ cauchy(0, 1); "
+
+static const Shown normal = {"normal", DATA SCALE "y ~ normal(a + b * x, s); }", "analytic in the location, quadrature"};
+static const Shown fixed = {"normal, known sigma", DATA TWO "y ~ normal(a + b * x, 0.7); }", "analytic in the location"};
+static const Shown lognormal = {"lognormal", DATA SCALE "t ~ lognormal(a + b * x, s); }",
+                                "analytic in the location, quadrature"};
+static const Shown skewed = {"lognormal, known sigma", DATA TWO "t ~ lognormal(a + b * x, 0.5); }", "analytic in the location"};
+static const Shown logistic = {"logistic", DATA TWO "z ~ bernoulli_logit(a + b * x); }", "quadrature over one"};
+static const Shown probit = {"probit", DATA TWO "for (i in 1:N) z[i] ~ bernoulli(Phi(a + b * x[i])); }", "quadrature over one"};
+static const Shown binomial = {"binomial", DATA TWO "k ~ binomial_logit(n, a + b * x); }", "quadrature over one"};
+static const Shown poisson = {"poisson", DATA TWO "w ~ poisson_log(a + b * x); }", "quadrature over one"};
+static const Shown student = {"student-t", DATA SCALE "y ~ student_t(4, a + b * x, s); }", "quadrature over two"};
+static const Shown negative = {"negative binomial", DATA SCALE "w ~ neg_binomial_2_log(a + b * x, s); }",
+                               "quadrature over two"};
+static const Shown groups = {"groups, normal", DATA GROUPS "for (i in 1:N) y[i] ~ normal(X[i] * b + a[g[i]], 1.3); }",
+                             "analytic in the location"};
+static const Shown counts = {"groups, poisson", DATA GROUPS "w ~ poisson_log(X * b + a[g]); }", "quadrature over one"};
+static const Shown pairs = {"pairs", DATA GROUPS "z ~ bernoulli_logit(a[g] - a[h] + b[1] * x); }", "quadrature over one"};
+static const Shown scales = {"a scale for each group",
+                             DATA "parameters { real a; vector[J] s; } model { a ~ normal(0, 2); s ~ normal(0, 1);"
+                                  " y ~ normal(a * x, exp(s[g])); }",
+                             "analytic in the location, quadrature"};
+static const Shown mixture = {
+    "mixture", DATA TWO "for (i in 1:N) target += log_mix(0.3, normal_lpdf(y[i] | a, 1), normal_lpdf(y[i] | b, 2)); }",
+    "quadrature over two"};
+static const Shown curve = {"a curve of one parameter",
+                            DATA "parameters { real s; } model { s ~ normal(-1, 1);"
+                                 " for (i in 1:N) k[i] ~ binomial(n[i], inv_logit(x[i] / exp(s))); }",
+                            "quadrature over one"};
+static const Shown *const shown[] = {&normal,  &fixed,    &lognormal, &skewed, &logistic, &probit, &binomial, &poisson,
+                                     &student, &negative, &groups,    &counts, &pairs,    &scales, &mixture,  &curve};
+
+TEST(reduces) {
+  const Shown *p = row;
+  const char *why = "";
+  const Model *m = model_of(c, p->program, data);
+  const Reduction *r = reduce_observations(m, NULL, 0, &why), *prior = reduce_prior(m, &why);
+  if (!r || !prior) fail_msg("%s", why);
+  if (strncmp(reduced_text(&r->blocks[0]), p->form, strlen(p->form)) != 0) fail_msg("%s", reduced_text(&r->blocks[0]));
+}
+
+static const Shown not_reduced[] = {
+    {"three functions", DATA SCALE "y ~ normal(a + exp(b) * x, s); }", "more than two affine functions"},
+    {"a product", DATA GROUPS "z ~ bernoulli_logit(mu + tau * a[g]); }", "more than two affine functions"},
+    {"a vector outcome", DATA TWO "for (i in 1:N) target += categorical_logit_lpmf(1 | to_vector({a, b * x[i], a * b})); }",
+     "affine"},
+};
+
+TEST(refuses) {
+  const Shown *p = row;
+  const char *why = "";
+  const Model *m = model_of(c, p->program, data);
+  assert_null(reduce_observations(m, NULL, 0, &why));
+  if (!strstr(why, p->form)) fail_msg("%s", why);
+  if (!strstr(why, "line ")) fail_msg("%s", why);
+}
+
+/* ---- values: against draws ----------------------------------------------------------------------------------------- */
+
+static FamilyId family_named(const char *name) {
+  FamilyId id = FAMILY_meanfield;
+  assert_true(family_find(name, &id));
+  return id;
+}
+
+/* q about a sensible place, not quite symmetric. */
+static double *some_phi(Ctx *c, const Q *q) {
+  double *phi = NEW_ARRAY(&c->arena, double, q_size(q)), *mean = NEW_ARRAY(&c->arena, double, q->dim);
+  double *sd = NEW_ARRAY(&c->arena, double, q->dim);
+  for (size_t k = 0; k < q->dim; k++) mean[k] = 0.2 - 0.1 * (double)(k % 3), sd[k] = 0.4 + 0.1 * (double)(k % 2);
+  q_start(q, phi, mean, sd);
+  uint64_t state = 3;
+  for (size_t k = 0; k < q_size(q); k++) phi[k] += uniform(&state, -0.1, 0.1);
+  return phi;
+}
+
+static double sum(const double *x, size_t n) {
+  double s = 0;
+  for (size_t k = 0; k < n; k++) s += x[k];
+  return s;
+}
+
+enum {
+#ifdef PVI_TORTURE
+  MANY = 256,
+#else
+  MANY = 1 << 16,
+#endif
+};
+
+/* Log scores with 65,536 Sobol draws, three scrambles: the exact one is among them within what they differ by. */
+TEST(agrees_with_draws) {
+  const Shown *p = row;
+  static const char *const families[] = {"meanfield", "fullrank", "lowrank", "mixture"};
+  Model *m = model_of(c, p->program, data);
+  Observed *o = observed_make(c, m, NULL, 0, WANT_LL);
+  observed_reduce(o);
+  for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
+    Q q = q_make(&c->arena, family_named(families[f]), (Shape){0}, m->dim, NULL);
+    double *phi = some_phi(c, &q), s[3][16], exact[16];
+    predictive_log_scores(c, o, INTEGRATE_EXACT, &q, phi, 0, 1, NULL, exact);
+    for (uint64_t k = 0; k < 3; k++) predictive_log_scores(c, o, INTEGRATE_DRAWS, &q, phi, MANY, 7 + k, NULL, s[k]);
+    for (size_t i = 0; i < o->n; i++) {
+      double mean = (s[0][i] + s[1][i] + s[2][i]) / 3, spread = 0;
+      for (int k = 0; k < 3; k++) spread += fabs(s[k][i] - mean);
+      double allowed = MANY < 1000 ? 3 : 3 * spread + 2e-4;
+      if (fabs(exact[i] - mean) > allowed) fail_msg("%s, observation %zu: %.8g, by draws %.8g", families[f], i, exact[i], mean);
+    }
+  }
+}
+
+/* ---- gradients ----------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  const Shown *program;
+  const char *score, *family;
+  Regularizer regularizer;
+  double lambda, weight;
+  bool point;
+} GradientRow;
+
+static const GradientRow gradients[] = {
+    {&normal, "elbo", "meanfield", REG_PRIOR, 1, 1, false},
+    {&normal, "log", "meanfield", REG_POSTERIOR, 0.3, 1, false},
+    {&normal, "log", "fullrank", REG_PRIOR, 0.5, 1, false},
+    {&normal, "log", "lowrank", REG_POSTERIOR, 0.5, 1, false},
+    {&normal, "log", "mixture", REG_POSTERIOR, 0.5, 1, false},
+    {&normal, "log", "meanfield", REG_POSTERIOR, 0.3, 0.7, false},
+    {&normal, "log", "fullrank", REG_POSTERIOR, 0.2, 1, true},
+    {&normal, "log", "mixture", REG_POSTERIOR, 0.2, 1, true},
+    {&normal, "crps", "fullrank", REG_POSTERIOR, 0.1, 1, false},
+    {&normal, "crps", "mixture", REG_PRIOR, 0.1, 1, false},
+    {&normal, "interval", "fullrank", REG_PRIOR, 0.1, 1, false},
+    {&normal, "dawid_sebastiani", "meanfield", REG_PRIOR, 0.1, 1, false},
+    {&fixed, "log", "fullrank", REG_POSTERIOR, 0.1, 1, false},
+    {&lognormal, "log", "fullrank", REG_POSTERIOR, 0.1, 1, false},
+    {&skewed, "crps", "meanfield", REG_PRIOR, 0.1, 1, false},
+    {&logistic, "log", "fullrank", REG_POSTERIOR, 0.1, 1, false},
+    {&logistic, "quadratic", "mixture", REG_PRIOR, 0.1, 1, false},
+    {&probit, "quadratic", "fullrank", REG_POSTERIOR, 0.1, 1, false},
+    {&binomial, "log", "fullrank", REG_POSTERIOR, 0.1, 1, false},
+    {&binomial, "log", "meanfield", REG_PRIOR, 0.1, 1, true},
+    {&binomial, "log", "mixture", REG_PRIOR, 0.1, 1, false},
+    {&poisson, "log", "lowrank", REG_POSTERIOR, 0.1, 1, false},
+    {&poisson, "elbo", "fullrank", REG_PRIOR, 1, 1, false},
+    {&student, "log", "fullrank", REG_POSTERIOR, 0.1, 1, false},
+    {&student, "log", "meanfield", REG_PRIOR, 0.1, 1, true},
+    {&negative, "log", "fullrank", REG_PRIOR, 0.1, 1, false},
+    {&groups, "log", "fullrank", REG_POSTERIOR, 0.1, 1, false},
+    {&counts, "log", "meanfield", REG_POSTERIOR, 0.1, 1, false},
+    {&pairs, "log", "meanfield", REG_POSTERIOR, 0.1, 1, false},
+    {&pairs, "log", "fullrank", REG_POSTERIOR, 0.1, 1, false},
+    {&scales, "log", "fullrank", REG_POSTERIOR, 0.1, 1, false},
+    {&scales, "crps", "mixture", REG_POSTERIOR, 0.1, 1, false},
+    {&mixture, "log", "fullrank", REG_POSTERIOR, 0.1, 1, false},
+    {&curve, "log", "meanfield", REG_POSTERIOR, 0.1, 1, false},
+};
+
+static Predictive *exact_objective(Ctx *c, const Model *m, const Target *t, const Q *q, Pool *pool) {
+  Observed *o = observed_make(c, m, NULL, 0, target_wants(t));
+  observed_reduce(o);
+  const char *why = "";
+  if (!exact_applies(o, t, q, &why)) fail_msg("%s", why);
+  Predictive *p = predictive_make(&c->arena, o, t, q, 0, 5, pool);
+  assert_true(predictive_is_exact(p));
+  return p;
+}
+
+static double value_at(Predictive *p, const double *phi) {
+  PredictiveValue v;
+  assert_true(predictive_eval(p, phi, &v, NULL));
+  return v.value;
+}
+
+TEST(gradient) {
+  const GradientRow *g = row;
+  Model *m = model_of(c, g->program->program, data);
+  Target t = {.regularizer = g->regularizer,
+              .lambda = g->lambda,
+              .score_weight = g->weight,
+              .score_options = {.alpha = 0.1, .smooth = 0.2},
+              .nodes = 48};
+  assert_true(score_find(g->score, &t.score));
+  bool point[8] = {false, g->point};
+  Q q = q_make(&c->arena, family_named(g->family), (Shape){0}, m->dim, point);
+  Predictive *p = exact_objective(c, m, &t, &q, NULL);
+  size_t n = q_size(&q);
+  double *phi = some_phi(c, &q), *grad = NEW_ARRAY(&c->arena, double, n);
+  PredictiveValue v;
+  for (int k = 0; k < 2; k++) assert_true(predictive_eval(p, phi, &v, grad)); /* centred nodes are placed */
+  for (size_t k = 0; k < n; k++) {
+    double f[4], step = 1e-5, x = phi[k];
+    static const double at[4] = {-2, -1, 1, 2};
+    for (int i = 0; i < 4; i++) {
+      phi[k] = x + at[i] * step;
+      f[i] = value_at(p, phi);
+    }
+    phi[k] = x;
+    double d = difference(f, step);
+    if (fabs(d - grad[k]) > 3e-6 * fmax(1, fabs(d))) fail_msg("entry %zu: %.10g, by differences %.10g", k, grad[k], d);
+  }
+}
+
+/* ---- laws ---------------------------------------------------------------------------------------------------------- */
+
+/* KL(q || prior) of normals, in closed form. */
+TEST(regularizer_is_closed_form) {
+  Model *m = model_of(c, fixed.program, data);
+  Target t = {.score = SCORE_log, .regularizer = REG_PRIOR, .lambda = 1, .score_weight = 1};
+  Q q = q_make(&c->arena, FAMILY_meanfield, (Shape){0}, m->dim, NULL);
+  PredictiveValue v;
+  double phi[4] = {0.3, -0.7, log(0.5), log(1.5)}, kl = 0;
+  assert_true(predictive_eval(exact_objective(c, m, &t, &q, NULL), phi, &v, NULL));
+  static const double mean[2] = {0, 0.5}, sd = 2;
+  for (int k = 0; k < 2; k++) {
+    double s = exp(phi[2 + k]), d = phi[k] - mean[k];
+    kl += log(sd / s) + (s * s + d * d) / (2 * sd * sd) - 0.5;
+  }
+  assert_close(v.regularizer, kl, 1e-13);
+}
+
+/* normal(y | m + b x, sqrt(sigma^2 + x'Vx)): the log score in closed form. */
+TEST(normal_is_closed_form) {
+  Model *m = model_of(c, fixed.program, data);
+  Target t = {.score = SCORE_log, .regularizer = REG_PRIOR, .score_weight = 1};
+  Q q = q_make(&c->arena, FAMILY_fullrank, (Shape){0}, m->dim, NULL);
+  PredictiveValue v;
+  static const double x[] = {-1, 0.5, 2, 1, -0.3, 0, 1.5}, y[] = {0.1, 1, 3, -1, 0.4, 0.2, 2};
+  double phi[5] = {0.3, -0.7, log(0.5), 0.4, log(0.8)}, s = 0;
+  assert_true(predictive_eval(exact_objective(c, m, &t, &q, NULL), phi, &v, NULL));
+  for (int i = 0; i < 7; i++) {
+    double a = 0.5 + 0.4 * x[i], b = 0.8 * x[i], var = 0.49 + a * a + b * b, d = y[i] - 0.3 + 0.7 * x[i];
+    s -= 0.5 * log(2 * M_PI * var) + 0.5 * d * d / var;
+  }
+  assert_close(v.score, s, 1e-13);
+}
+
+/* An outcome of a million trials is narrower than any rule's nodes are dense. */
+TEST(peaked_counts) {
+  Model *m = model_of(c, "data { array[1] int k; array[1] int n; } parameters { real a; } model { k ~ binomial_logit(n, a); }",
+                      "{\"k\": [300000], \"n\": [1000000]}");
+  Target t = {.score = SCORE_log, .regularizer = REG_PRIOR, .score_weight = 1};
+  Q q = q_make(&c->arena, FAMILY_meanfield, (Shape){0}, 1, NULL);
+  PredictiveValue v;
+  double phi[2] = {0, log(2)}, g[2];
+  assert_true(predictive_eval(exact_objective(c, m, &t, &q, NULL), phi, &v, g));
+  /* by Laplace's method, whose error is of order 1 / n: int Binomial(k | n, p) dp = 1 / (n + 1), times the density of p */
+  double a = log(0.3 / 0.7), expected = -log(1000001) - 0.5 * a * a / 4 - log(2) - 0.5 * log(2 * M_PI) - log(0.21);
+  assert_true(fabs(v.value - expected) < 1e-5);
+  assert_true(fabs(g[0] - a / 4) < 1e-5 && fabs(g[1] - (a * a / 4 - 1)) < 1e-5);
+}
+
+TEST(threads_do_not_matter) {
+  enum { N = 20000 };
+  Text json = text_make(&c->arena);
+  text_printf(&json, "{\"N\": %d, \"y\": [", N);
+  for (int k = 0; k < N; k++) text_printf(&json, k ? ", %d" : "%d", k * 7919 % 13);
+  text_puts(&json, "], \"x\": [");
+  for (int k = 0; k < N; k++) text_printf(&json, k ? ", %.3f" : "%.3f", k * 104729 % 1000 / 500.0 - 1);
+  text_puts(&json, "]}");
+  Model *m = model_of(c,
+                      "data { int N; vector[N] y; vector[N] x; } parameters { real a; real b; real s; }"
+                      " model { a ~ normal(0, 9); b ~ normal(0, 9); s ~ normal(0, 1); y ~ normal(a + b * x, exp(s)); }",
+                      json.s);
+  Target t = {.score = SCORE_log, .regularizer = REG_POSTERIOR, .lambda = 0.1, .score_weight = 1};
+  Q q = q_make(&c->arena, FAMILY_fullrank, (Shape){0}, m->dim, NULL);
+  double *phi = some_phi(c, &q), first[9], again[9];
+  assert_int_equal(q_size(&q), 9);
+  PredictiveValue v, w;
+  assert_true(predictive_eval(exact_objective(c, m, &t, &q, NULL), phi, &v, first));
+  for (int threads = 2; threads <= 7; threads += 5) {
+    Pool *pool = pool_make(c, threads);
+    assert_true(predictive_eval(exact_objective(c, m, &t, &q, pool), phi, &w, again));
+    pool_free(pool);
+    assert_true(v.value == w.value);
+    assert_memory_equal(first, again, sizeof first);
+  }
+}
+
+/* ---- the rule ------------------------------------------------------------------------------------------------------ */
+
+/* E X^p = (p - 1)!! for even p, and E exp(X) = exp(1/2). */
+TEST(rules) {
+  for (size_t n = 1; n <= 256; n += n < 24 ? 1 : 29) {
+    double x[256], w[256], moment = 1;
+    normal_rule(n, x, w);
+    for (size_t p = 0; p <= (n > 64 ? 8 : 20) && p < 2 * n; p++) {
+      double s = 0;
+      for (size_t k = 0; k < n; k++) s += w[k] * pow(x[k], (double)p);
+      if (p % 2) assert_true(fabs(s) < 1e-10 * moment);
+      if (p && p % 2 == 0) moment *= (double)(p - 1);
+      if (p % 2 == 0) assert_close(s, moment, 1e-11);
+    }
+    for (size_t k = 1; k < n; k++) assert_true(x[k] > x[k - 1] && x[k] == -x[n - 1 - k]);
+  }
+}
+
+/* ---- exact optima --------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  const char *program, *data, *split, *score, *family;
+  Regularizer regularizer;
+  double lambda;
+  const char *metric;
+  double anchor, tolerance; /* on the test part (golf: training part) */
+  double train;             /* of the metric, at least; 0: any */
+} AnchorRow;
+
+#define EARNINGS "paper/earnings", "earnings", "earnings"
+#define KIDSCORE "paper/kidscore", "kidiq", "kidscore"
+#define NES "paper/nes", "nes2000", "nes"
+#define WELLS "paper/wells", "wells_data", "wells"
+static const AnchorRow anchors[] = {
+    {"golf/logistic", NULL, NULL, "log", "meanfield", REG_PRIOR, 0, "log", -84.113, 0.01, 0},
+    {"golf/logistic", NULL, NULL, "log", "fullrank", REG_PRIOR, 0, "log", -79.260, 0.01, 0},
+    {"golf/geometric", NULL, NULL, "log", "meanfield", REG_PRIOR, 0, "log", -72.082, 0.01, 0},
+    {EARNINGS, "elbo", "meanfield", REG_PRIOR, 1, "log", -298.086, 0.01, 0},
+    {EARNINGS, "elbo", "fullrank", REG_PRIOR, 1, "log", -298.029, 0.01, 0},
+    {EARNINGS, "log", "meanfield", REG_PRIOR, 0.01, "log", -288.952, 0.01, 0},
+    {EARNINGS, "log", "fullrank", REG_PRIOR, 1, "log", -283.112, 0.01, 0},
+    {KIDSCORE, "elbo", "meanfield", REG_PRIOR, 1, "log", -591.139, 0.01, 0},
+    {KIDSCORE, "log", "meanfield", REG_POSTERIOR, 0.01, "log", -369.869, 0.01, 0},
+    {KIDSCORE, "log", "fullrank", REG_POSTERIOR, 0.01, "log", -369.266, 0.01, 0},
+    {NES, "elbo", "meanfield", REG_PRIOR, 1, "log", -185.689, 0.01, 0},
+    {NES, "elbo", "fullrank", REG_PRIOR, 1, "log", -185.680, 0.01, 0},
+    {NES, "log", "meanfield", REG_POSTERIOR, 0.01, "log", -186.890, 0.01, 0},
+    {NES, "log", "fullrank", REG_POSTERIOR, 0.1, "log", -184.727, 0.01, 0},
+    {WELLS, "elbo", "meanfield", REG_PRIOR, 1, "log", -393.784, 0.01, 0},
+    {WELLS, "elbo", "fullrank", REG_PRIOR, 1, "log", -393.770, 0.01, 0},
+    {WELLS, "log", "meanfield", REG_POSTERIOR, 0.01, "log", -391.721, 0.01, 0},
+    {WELLS, "quadratic", "meanfield", REG_PRIOR, 0, "quadratic", 604 * 0.5440, 604 * 0.0005, 0},
+    {EARNINGS, "crps", "meanfield", REG_POSTERIOR, 0.01, "crps", -109.127, 0.01, 0},
+    {EARNINGS, "crps", "fullrank", REG_PRIOR, 0.1, "crps", -108.497, 0.01, 0},
+    {KIDSCORE, "crps", "meanfield", REG_POSTERIOR, 0.1, "crps", -861.930, 0.01, 0},
+    {KIDSCORE, "crps", "fullrank", REG_POSTERIOR, 0.1, "crps", -858.483, 0.02, 0},
+    {KIDSCORE, "interval", "meanfield", REG_POSTERIOR, 1, "interval", -6521.4, 10, -18820.7},
+    {EARNINGS, "interval", "meanfield", REG_PRIOR, 0.01, "interval", -878.47, 5, -2788.4},
+};
+
+static double metric(Ctx *c, const Model *m, const Fit *f, const char *name, const size_t *rows, size_t n) {
+  Target t = {.score_weight = 1, .score_options = {.alpha = 0.1}};
+  assert_true(score_find(name, &t.score));
+  Observed *o = observed_make(c, m, rows, n, target_wants(&t));
+  observed_reduce(o);
+  double *s = NEW_ARRAY(&c->arena, double, n);
+  predictive_scores(c, o, &t, &f->q, f->phi, 1024, 99, NULL, s);
+  return sum(s, n);
+}
+
+TEST(exact_optimum) {
+  const AnchorRow *a = row;
+  if (a->data) NEED_SHARED(c, "data/paper/splits");
+  const char *file =
+      a->data ? shared_path(&c->arena, arena_format(&c->arena, "data/posteriordb/%s.json", a->data)) : "examples/golf/golf.csv";
+  Model *m = model_of_files(c, arena_format(&c->arena, "examples/%s.stan", a->program), file);
+  Split *s =
+      a->split ? split_read(c, shared_path(&c->arena, arena_format(&c->arena, "data/paper/splits/%s.json", a->split)), m->n_obs)
+               : split_all(c, m->n_obs);
+  FitOptions o = {.target = {.regularizer = a->regularizer,
+                             .lambda = a->lambda,
+                             .score_weight = 1,
+                             .score_options = {.alpha = 0.1},
+                             .integrate = INTEGRATE_EXACT},
+                  .family = family_named(a->family),
+                  .optimizer = OPTIM_LBFGS,
+                  .seed = 1};
+  assert_true(score_find(a->score, &o.target.score));
+  Fit *f = fit_run(c, m, s, &o, NULL);
+  int part = a->split ? PART_TEST : PART_TRAIN;
+  assert_true(f->exact && f->converged);
+  double test = metric(c, m, f, a->metric, s->rows[part], s->count[part]);
+  if (fabs(test - a->anchor) > a->tolerance) fail_msg("%s %.4f, exact %.4f", a->metric, test, a->anchor);
+  double train = metric(c, m, f, a->metric, s->rows[PART_TRAIN], s->count[PART_TRAIN]);
+  if (a->train != 0 && train < a->train) fail_msg("training %s %.4f, best known %.4f", a->metric, train, a->train);
+}
+
+int main(void) {
+  static Suite s;
+  for (size_t k = 0; k < sizeof shown / sizeof *shown; k++) suite_add(&s, shown[k]->name, reduces, shown[k]);
+  for (size_t k = 0; k < sizeof not_reduced / sizeof *not_reduced; k++)
+    suite_add(&s, not_reduced[k].name, refuses, &not_reduced[k]);
+  for (size_t k = 0; k < sizeof shown / sizeof *shown; k++) suite_add(&s, shown[k]->name, agrees_with_draws, shown[k]);
+  for (size_t k = 0; k < sizeof gradients / sizeof *gradients; k++)
+    suite_add(&s, gradients[k].program->name, gradient, &gradients[k]);
+  SUITE_ADD(&s, regularizer_is_closed_form);
+  SUITE_ADD(&s, normal_is_closed_form);
+  SUITE_ADD(&s, peaked_counts);
+  SUITE_ADD(&s, threads_do_not_matter);
+  SUITE_ADD(&s, rules);
+  for (size_t k = 0; k < sizeof anchors / sizeof *anchors; k++) suite_add(&s, anchors[k].program, exact_optimum, &anchors[k]);
+  return suite_run("exact", &s);
+}
