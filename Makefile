@@ -88,6 +88,13 @@ $(BUILD)/examples/%: examples/%.c $(BUILD)/libpvi.a
 
 examples: $(EXAMPLES) ## the programs of doc/examples.md, in build/examples
 
+static: $(BUILD)/pvi-static ## one self-contained executable for any x86-64 Linux: build/pvi-static
+
+# Kernels for AVX2 and AVX-512 are inside and chosen at run time; the rest is baseline x86-64.
+$(BUILD)/pvi-static: $(CLI_OBJ) $(BUILD)/libpvi.a
+	@echo '  LD  $@'
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -static -o $@ $^ $(LDLIBS)
+
 # ---- running ----
 
 deps: ## install the Debian packages that are missing
@@ -98,7 +105,7 @@ demo: deps ## build, then fit the golf example
 	@PVI=$(BUILD)/pvi tool/demo.sh
 
 test: deps ## build, run every test; the last line is "N passed, M failed"
-	@+$(SUBMAKE) all tests
+	@+$(SUBMAKE) all static tests
 	@PVI=$(BUILD)/pvi tool/test.sh $(BUILD)/test
 
 tests: $(TESTS)
@@ -162,5 +169,5 @@ help: ## this list
 # Dependencies are made by compiling, never by a rule of their own.
 $(BUILD)/%.d: ;
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: all bench deps demo test tests examples torture valgrind format format-check install uninstall clean help
+.PHONY: all bench deps demo test tests examples static torture valgrind format format-check install uninstall clean help
 .SECONDARY:

@@ -303,4 +303,17 @@ for example in examples/golf/*.stan examples/paper/*.stan; do
   fi
 done
 
+# ---- the self-contained executable ---------------------------------------------------------------------------------------
+
+static=$(dirname "$PVI")/pvi-static
+if [ -x "$static" ]; then
+  ! ldd "$static" >/dev/null 2>&1
+  check $? "pvi-static needs no library"
+  env -i PVI_ISA=base "$static" fit examples/golf/logistic.stan examples/golf/golf.csv --quiet --out "$dir/static"
+  check $? "pvi-static fits, with baseline instructions and an empty environment"
+else
+  echo "# skip: $static is absent (make static)"
+  echo "ok - pvi-static # SKIP"
+fi
+
 exit $failed

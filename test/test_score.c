@@ -277,7 +277,7 @@ static Truth truth_of(Ctx *c, const Rig *r) {
   t.p = NEW_ARRAY(&c->arena, double, t.n);
   for (size_t k = 0; k < t.n; k++) {
     t.p[k] = 1 / (double)t.n;
-    t.y[k] = discrete ? lo + (double)k : mixture_quantile(&r->c, ((double)k + 0.5) / (double)t.n);
+    t.y[k] = discrete ? lo + (double)k : mixture_quantile(&r->c, ((double)k + 0.5) / (double)t.n, NULL);
     if (discrete) mixture_pmf(&r->c, t.y[k], 1, &t.p[k]);
   }
   return t;
@@ -625,7 +625,7 @@ TEST(quantiles) {
       Rig r = rig_random(c, k, (size_t[]){1, 2, 9}[seed % 3], &seed);
       mixture_prepare(&r.c);
       for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
-        double p = levels[i], F = mixture_cdf(&r.c, mixture_quantile(&r.c, p));
+        double p = levels[i], F = mixture_cdf(&r.c, mixture_quantile(&r.c, p, NULL));
         if (!(fabs(F - p) < 1e-11 * fmin(p, 1 - p) + 2e-16)) fail_msg("%s: F(Q(%g)) - p = %g", kind_names[k], p, F - p);
       }
     }
@@ -641,7 +641,7 @@ TEST(quantiles_of_hard_mixtures) {
     memcpy(r.par[1], s[k], sizeof s[k]);
     mixture_prepare(&r.c);
     for (double p = 0.05; p < 1; p += 0.15) {
-      double F = mixture_cdf(&r.c, mixture_quantile(&r.c, p));
+      double F = mixture_cdf(&r.c, mixture_quantile(&r.c, p, NULL));
       assert_true(fabs(F - p) < 1e-3 * (k == 3) + 1e-9);
     }
     assert_true(isfinite(score_interval(&r.c, &r.adj)));
@@ -653,7 +653,7 @@ TEST(discrete_quantiles) {
   Rig r = rig_make(c, KIND_POISSON, 1, 0);
   r.par[0][0] = 100;
   for (double p = 0.01; p < 1; p += 0.07) {
-    double k = mixture_quantile(&r.c, p);
+    double k = mixture_quantile(&r.c, p, NULL);
     assert_true(num_gamma_q(k + 1, 100) >= p && num_gamma_q(k, 100) < p);
   }
 }

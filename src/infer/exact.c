@@ -37,6 +37,7 @@ typedef struct {
   double *weights, *log_weights; /* of the lanes */
   size_t terms[NLEAVES];
   double *coef[NLEAVES], *adj[NLEAVES];
+  double *hint;           /* rows x 2: ends of the interval at the last evaluation */
   double *centre, *width; /* rows x components: where centred nodes are */
   double *adj_w;          /* [chunks x ld], several components only */
   Pool *pool;
@@ -172,6 +173,7 @@ static void make_integral(Arena *a, Integral *I, const Graph *g, size_t K) {
     I->centre = NEW_ARRAY(a, double, rows *C);
     I->width = NEW_ARRAY(a, double, rows *C); /* 0: not placed yet */
   }
+  if (e->target.score == SCORE_interval) I->hint = NEW_ARRAY(a, double, 2 * rows);
   if (C > 1) I->adj_w = NEW_ARRAY(a, double, vm_chunks(I->work) * I->ld);
   if (I->M > e->most_lanes) e->most_lanes = I->M;
 }
@@ -594,6 +596,7 @@ static double score_row(Integral *I, const TileView *t, size_t r, double *adj_w)
                  .k = e->k,
                  .scratch = e->scratch + (size_t)t->worker * e->scratch_size};
   ScoreAdjoint adj = {.weights = adj_w ? mine : NULL};
+  if (I->hint) c.hint = I->hint + 2 * (t->row + r);
   c.q.size = (size_t)o->size[obs];
   if (t->heads[HEAD_LL]) c.ll = t->heads[HEAD_LL] + r * ld;
   if (t->adj[HEAD_LL]) adj.ll = t->adj[HEAD_LL] + r * ld;

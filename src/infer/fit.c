@@ -346,7 +346,7 @@ static void prefer(Fitter *f, Predictive *p, double *phi, const double *other, s
 /* The interval score has a kink wherever a quantile crosses a datum: approach it through rounded ones, each a start of the
  * next. */
 static void anneal(Fitter *f, double *phi) {
-  static const double widths_of_hinge[] = {0.3, 0.1, 0.05, 0.025, 0.012, 0.006, 0.003, 0.0015, 0.0007};
+  static const double widths_of_hinge[] = {0.3, 0.1, 0.05, 0.025, 0.012, 0.006, 0.003, 0.0015, 0.0007, 0.0003};
   double sd = outcome_sd(f);
   if (f->target.score != SCORE_interval || !(sd > 0)) return;
   Target sharp = f->target;
@@ -369,7 +369,8 @@ static bool nodes_agree(Fitter *f, const double *phi, const OptimResult *r, size
   double gap = r->value - f->fit->value.value;
   FitStage row = {nodes, r->value, f->fit->value.value, gap};
   PUSH(&f->ctx->arena, f->fit->stages, f->fit->nstages, f->fit->cap_stages, row);
-  bool agree = finite && fabs(gap) <= 1e-4 + 1e-7 * fabs(r->value);
+  double allowed = f->target.score == SCORE_interval ? 1e-5 : 1e-7; /* kinks */
+  bool agree = finite && fabs(gap) <= 1e-4 + allowed * fabs(r->value);
   bool kink = f->target.score == SCORE_interval && r->status == OPTIM_STUCK;
   Arena *a = &f->ctx->arena;
   f->fit->draws = nodes;

@@ -21,7 +21,7 @@ double score_interval(const ScoreCase *c, const ScoreAdjoint *adj) {
   double alpha = c->o.alpha > 0 ? c->o.alpha : 0.1, y = c->y;
   score_clear(c, adj);
   mixture_prepare(c);
-  double L = mixture_quantile(c, 0.5 * alpha), U = mixture_quantile(c, 1 - 0.5 * alpha);
+  double L = mixture_quantile(c, 0.5 * alpha, c->hint), U = mixture_quantile(c, 1 - 0.5 * alpha, c->hint ? c->hint + 1 : NULL);
   double below, above, miss = hinge(L - y, c->o.smooth, &below) + hinge(y - U, c->o.smooth, &above);
   mixture_quantile_adjoint(c, L, 1 - below * 2 / alpha, adj);
   mixture_quantile_adjoint(c, U, above * 2 / alpha - 1, adj);

@@ -83,15 +83,11 @@ static double *normal_exp(const ScoreCase *c, const double *z) {
 }
 
 static double normal_cdf(const ScoreCase *c, double t, double *pdf) {
-  double *r = row_of(c, ROW_R), u;
+  double u;
   if (pdf) *pdf = 0;
   if (!normal_place(c->q.kind, t, &u)) return 0;
-  double *z = normal_z(c, u);
-  map(c, IR_PHI, r, z, NULL);
-  double F = mixture_mean(c, r);
-  if (!pdf) return F;
-  map(c, IR_MUL, r, normal_exp(c, z), row_of(c, ROW_INVERSE));
-  *pdf = mixture_mean(c, r) / (SQRT_2PI * (c->q.kind == KIND_LOGNORMAL ? t : 1));
+  double f, F = c->k->normal_cdf(u, c->q.par[0], row_of(c, ROW_INVERSE), c->q.weights, c->q.M, &f);
+  if (pdf) *pdf = f / (c->q.kind == KIND_LOGNORMAL ? t : 1);
   return F;
 }
 
@@ -99,6 +95,12 @@ static double normal_cdf(const ScoreCase *c, double t, double *pdf) {
 static void normal_adjoint(const ScoreCase *c, size_t n, const double *t, const double *g, const ScoreAdjoint *adj) {
   const Mixture *q = &c->q;
   size_t M = q->M, padded = score_padded(M);
+  if (n == 1 && !adj->weights) {
+    double at;
+    if (normal_place(q->kind, t[0], &at))
+      c->k->normal_cdf_adjoint(at, g[0], q->par[0], row_of(c, ROW_INVERSE), q->weights, M, adj->par[0], adj->par[1]);
+    return;
+  }
   double *location = row_of(c, ROW_LOCATION), *scale = row_of(c, ROW_SCALE), *inverse = row_of(c, ROW_INVERSE), u;
   zero(location, padded);
   zero(scale, padded);
@@ -261,11 +263,11 @@ static Search quantile_start(const ScoreCase *c, double z) {
 }
 
 /* Location-scale kinds: the quantile of the mixture lies among those of the lanes. */
-static void quantile_bracket(const ScoreCase *c, double p, Search *s) {
+static void quantile_bracket(const ScoreCase *c, double p, double at, Search *s) {
   Kind kind = c->q.kind == KIND_LOGNORMAL ? KIND_NORMAL : c->q.kind;
   double (*standard)(double) = component_of(kind)->standard_quantile;
   if (!standard) return;
-  double z = standard(p), lo = (double)INFINITY, hi = (double)-INFINITY;
+  double z = kind == KIND_NORMAL ? at : standard(p), lo = (double)INFINITY, hi = (double)-INFINITY;
   for (size_t j = 0; j < c->q.M; j++) {
     double q = c->q.par[0][j] + z * c->q.par[1][j];
     lo = q < lo ? q : lo;
@@ -291,11 +293,11 @@ static double search_outcome(const ScoreCase *c, const Search *s, double x, doub
 
 /* Newton on the probit scale, where a mixture's cdf is nearly straight: g(x) = inv_Phi(F(T(x))) - inv_Phi(p),
  * g' = f(T(x)) T'(x) / phi(inv_Phi(F)). Converges quadratically, so a step from |g| < 1e-8 is the last one. */
-static double continuous_quantile(const ScoreCase *c, double p) {
+static double continuous_quantile(const ScoreCase *c, double p, double *hint) {
   double z = num_inv_Phi(p), slope, f;
   Search s = quantile_start(c, z);
-  quantile_bracket(c, p, &s);
-  double x = s.start;
+  quantile_bracket(c, p, z, &s);
+  double x = hint && *hint != 0 && is_normal(c->q.kind) ? fmin(fmax(*hint, s.lo), s.hi) : s.start;
   for (int round = 0; round < 200; round++) {
     double F = mixture_cdf_pdf(c, search_outcome(c, &s, x, &slope), &f), at = num_inv_Phi(F), g = at - z;
     if (isnan(F)) return F;
@@ -311,6 +313,7 @@ static double continuous_quantile(const ScoreCase *c, double p) {
     x = next;
     if (last) break;
   }
+  if (hint) *hint = x;
   return search_outcome(c, &s, x, &slope);
 }
 
@@ -445,6 +448,6 @@ static double discrete_quantile(const ScoreCase *c, double p) {
   return hi;
 }
 
-double mixture_quantile(const ScoreCase *c, double p) {
-  return kind_discrete(c->q.kind) ? discrete_quantile(c, p) : continuous_quantile(c, p);
+double mixture_quantile(const ScoreCase *c, double p, double *hint) {
+  return kind_discrete(c->q.kind) ? discrete_quantile(c, p) : continuous_quantile(c, p, hint);
 }

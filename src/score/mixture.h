@@ -36,7 +36,7 @@ void mixture_cdf_adjoint(const ScoreCase *c, size_t n, const double *t, const do
 
 /* Q with F(Q) = p, to about 1e-14 of the spread; d Q = -d F(Q) / f(Q). Discrete kinds: the smallest k with F(k) >= p, whose
  * derivative is zero. */
-double mixture_quantile(const ScoreCase *c, double p);
+double mixture_quantile(const ScoreCase *c, double p, double *hint /* where to begin, and to leave the place; or NULL */);
 void mixture_quantile_adjoint(const ScoreCase *c, double Q, double g, const ScoreAdjoint *adj);
 
 /* A smooth coordinate for the outcome: t = T(x), x in R. */

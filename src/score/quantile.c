@@ -11,7 +11,7 @@ double score_quantile(const ScoreCase *c, const ScoreAdjoint *adj) {
   score_clear(c, adj);
   mixture_prepare(c);
   for (size_t k = 0; k < n; k++) {
-    double p = levels[k], Q = mixture_quantile(c, p), slope = (c->y < Q) - p;
+    double p = levels[k], Q = mixture_quantile(c, p, NULL), slope = (c->y < Q) - p;
     loss += (Q - c->y) * slope;
     mixture_quantile_adjoint(c, Q, -slope / (double)n, adj);
   }

@@ -54,6 +54,7 @@ typedef struct {
   ScoreOptions o;
   const Kernels *k;
   double *scratch; /* score_scratch() numbers */
+  double *hint; /* interval: its ends at the last evaluation of this observation, kept up to date; 0: none yet; may be NULL */
 } ScoreCase;
 
 /* Derivatives, where asked for (not NULL): overwritten, 0 in the padding. */

@@ -265,6 +265,57 @@ static double dot_row(const double *a, const double *b, size_t m) {
   return t;
 }
 
+/* ---- mixtures of normals ------------------------------------------------------------------------------------------ */
+
+/* VL lanes of a row from j on; past its m numbers, `rest`. */
+static inline vd load_part(const double *a, size_t j, size_t m, double rest) {
+  double part[VL];
+  if (j + VL <= m) return v_load(a + j);
+  for (size_t t = 0; t < VL; t++) part[t] = j + t < m ? a[j + t] : rest;
+  return v_load(part);
+}
+
+/* ones in the first n lanes */
+static inline vd first_of(size_t n) {
+  double part[VL];
+  for (size_t t = 0; t < VL; t++) part[t] = t < n;
+  return v_load(part);
+}
+
+/* z within +-30, away from subnormal numbers, which are slow */
+static inline vd standardised(vd u, const double *mean, vd inverse, size_t j, size_t m) {
+  vd z = (u - load_part(mean, j, m, 0)) * inverse;
+  return v_min(v_max(z, v_splat(-30)), v_splat(30));
+}
+
+static double normal_cdf(double u, const double *mean, const double *inverse, const double *weights, size_t m, double *pdf) {
+  vd at = v_splat(u), F = ZERO, f = ZERO, each = v_splat(1.0 / (double)m);
+  for (size_t j = 0; j < m; j += VL) {
+    vd inv = load_part(inverse, j, m, 0), z = standardised(at, mean, inv, j, m);
+    vd w = weights ? load_part(weights, j, m, 0) : each;
+    if (!weights && j + VL > m) w *= first_of(m - j);
+    F = v_fma(w, v_Phi(z), F);
+    f = v_fma(w * inv, v_exp(v_splat(-0.5) * z * z), f);
+  }
+  *pdf = v_sum(f) * 0.398942280401432678;
+  return v_sum(F);
+}
+
+static void normal_cdf_adjoint(double u, double g, const double *mean, const double *inverse, const double *weights, size_t m,
+                               double *adj_mean, double *adj_sd) {
+  vd at = v_splat(u), c = v_splat(-0.398942280401432678 * g / (weights ? 1 : (double)m));
+  for (size_t j = 0; j < m; j += VL) {
+    vd inv = load_part(inverse, j, m, 0), z = standardised(at, mean, inv, j, m);
+    vd d = c * inv * v_exp(v_splat(-0.5) * z * z);
+    if (weights) d *= load_part(weights, j, m, 0);
+    vd s = d * z;
+    for (size_t t = 0; t < VL && j + t < m; t++) {
+      if (adj_mean) adj_mean[j + t] += d[t];
+      if (adj_sd) adj_sd[j + t] += s[t];
+    }
+  }
+}
+
 /* ---- the table ---------------------------------------------------------------------------------------------------- */
 
 extern const Kernels JOIN(kernels_, ISA);
@@ -293,4 +344,6 @@ const Kernels JOIN(kernels_, ISA) = {
     .softmax = softmax,
     .sum = sum_row,
     .dot = dot_row,
+    .normal_cdf = normal_cdf,
+    .normal_cdf_adjoint = normal_cdf_adjoint,
 };
