@@ -108,7 +108,7 @@ test: deps ## build, run every test; the last line is "N passed, M failed"
 	@+$(SUBMAKE) all static tests
 	@PVI=$(BUILD)/pvi tool/test.sh $(BUILD)/test
 
-tests: $(TESTS)
+tests: $(TESTS) $(EXAMPLES)
 
 # Hostile: sanitizers, tiny tiles and arenas, an odd number of threads, every allocation failing in turn.
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer

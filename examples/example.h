@@ -115,20 +115,57 @@ UNUSED static pvi_result fit(pvi_context *c, pvi_model *m, const pvi_options *o,
   int status = pvi_fit(c, m, o, &r);
   if (status && status != PVI_STATUS_NOT_CONVERGED) stop("%s", pvi_error(c));
   *unconverged += status == PVI_STATUS_NOT_CONVERGED;
-  if (status && getenv("VERBOSE")) fprintf(stderr, "%s\n", r.reason);
   return r;
 }
 
-/* The value of --name=X or --name X; otherwise `usual`. */
-UNUSED static double option(int argc, char **argv, const char *name, double usual) {
-  size_t n = strlen(name);
-  for (int k = 1; k < argc; k++) {
-    if (strncmp(argv[k], "--", 2) != 0 || strncmp(argv[k] + 2, name, n) != 0) continue;
-    if (argv[k][n + 2] == '=') return atof(argv[k] + n + 3);
-    if (!argv[k][n + 2] && k + 1 < argc) return atof(argv[k + 1]);
+/* A row of a program's options, all of them numbers. NAN is spelled "all". */
+enum { REAL, WHOLE };
+typedef struct {
+  const char *name;
+  double *value; /* the default, until read_options */
+  double least, most;
+  int kind;
+  const char *meaning;
+} Option;
+
+UNUSED static void print_options(const char *program, const Option *o, size_t count) {
+  printf("%s [options], from the root of the repository\n", program);
+  for (size_t k = 0; k < count; k++) {
+    char text[32];
+    snprintf(text, sizeof text, isnan(*o[k].value) ? "all" : "%g", *o[k].value);
+    printf("  --%s=%-*s %s\n", o[k].name, (int)(16 - strlen(o[k].name)), text, o[k].meaning);
   }
-  return usual;
 }
+
+_Noreturn UNUSED static void misused(const char *program, const char *argument, const char *why) {
+  fprintf(stderr, "%s: %s: %s (--help lists the options)\n", program, argument, why);
+  exit(2);
+}
+
+UNUSED static void read_option(const char *program, const char *argument, const char *text, const Option *o) {
+  char *end, why[96];
+  if (isnan(*o->value) && !strcmp(text, "all")) return;
+  double x = strtod(text, &end);
+  if (!*text || *end || !isfinite(x)) misused(program, argument, "a number is expected, as in --name=1");
+  snprintf(why, sizeof why, "must be %s from %g to %g", o->kind == WHOLE ? "a whole number" : "a number", o->least, o->most);
+  if (x < o->least || x > o->most || (o->kind == WHOLE && x != floor(x))) misused(program, argument, why);
+  *o->value = x;
+}
+
+/* --name=X, as the rows say; --help prints them. */
+UNUSED static void read_options(int argc, char **argv, const Option *o, size_t count) {
+  const char *slash = strrchr(argv[0], '/'), *program = slash ? slash + 1 : argv[0];
+  for (int a = 1; a < argc; a++)
+    if (!strcmp(argv[a], "--help")) print_options(program, o, count), exit(0);
+  for (int a = 1; a < argc; a++) {
+    size_t k = 0, n = strcspn(argv[a], "=");
+    while (k < count && (strncmp(argv[a], "--", 2) || n != strlen(o[k].name) + 2 || strncmp(argv[a] + 2, o[k].name, n - 2)))
+      k++;
+    if (k == count) misused(program, argv[a], "there is no such option");
+    read_option(program, argv[a], argv[a][n] ? argv[a] + n + 1 : "", &o[k]);
+  }
+}
+#define READ_OPTIONS(argc, argv, rows) read_options(argc, argv, rows, sizeof(rows) / sizeof *(rows))
 
 UNUSED static double *numbers(size_t n) {
   double *x = calloc(n ? n : 1, sizeof *x);

@@ -30,6 +30,11 @@ static void succeeds(pvi_context *c, int status) {
   if (status) fail_msg("status %d: %s", status, pvi_error(c));
 }
 
+/* A fit whose result is whole, converged or not. */
+static void fits(pvi_context *c, int status) {
+  if (status != PVI_STATUS_NOT_CONVERGED) succeeds(c, status);
+}
+
 static pvi_model *normal_model(pvi_context *c) {
   pvi_model *m;
   succeeds(c, pvi_load_text(c, normal_program, normal_data, &m));
@@ -178,12 +183,12 @@ TEST(train_rows) {
   pvi_model *m = normal_model(p);
   pvi_result a, b;
   pvi_options o = {.score = "elbo", .family = "meanfield", .train = train, .ntrain = 4, .draws = 64};
-  pvi_fit(p, m, &o, &a);
+  fits(p, pvi_fit(p, m, &o, &a));
   o.train = NULL;
   o.ntrain = 0;
   o.test = test;
   o.ntest = 6;
-  pvi_fit(p, m, &o, &b);
+  fits(p, pvi_fit(p, m, &o, &b));
   assert_true(a.mean[0] == b.mean[0] && a.sd[0] == b.sd[0]);
   assert_true(fabs(a.mean[0] - (0.3 - 1.2 + 0.8 - 0.7) / 4.01) < 0.02);
   pvi_close(p);
@@ -197,7 +202,7 @@ TEST(points) {
   pvi_result r;
   double mean = 0;
   for (int k = 0; k < N; k++) mean += ys[k] / N;
-  pvi_fit(p, m, &(pvi_options){.family = "meanfield", .points = names, .npoints = 1, .draws = 16}, &r);
+  fits(p, pvi_fit(p, m, &(pvi_options){.family = "meanfield", .points = names, .npoints = 1, .draws = 16}, &r));
   assert_true(fabs(r.mean[0] - mean) < 1e-3 && r.sd[0] == 0);
   pvi_close(p);
 }
@@ -209,14 +214,50 @@ TEST(likelihood_free) {
   pvi_model *m = normal_model(p);
   pvi_options o = {.score = "crps", .family = "meanfield", .test = test, .ntest = 2, .draws = 256};
   pvi_result known, simulated;
-  assert_int_equal(pvi_fit(p, m, &o, &known) % PVI_STATUS_NOT_CONVERGED, 0);
+  fits(p, pvi_fit(p, m, &o, &known));
   succeeds(p, pvi_simulate(p, m, "y_sim", "y"));
   assert_int_equal(pvi_observations(m), N);
   o.score = "crps_sim";
-  assert_int_equal(pvi_fit(p, m, &o, &simulated) % PVI_STATUS_NOT_CONVERGED, 0);
+  fits(p, pvi_fit(p, m, &o, &simulated));
   double a = pvi_heldout(&known, "crps").sum, b = pvi_heldout(&simulated, "crps_sim").sum;
   if (exactness == 1 && !(fabs(a - b) < 0.15)) fail_msg("%g and %g", a, b);
   assert_null(pvi_heldout(&simulated, "log").rows);
+  pvi_close(p);
+}
+
+/* A simulator in C whose outcome is theta itself: q becomes the distribution of the data. */
+static int copy_theta(void *self, const double *theta, size_t M, size_t ld, uint64_t seed, double *out) {
+  (void)self, (void)seed;
+  for (size_t i = 0; i < N; i++)
+    for (size_t j = 0; j < M; j++) out[i * ld + j] = theta[j];
+  return 1;
+}
+static int copy_back(void *self, const double *theta, size_t M, size_t ld, uint64_t seed, const double *adj,
+                     double *adj_theta) {
+  (void)self, (void)seed, (void)theta;
+  for (size_t i = 0; i < N; i++)
+    for (size_t j = 0; j < M; j++) adj_theta[j] += adj[i * ld + j];
+  return 1;
+}
+
+TEST(simulators_in_C) {
+  pvi_context *p = open_context();
+  pvi_result r;
+  double zero = 0, ten = 10, mean = 0, ss = 0;
+  for (int k = 0; k < N; k++) mean += ys[k] / N;
+  for (int k = 0; k < N; k++) ss += (ys[k] - mean) * (ys[k] - mean) / N;
+  pvi_simulator s = {.dim = 1,
+                     .n = N,
+                     .width = 1,
+                     .y = ys,
+                     .prior_mean = &zero,
+                     .prior_sd = &ten,
+                     .simulate = copy_theta,
+                     .pullback = copy_back};
+  fits(p, pvi_fit_simulator(p, &s, &(pvi_options){.draws = 256}, &r));
+  assert_true(fabs(r.mean[0] - mean) < 0.1 && fabs(r.sd[0] - sqrt(ss)) < 0.3);
+  s.n = 0;
+  assert_int_equal(pvi_fit_simulator(p, &s, &(pvi_options){.draws = 256}, &r), PVI_STATUS_USAGE);
   pvi_close(p);
 }
 
@@ -394,6 +435,7 @@ int main(void) {
   SUITE_ADD(&s, train_rows);
   SUITE_ADD(&s, points);
   SUITE_ADD(&s, likelihood_free);
+  SUITE_ADD(&s, simulators_in_C);
   SUITE_ADD(&s, times);
   SUITE_ADD(&s, files_that_are_not_there);
   SUITE_ADD(&s, wrong_simulators);

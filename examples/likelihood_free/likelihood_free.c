@@ -6,7 +6,14 @@
  * PVI maximises the CRPS of the simulations over a neural spline flow q(B), by Adam as in the paper; the rival is the same
  * program with B estimated as a point. Where the model is right both predict alike; where it is wrong q is worth its width.
  *
- *     likelihood_free [--alpha=-1 (0, 0.5 and 1)] [--groups=5] [--m=2] [--n=1000] [--iterations=1000] [--seed=1] [--threads=0]
+ *     likelihood_free [--alpha=all] [--groups=5] [--m=2] [--n=1000] [--iterations=1000] [--seed=1] [--threads=0] [--data=0]
+ *
+ * All alpha are 0, 0.5 and 1; 0 threads are one per core. --data=1 fits nothing and prints the data, the training half first,
+ * for the command line:
+ *
+ *     likelihood_free --alpha=1 --data=1 > squares.json
+ *     pvi fit examples/likelihood_free/squares.stan squares.json --simulate y2_sim --observed y2 --score crps_sim --lambda 0
+ *         --family flow --knots 8 --optimizer adam --iterations 1000 --learning-rate 0.005 --schedule warmup-cosine --draws 100
  */
 #include "../example.h"
 
@@ -57,6 +64,12 @@ static Json *make_data(const Setting *s) {
   free(X);
   free(y2);
   return j;
+}
+
+static void print_data(const Setting *s) {
+  Json *j = make_data(s);
+  fputs(json_end(j), stdout);
+  json_free(j);
 }
 
 /* Minus the CRPS of every test observation into scores; seconds. */
@@ -111,19 +124,30 @@ static void run(const Setting *s) {
 }
 
 int main(int argc, char **argv) {
-  double alpha = option(argc, argv, "alpha", -1);
-  Setting s = {.n = (size_t)option(argc, argv, "n", 1000),
-               .m = (size_t)option(argc, argv, "m", 2),
-               .groups = (size_t)option(argc, argv, "groups", 5),
-               .iterations = (size_t)option(argc, argv, "iterations", 1000),
-               .seed = (uint64_t)option(argc, argv, "seed", 1),
-               .threads = (int)option(argc, argv, "threads", 0)};
+  double alpha = NAN, groups = 5, m = 2, n = 1000, iterations = 1000, seed = 1, threads = 0, data = 0;
+  const Option options[] = {{"alpha", &alpha, 0, 1, REAL, "how wrong the model is; all: 0, 0.5 and 1"},
+                            {"groups", &groups, 1, 1e6, WHOLE, "coefficients B_g in the population"},
+                            {"m", &m, 1, 1e4, WHOLE, "outcomes in each sum of squares"},
+                            {"n", &n, 2, 1e6, WHOLE, "observations to train on, and as many to test"},
+                            {"iterations", &iterations, 1, 1e7, WHOLE, "of Adam, for the flow"},
+                            {"seed", &seed, 0, 1e9, WHOLE, "of the data and of the fits"},
+                            {"threads", &threads, 0, 256, WHOLE, "threads; 0: one per core"},
+                            {"data", &data, 0, 1, WHOLE, "1: only print the data (of the first alpha) as JSON"}};
+  READ_OPTIONS(argc, argv, options);
+  Setting s = {.n = (size_t)n,
+               .m = (size_t)m,
+               .groups = (size_t)groups,
+               .iterations = (size_t)iterations,
+               .alpha = isnan(alpha) ? 0 : alpha,
+               .seed = (uint64_t)seed,
+               .threads = (int)threads};
+  if (data > 0) {
+    print_data(&s);
+    return 0;
+  }
   printf("y^2 regression: d = %d, m = %zu, %zu groups, n = %zu; test CRPS (smaller is better) of q and of a point\n\n", D, s.m,
          s.groups, s.n);
   printf("alpha       PVI     point   ratio      gain  se(gain)  s for PVI\n");
-  for (double a = 0; a <= 1; a += 0.5) {
-    s.alpha = alpha < 0 ? a : alpha;
-    if (alpha < 0 || a == 0) run(&s);
-  }
+  for (int k = 0; k < (isnan(alpha) ? 3 : 1); k++, s.alpha += 0.5) run(&s);
   return 0;
 }

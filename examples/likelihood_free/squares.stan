@@ -1,5 +1,6 @@
 // A regression of which only sums of squares are seen: y2[i] = sum_j (X[i, j]' B + e[i, j])^2. The model block has the prior
-// alone; what is observed is simulated in generated quantities: pvi fit ... --simulate y2_sim --observed y2 --score crps_sim
+// alone; what is observed is simulated in generated quantities. There is no density, so no posterior to lean on:
+// pvi fit squares.stan squares.json --simulate y2_sim --observed y2 --score crps_sim --lambda 0
 data {
   int<lower=1> n;                          // observations
   int<lower=1> m;                          // outcomes in each sum

@@ -3,7 +3,9 @@
  * Where the model is right (sigma_true = 1) the standard deviation of q(theta) goes to 0 under every score. Where it is wrong
  * (sigma_true = 2) that of VI goes to 0 just the same, as n^-1/2, and that of PVI to sqrt(sigma_true^2 - 1) = sqrt(3).
  *
- *     normal [--simulations=50] [--n=0 (100, 1000 and 10000)] [--sigma=0 (1 and 2)] [--draws=128] [--threads=0]
+ *     normal [--simulations=50] [--n=all] [--sigma=all] [--draws=0] [--threads=0]
+ *
+ * All n are 100, 1000 and 10000, all sigma_true 1 and 2; 0 draws are as many as it takes, 0 threads one per core.
  */
 #include "../example.h"
 
@@ -46,20 +48,24 @@ static void run(const Setting *s, const char *score) {
 }
 
 int main(int argc, char **argv) {
-  size_t n = (size_t)option(argc, argv, "n", 0);
-  double sigma = option(argc, argv, "sigma", 0);
-  Setting s = {.simulations = (size_t)option(argc, argv, "simulations", 50),
-               .draws = (size_t)option(argc, argv, "draws", 128),
-               .threads = (int)option(argc, argv, "threads", 0)};
-  printf("sd of q(theta) over %zu simulations; where the model is wrong (sigma 2) PVI's goes to sqrt(3) = 1.7321\n\n",
-         s.simulations);
+  double simulations = 50, n = NAN, sigma = NAN, draws = 0, threads = 0;
+  const Option options[] = {{"simulations", &simulations, 1, 1e6, WHOLE, "data sets per line of the table"},
+                            {"n", &n, 1, 1e7, WHOLE, "observations; all: 100, 1000 and 10000"},
+                            {"sigma", &sigma, 1e-3, 1e3, REAL, "sd of the truth; all: 1 and 2"},
+                            {"draws", &draws, 0, 1e6, WHOLE, "draws; 0: as many as it takes"},
+                            {"threads", &threads, 0, 256, WHOLE, "threads; 0: one per core"}};
+  READ_OPTIONS(argc, argv, options);
+  printf("sd of q(theta) over %g simulations; where the model is wrong (sigma 2) PVI's goes to sqrt(3) = 1.7321\n\n",
+         simulations);
   printf("sigma       n  score        mean sd   sd of it  seconds/fit  not converged\n");
-  for (int sig = 1; sig <= 2; sig++)
-    for (size_t size = 100; size <= 10000; size *= 10)
-      for (int k = 0; k < NSCORES; k++) {
-        s.sigma = sig;
-        s.n = size;
-        if ((!n || n == size) && (sigma == 0 || sigma == sig)) run(&s, scores[k]);
-      }
+  for (double s = 1; s <= (isnan(sigma) ? 2 : 1); s++)
+    for (double size = 100; size <= (isnan(n) ? 10000 : 100); size *= 10)
+      for (int k = 0; k < NSCORES; k++)
+        run(&(Setting){.simulations = (size_t)simulations,
+                       .n = (size_t)(isnan(n) ? size : n),
+                       .draws = (size_t)draws,
+                       .sigma = isnan(sigma) ? s : sigma,
+                       .threads = (int)threads},
+            scores[k]);
   return 0;
 }

@@ -1,12 +1,15 @@
 /* scalability.c: the paper's last figure: mean-field log-score PVI against VI as the number d of parameters grows. The model is
  * y_i ~ MVN(theta, I), theta ~ MVN(0, I), the truth y_i ~ MVN(0, 2 I); n = 100 vectors, M = 10 draws.
  *
- * Printed per d: milliseconds for one value and gradient of the PVI objective, which grow linearly (the exponent is fitted on
- * logarithms below the table), and the expected log density of a new vector under the predictive distribution of either fit,
- * per dimension: q being normal(m, s) in every dimension, that distribution is normal(m, sqrt(1 + s^2)), and its expected log
- * density under the truth has a closed form.
+ * Printed per d: milliseconds for one value and gradient of the PVI objective, which grow linearly (the exponent below the
+ * table is the slope of the logarithms from d = 100), and the expected log density of a new vector under the predictive
+ * distribution of either fit, per dimension: q being normal(m, s) in every dimension, that distribution is normal(m, sqrt(1 +
+ * s^2)), and its expected log density under the truth has a closed form.
  *
  *     scalability [--most=10000] [--n=100] [--draws=10] [--joint=0] [--threads=1]
+ *
+ * d is 10, 30, 100, ... up to --most. --joint=1 has whole vectors as observations (joint.stan): the same model, but each score
+ * is an average over draws of d-dimensional densities, for which 10 draws are few. 0 draws are as many as it takes.
  */
 #include "../example.h"
 
@@ -82,25 +85,25 @@ static double exponent(const Case *cases, int n) {
 
 int main(int argc, char **argv) {
   static const size_t sizes[] = {10, 30, 100, 300, 1000, 3000, 10000};
-  enum { NSIZES = sizeof sizes / sizeof *sizes };
-  size_t most = (size_t)option(argc, argv, "most", 10000);
+  enum { NSIZES = sizeof sizes / sizeof *sizes, SMALL = 2 /* sizes below 100 */ };
+  double most = 10000, vectors = 100, draws = 10, joint = 0, threads = 1;
+  const Option options[] = {{"most", &most, 10, 10000, WHOLE, "largest d"},
+                            {"n", &vectors, 1, 1e5, WHOLE, "vectors in the data"},
+                            {"draws", &draws, 0, 1e6, WHOLE, "draws; 0: as many as it takes, and 100 where time is taken"},
+                            {"joint", &joint, 0, 1, WHOLE, "1: whole vectors are observations"},
+                            {"threads", &threads, 0, 256, WHOLE, "threads; 0: one per core"}};
+  READ_OPTIONS(argc, argv, options);
   Case cases[NSIZES];
   int n = 0, above = 0, unconverged = 0;
   printf("     d  ms per eval       VI elpd      PVI elpd  VI elpd/d  PVI elpd/d\n");
-  for (int k = 0; k < NSIZES && sizes[k] <= most; k++, n++) {
-    cases[n] = (Case){.n = (size_t)option(argc, argv, "n", 100),
-                      .d = sizes[k],
-                      .joint = (int)option(argc, argv, "joint", 0),
-                      .o = {.family = "meanfield",
-                            .score = "log",
-                            .draws = (size_t)option(argc, argv, "draws", 10),
-                            .seed = 1,
-                            .threads = (int)option(argc, argv, "threads", 1)}};
+  for (; n < NSIZES && sizes[n] <= (size_t)most; n++) {
+    pvi_options o = {.family = "meanfield", .score = "log", .draws = (size_t)draws, .seed = 1, .threads = (int)threads};
+    cases[n] = (Case){.n = (size_t)vectors, .d = sizes[n], .joint = joint > 0, .o = o};
     run(&cases[n]);
     above += cases[n].pvi > cases[n].vi;
     unconverged += cases[n].unconverged;
   }
-  printf("\ntime grows as d^%.3f; PVI is above VI at %d of %d sizes; %d of %d fits say that their draws are too few\n",
-         exponent(cases, n), above, n, unconverged, 2 * n);
+  printf("\nPVI is above VI at %d of %d sizes; %d of %d fits say that their draws are too few\n", above, n, unconverged, 2 * n);
+  if (n > SMALL + 1) printf("from d = 100 time grows as d^%.3f\n", exponent(cases + SMALL, n - SMALL));
   return 0;
 }

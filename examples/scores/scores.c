@@ -5,8 +5,9 @@
  * Training on the interval score of level 0.9 gives intervals that cover 0.9 whatever the noise: conformal prediction for free.
  * With outliers, scores that do not follow single points into the tails (crps, interval) keep the better predictions.
  *
- *     scores [--simulations=5] [--n=1000] [--test=4000] [--draws=0 (as many as it takes)] [--lambda=0.01] [--threads=0]
- * [--setting=0 (all; 1 to 5)]
+ *     scores [--simulations=5] [--n=1000] [--test=4000] [--setting=all] [--draws=0] [--lambda=0.01] [--threads=0]
+ *
+ * A setting is a row of the table below; 0 draws are as many as it takes, 0 threads one per core.
  */
 #include "../example.h"
 
@@ -116,25 +117,33 @@ static void run(const Setting *s, Data *d, size_t simulations, pvi_options *o) {
 }
 
 int main(int argc, char **argv) {
-  Data d = {.n = (size_t)option(argc, argv, "n", 1000), .ntest = (size_t)option(argc, argv, "test", 4000)};
-  size_t simulations = (size_t)option(argc, argv, "simulations", 5), *test = calloc(d.ntest, sizeof *test);
-  int only = (int)option(argc, argv, "setting", 0);
+  double simulations = 5, n = 1000, ntest = 4000, setting = NAN, draws = 0, lambda = 0.01, threads = 0;
+  const Option options[] = {{"simulations", &simulations, 1, 1e6, WHOLE, "data sets per line of the table"},
+                            {"n", &n, 2, 1e6, WHOLE, "observations to train on"},
+                            {"test", &ntest, 1, 1e6, WHOLE, "observations to test on"},
+                            {"setting", &setting, 1, NSETTINGS, WHOLE, "t with df 2, 5, 30; 4% and 16% of outliers"},
+                            {"draws", &draws, 0, 1e6, WHOLE, "draws; 0: as many as it takes"},
+                            {"lambda", &lambda, 0, 1e6, REAL, "weight of the posterior in the objective"},
+                            {"threads", &threads, 0, 256, WHOLE, "threads; 0: one per core"}};
+  READ_OPTIONS(argc, argv, options);
+  Data d = {.n = (size_t)n, .ntest = (size_t)ntest};
+  size_t *test = calloc(d.ntest, sizeof *test);
   d.X = numbers((d.n + d.ntest) * D);
   d.y = numbers(d.n + d.ntest);
   for (size_t k = 0; k < d.ntest; k++) test[k] = d.n + k;
   pvi_options o = {.family = "meanfield",
                    .alpha = alpha,
-                   .draws = (size_t)option(argc, argv, "draws", 0),
+                   .draws = (size_t)draws,
                    .test = test,
                    .ntest = d.ntest,
                    .scoring_draws = 1024,
-                   .lambda = option(argc, argv, "lambda", 0.01),
-                   .threads = (int)option(argc, argv, "threads", 0)};
-  printf("n = %zu, means over %zu simulations with %zu test observations each; crps and interval: smaller is better\n\n", d.n,
+                   .lambda = lambda,
+                   .threads = (int)threads};
+  printf("n = %zu, means over %g simulations with %zu test observations each; crps and interval: smaller is better\n\n", d.n,
          simulations, d.ntest);
   printf("noise                  trained   coverage   test log      crps  interval  seconds/fit  not converged\n");
   for (int k = 0; k < NSETTINGS; k++)
-    if (!only || only == k + 1) run(&settings[k], &d, simulations, &o);
+    if (isnan(setting) || setting == k + 1) run(&settings[k], &d, (size_t)simulations, &o);
   free(test);
   free(d.X);
   free(d.y);
