@@ -156,6 +156,15 @@ void ctx_free(Ctx *c);  /* closes all that is open first */
 void ctx_close(Ctx *c); /* all that is open: what a jump has left behind */
 void ctx_opened(Ctx *c, Closer *x, void (*close)(Closer *self));
 void ctx_closed(Closer *x); /* by its owner, in the usual way */
+
+/* Memory for the length of one task: an arena of its own that a jump does not leak. */
+typedef struct {
+  Closer closer;
+  Arena arena;
+} TempArena;
+TempArena *temp_open(Ctx *c);
+void temp_close(TempArena *t);
+
 void ctx_error(Ctx *c, Loc loc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void ctx_warn(Ctx *c, Loc loc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void ctx_note(Ctx *c, Loc loc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

@@ -30,6 +30,20 @@ void ctx_close(Ctx *c) {
   while (c->open) c->open->close(c->open);
 }
 
+static void temp_closer(Closer *self) { temp_close((TempArena *)self); }
+
+TempArena *temp_open(Ctx *c) {
+  TempArena *t = NEW(&c->arena, TempArena);
+  t->arena = arena_make(c);
+  ctx_opened(c, &t->closer, temp_closer);
+  return t;
+}
+
+void temp_close(TempArena *t) {
+  ctx_closed(&t->closer);
+  arena_free(&t->arena);
+}
+
 void ctx_free(Ctx *c) {
   ctx_close(c);
   arena_free(&c->arena);

@@ -100,6 +100,8 @@ static void choose_scores(Scorer *s, Scores *r) {
 
 static void score_part(const Scorer *s, const size_t *rows, size_t n, int part, Scores *r) {
   Ctx *c = s->c;
+  SummaryScore *scores = NEW_ARRAY(&c->arena, SummaryScore, r->nscores);
+  ArenaMark mark = arena_mark(&c->arena); /* the rest is for here only */
   Observed *o = observed_make(c, s->m, rows, n, WANT_LL);
   bool reduce = s->o->target.integrate != INTEGRATE_DRAWS && s->first;
   if (reduce) observed_reduce(o);
@@ -117,16 +119,17 @@ static void score_part(const Scorer *s, const size_t *rows, size_t n, int part, 
     Target t = {.score = s->extra[k],
                 .score_options = s->o->target.score_options,
                 .score_weight = 1,
-                .integrate = s->o->target.integrate};
+                .integrate = s->o->target.integrate,
+                .nodes = s->fit->exact ? s->fit->draws : 0};
     predictive_scores(c, o, &t, &s->fit->q, s->fit->phi, METRIC_DRAWS, rng_mix(s->seed + 78), s->pool, v[s->first + (size_t)k]);
   }
-  SummaryScore *scores = NEW_ARRAY(&c->arena, SummaryScore, r->nscores);
   for (size_t j = 0; j < r->nscores; j++) {
     scores[j] = summary_score(r->names[j], v[j], n);
     for (size_t k = 0; k < n; k++) r->by_obs[(size_t)o->obs[k] * r->nscores + j] = v[j][k];
   }
   for (size_t k = 0; k < n; k++) r->part[o->obs[k]] = part;
   r->parts[part] = (SummaryPart){scores, r->nscores};
+  arena_reset(&c->arena, mark);
 }
 
 static Scores *score_parts(Ctx *c, const Model *m, const Split *split, const Fit *fit, const FitOptions *o, Pool *pool) {

@@ -348,7 +348,7 @@ static void log_scores(ScoreJob *j, Arena *a) {
 static void any_scores(ScoreJob *j, Arena *a) {
   Target t = *j->t;
   t.lambda = 0;
-  t.nodes = SCORING_NODES;
+  if (!t.nodes) t.nodes = SCORING_NODES;
   Predictive *p = predictive_make(a, j->o, &t, j->q, j->M, j->seed, j->pool);
   PredictiveValue v;
   predictive_eval(p, j->phi, &v, NULL);

@@ -55,7 +55,7 @@ const double *predictive_rows(const Predictive *p);   /* score of every observat
  * seen. */
 void predictive_log_scores(Ctx *c, const Observed *o, Integrate how, const Q *q, const double *phi, size_t M, uint64_t seed,
                            Pool *pool, double *scores);
-/* Any score of every observation, likewise. */
+/* Any score of every observation, likewise; with t->nodes, where given. */
 void predictive_scores(Ctx *c, const Observed *o, const Target *t, const Q *q, const double *phi, size_t M, uint64_t seed,
                        Pool *pool, double *scores);
 /* log p(y_i | theta) of every observation at one point. */

@@ -63,7 +63,8 @@ typedef struct {
 
 typedef struct {
   const Model *m;
-  Arena *arena;
+  Arena *arena; /* of what stays */
+  Arena *temp;  /* of what is forgotten when the block is done */
   const Graph *g;
   const uint8_t *degree;
   Graph *out;
@@ -84,21 +85,21 @@ static Node refuse(Reducer *r, const char *why) {
 }
 
 static const int32_t *through(Reducer *r, const int32_t *index, const int32_t *map) {
-  int32_t *at = NEW_ARRAY(r->arena, int32_t, r->rows);
+  int32_t *at = NEW_ARRAY(r->temp, int32_t, r->rows);
   for (int32_t k = 0; k < r->rows; k++) at[k] = index[map[k]];
   return at;
 }
 
 /* Element w of each row of a node with W elements a row. */
 static const int32_t *column_map(Reducer *r, const int32_t *map, int32_t W, int32_t w) {
-  int32_t *at = NEW_ARRAY(r->arena, int32_t, r->rows);
+  int32_t *at = NEW_ARRAY(r->temp, int32_t, r->rows);
   for (int32_t k = 0; k < r->rows; k++) at[k] = map[k] * W + w;
   return at;
 }
 
 /* The node behind a pack when it is the same in every row, and its elements; NO_NODE otherwise. */
 static Node one_pick(Reducer *r, const IrNode *x, const int32_t *map, const int32_t **elements) {
-  int32_t *at = NEW_ARRAY(r->arena, int32_t, r->rows);
+  int32_t *at = NEW_ARRAY(r->temp, int32_t, r->rows);
   for (int32_t k = 0; k < r->rows; k++) {
     if (x->u.picks[map[k]].node != x->u.picks[map[0]].node) return NO_NODE;
     at[k] = x->u.picks[map[k]].elem;
@@ -145,7 +146,7 @@ static bool same_index(const Term *t, const int32_t *index, bool same, int32_t r
 
 static bool add_term(Collector *c, int32_t first, const int32_t *map, const double *coef) {
   int32_t rows = c->r->rows;
-  int32_t *index = NEW_ARRAY(c->r->arena, int32_t, rows);
+  int32_t *index = NEW_ARRAY(c->r->temp, int32_t, rows);
   for (int32_t k = 0; k < rows; k++) index[k] = first + map[k];
   bool same = all_equal_int(index, rows);
   for (int k = 0; k < c->count; k++) {
@@ -154,9 +155,9 @@ static bool add_term(Collector *c, int32_t first, const int32_t *map, const doub
     return true;
   }
   if (c->count == MOST_TERMS) return refuse(c->r, "a linear predictor has too many terms"), false;
-  Term t = {index, NEW_ARRAY(c->r->arena, double, rows), same};
+  Term t = {index, NEW_ARRAY(c->r->temp, double, rows), same};
   memcpy(t.coef, coef, (size_t)rows * sizeof *coef);
-  PUSH(c->r->arena, c->terms, c->count, c->cap, t);
+  PUSH(c->r->temp, c->terms, c->count, c->cap, t);
   return true;
 }
 
@@ -165,7 +166,7 @@ static bool collect(Collector *c, Node id, const int32_t *map, const double *coe
 static double value_at(const IrNode *x, int32_t at) { return x->u.values[x->n == 1 ? 0 : at]; }
 
 static double *scaled(Collector *c, const double *coef, Node by, const int32_t *map, bool divide) {
-  double *out = NEW_ARRAY(c->r->arena, double, c->r->rows);
+  double *out = NEW_ARRAY(c->r->temp, double, c->r->rows);
   for (int32_t k = 0; k < c->r->rows; k++) {
     double x = by == NO_NODE ? -1 : value_at(ir_node(c->r->g, by), map[k]);
     out[k] = divide ? coef[k] / x : coef[k] * x;
@@ -180,8 +181,8 @@ static bool collect_arg(Collector *c, const IrNode *x, int k, const int32_t *map
 static bool collect_matvec(Collector *c, const IrNode *x, const int32_t *map, const double *coef, int depth) {
   int32_t rows = c->r->rows, K = x->attr;
   const double *X = ir_node(c->r->g, x->args[0])->u.values;
-  double *column = NEW_ARRAY(c->r->arena, double, rows);
-  int32_t *at = NEW_ARRAY(c->r->arena, int32_t, rows);
+  double *column = NEW_ARRAY(c->r->temp, double, rows);
+  int32_t *at = NEW_ARRAY(c->r->temp, int32_t, rows);
   for (int32_t k = 0; k < K; k++) {
     for (int32_t i = 0; i < rows; i++) {
       at[i] = k;
@@ -239,7 +240,7 @@ static bool may_share(const AffineTerm *a, const AffineTerm *b) { return a->low 
 
 /* Terms as they are kept: no zeros, no ones, one row where all rows are alike. */
 static Affine assemble(Collector *c) {
-  Arena *a = c->r->arena;
+  Arena *a = c->r->temp;
   int32_t rows = c->r->rows;
   bool shared = all_equal(c->constant, rows);
   int n = 0;
@@ -266,8 +267,8 @@ static Affine assemble(Collector *c) {
 
 /* The given elements of node, minus those of another where there is one, as one function. */
 static bool affine_of(Reducer *r, Node node, const int32_t *map, Node minus, const int32_t *minus_map, Affine *out) {
-  double *ones = NEW_ARRAY(r->arena, double, r->rows);
-  Collector c = {.r = r, .constant = NEW_ARRAY(r->arena, double, r->rows)};
+  double *ones = NEW_ARRAY(r->temp, double, r->rows);
+  Collector c = {.r = r, .constant = NEW_ARRAY(r->temp, double, r->rows)};
   for (int32_t k = 0; k < r->rows; k++) ones[k] = 1;
   if (!collect(&c, node, map, ones, 0)) return false;
   for (int32_t k = 0; k < r->rows; k++) ones[k] = -1;
@@ -314,7 +315,7 @@ static Node affine_node(Reducer *r, const Affine *f) {
   for (int k = 0; k < r->count; k++)
     for (int s = 1; s >= -1; s -= 2) {
       if (!same_terms(f, &r->f[k], s, r->rows)) continue;
-      double *shift = NEW_ARRAY(r->arena, double, r->rows);
+      double *shift = NEW_ARRAY(r->temp, double, r->rows);
       for (int32_t i = 0; i < r->rows; i++) shift[i] = f->constant[i] - s * r->f[k].constant[i];
       Node at = leaf(r, k);
       if (s < 0) at = ir_map(r->out, IR_NEG, &at);
@@ -388,7 +389,7 @@ static Node rebuild_other(Reducer *r, const IrNode *x, const int32_t *map) {
 static Node rebuild(Reducer *r, Node id, const int32_t *map) {
   const IrNode *x = ir_node(r->g, id);
   if (x->op == IR_CONST) {
-    double *v = NEW_ARRAY(r->arena, double, r->rows);
+    double *v = NEW_ARRAY(r->temp, double, r->rows);
     for (int32_t k = 0; k < r->rows; k++) v[k] = value_at(x, map[k]);
     return constant_node(r, v);
   }
@@ -404,7 +405,7 @@ static Node rebuild(Reducer *r, Node id, const int32_t *map) {
   }
   r->depth--;
   Memo m = {id, map, made};
-  PUSH(r->arena, r->memo, r->nmemo, r->cap_memo, m);
+  PUSH(r->temp, r->memo, r->nmemo, r->cap_memo, m);
   return made;
 }
 
@@ -449,10 +450,6 @@ static Node with_constant(Reducer *r, const NormalRoot *n, Node x) {
   return n->constant == NO_NODE ? x : map2(r->out, n->minus ? IR_SUB : IR_ADD, x, n->constant);
 }
 
-static Node normal_density(Reducer *r, Node y, Node mu, Node precision, Node log_sigma) {
-  return ir_map(r->out, IR_NORMAL, (Node[]){y, mu, precision, log_sigma});
-}
-
 /* Fills b; false when the root is not of this form. */
 static bool reduce_normal(Reducer *r, Node root, const int32_t *map, Reduced *b, Node *sigma) {
   NormalRoot n;
@@ -484,12 +481,11 @@ static bool reduce_normal(Reducer *r, Node root, const int32_t *map, Reduced *b,
   Graph *g = r->out;
   Node mu = ir_outer(g, LEAF_FIRST, b->first_rows), extra = ir_outer(g, LEAF_VARIANCE, b->first_rows);
   Node y = both ? ir_number(g, 0) : rebuild(r, x->args[!at], arg_map(r, x, !at, n.map));
-  Node variance = map2(g, IR_ADD, ir_map(g, IR_INV_SQUARE, &precision), extra);
-  Node log_wide = map2(g, IR_MUL, ir_number(g, 0.5), ir_map(g, IR_LOG, &variance));
+  Node own = ir_map(g, IR_INV_SQUARE, &precision), variance = map2(g, IR_ADD, own, extra);
   *sigma = ir_map(g, IR_SQRT, &variance);
-  b->density = with_constant(r, &n, normal_density(r, y, mu, ir_map(g, IR_INV_SQRT, &variance), log_wide));
-  Node lost = map2(g, IR_MUL, map2(g, IR_MUL, ir_number(g, 0.5), extra), ir_map(g, IR_SQUARE, &precision));
-  b->mean = map2(g, IR_SUB, with_constant(r, &n, normal_density(r, y, mu, precision, log_sigma)), lost);
+  b->density = with_constant(r, &n, ir_map(g, IR_NORMAL_WIDE, (Node[]){y, mu, own, extra}));
+  Node mean = map2(g, IR_SUB, ir_map(g, IR_NORMAL_MEAN, (Node[]){y, mu, precision, extra}), log_sigma);
+  b->mean = with_constant(r, &n, mean);
   return true;
 }
 
@@ -501,10 +497,29 @@ static Node by_rows(Reducer *r, Node x) {
   return ir_gather(r->out, x, r->zeros, r->rows);
 }
 
-static Reducer reducer(const Model *m, const uint8_t *degree, Graph *out, int32_t rows) {
-  Arena *a = &m->ctx->arena;
-  return (Reducer){
-      .m = m, .arena = a, .g = m->graph, .degree = degree, .out = out, .rows = rows, .zeros = NEW_ARRAY(a, int32_t, rows)};
+static Reducer reducer(const Model *m, Arena *temp, const uint8_t *degree, Graph *out, int32_t rows) {
+  return (Reducer){.m = m,
+                   .arena = &m->ctx->arena,
+                   .temp = temp,
+                   .g = m->graph,
+                   .degree = degree,
+                   .out = out,
+                   .rows = rows,
+                   .zeros = NEW_ARRAY(temp, int32_t, rows)};
+}
+
+static void *kept(Arena *a, const void *x, size_t bytes) { return x ? memcpy(arena_alloc(a, bytes), x, bytes) : NULL; }
+
+/* A function as it stays; one row where all are alike. */
+static Affine keep(Reducer *r, Affine f) {
+  size_t n = (size_t)f.rows;
+  f.constant = kept(r->arena, f.constant, n * sizeof *f.constant);
+  f.terms = kept(r->arena, f.terms, ((size_t)f.nterms + 1) * sizeof *f.terms);
+  for (int k = 0; k < f.nterms; k++) {
+    f.terms[k].coef = kept(r->arena, f.terms[k].coef, n * sizeof *f.terms[k].coef);
+    f.terms[k].index = kept(r->arena, f.terms[k].index, n * sizeof *f.terms[k].index);
+  }
+  return f;
 }
 
 /* The root of a block; its form and functions. */
@@ -530,8 +545,7 @@ static bool reduce_root(Reducer *r, Node root, const int32_t *map, Reduced *b, N
     b->first_rows = r->count ? r->f[0].rows : 1;
   }
   b->count = r->count;
-  b->f[0] = r->f[0];
-  b->f[1] = r->f[1];
+  for (int k = 0; k < b->count; k++) b->f[k] = keep(r, r->f[k]);
   b->density = by_rows(r, b->density);
   b->mean = by_rows(r, b->mean);
   return true;
@@ -573,8 +587,9 @@ Reduction *reduce_observations(const Model *m, const size_t *rows, size_t nrows,
   Arena *a = &m->ctx->arena;
   size_t n = rows ? nrows : m->n_obs;
   Reduction *out = NEW(a, Reduction);
-  uint8_t *degree = degrees(a, m->graph);
-  int32_t *block = NEW_ARRAY(a, int32_t, n), *row = NEW_ARRAY(a, int32_t, n);
+  TempArena *task = temp_open(m->ctx);
+  uint8_t *degree = degrees(&task->arena, m->graph);
+  int32_t *block = NEW_ARRAY(&task->arena, int32_t, n), *row = NEW_ARRAY(&task->arena, int32_t, n);
   model_block_rows(m, rows, n, block, row);
   out->graph = ir_graph(m->ctx);
   out->blocks = NEW_ARRAY(a, Reduced, m->nblocks + 1);
@@ -586,17 +601,19 @@ Reduction *reduce_observations(const Model *m, const size_t *rows, size_t nrows,
     Reduced *to = &out->blocks[out->nblocks++];
     *to = (Reduced){.rows = (int32_t)(last - first)};
     if (last == first) continue;
-    Reducer r = reducer(m, degree, out->graph, to->rows);
+    Reducer r = reducer(m, &task->arena, degree, out->graph, to->rows);
     Node sigma;
     if (o->root == NO_NODE) refuse(&r, "their density is not known");
     if (r.why || !reduce_root(&r, o->root, row + first, to, &sigma)) {
       *why = arena_format(a, "the observations of line %u (%s): %s", o->loc.line, o->name, r.why ? r.why : "not reducible");
+      temp_close(task);
       return NULL;
     }
     reduce_parameters(&r, o, row + first, to, sigma);
     reduce_centred(&r, o->root, row + first, to);
     first = last;
   }
+  temp_close(task);
   return out;
 }
 
@@ -604,6 +621,7 @@ Reduction *reduce_observations(const Model *m, const size_t *rows, size_t nrows,
 
 typedef struct {
   const Model *m;
+  Arena *temp;
   const uint8_t *degree;
   Reduction *out;
   int cap;
@@ -616,7 +634,7 @@ static void add_prior(PriorSplit *s, Node node, const int32_t *map, int32_t rows
     s->why = "it has too many different terms";
     return;
   }
-  Reducer r = reducer(s->m, s->degree, s->out->graph, rows);
+  Reducer r = reducer(s->m, s->temp, s->degree, s->out->graph, rows);
   Reduced b;
   Node sigma;
   if (!reduce_root(&r, node, map, &b, &sigma)) {
@@ -632,7 +650,7 @@ static void split_prior(PriorSplit *s, Node id, double factor, int depth);
 /* factor times the sum of all elements of a vector: a block; packs fall apart into the nodes they are made of. */
 static void split_vector(PriorSplit *s, Node id, double factor, int depth) {
   const IrNode *x = ir_node(s->m->graph, id);
-  Arena *a = &s->m->ctx->arena;
+  Arena *a = s->temp;
   int32_t *map = NEW_ARRAY(a, int32_t, x->n);
   if (x->op != IR_PACK) {
     for (int32_t k = 0; k < x->n; k++) map[k] = k;
@@ -683,10 +701,12 @@ static void split_prior(PriorSplit *s, Node id, double factor, int depth) {
 
 Reduction *reduce_prior(const Model *m, const char **why) {
   Arena *a = &m->ctx->arena;
-  PriorSplit s = {.m = m, .degree = degrees(a, m->graph), .out = NEW(a, Reduction)};
+  TempArena *task = temp_open(m->ctx);
+  PriorSplit s = {.m = m, .temp = &task->arena, .degree = degrees(&task->arena, m->graph), .out = NEW(a, Reduction)};
   s.out->graph = ir_graph(m->ctx);
   split_prior(&s, m->prior, 1, 0);
   split_prior(&s, m->jacobian, 1, 0);
+  temp_close(task);
   if (!s.why) return s.out;
   *why = arena_format(a, "the prior: %s", s.why);
   return NULL;
