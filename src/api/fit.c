@@ -111,7 +111,10 @@ static void add_scores(Scorer *s, const char *const *names, size_t count, unsign
   Observed *part = NULL;
   for (size_t k = 0; k < count; k++) {
     const char *why;
-    Target t = {.score_options = s->o->target.score_options, .score_weight = 1, .integrate = scoring_how(s), .nodes = s->f->exact ? s->f->draws : 0};
+    Target t = {.score_options = s->o->target.score_options,
+                .score_weight = 1,
+                .integrate = scoring_how(s),
+                .nodes = s->f->exact ? s->f->draws : 0};
     if (!score_find(names[k], &t.score) || !observed_allows(s->ctx, s->m, t.score, &why)) continue;
     if (!part) {
       part = observed_make(s->ctx, s->m, s->p->test, s->p->ntest, wants);

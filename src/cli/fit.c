@@ -29,7 +29,7 @@ typedef struct {
   long draws, iterations, minibatch, seed, threads, save_draws;
   long components, rank, knots, layers, hidden;
   Shape shape;
-  OptionList points;
+  OptionList points, metrics;
   const char *split, *out, *simulate, *observed, *start;
   bool json, quiet, interpolate;
 } Args;
@@ -57,6 +57,9 @@ enum { MOST_SCORES = SCORE_COUNT + 2 };
 typedef struct {
   const char *names[MOST_SCORES];
   size_t nscores;
+  size_t first; /* number of the first of `extra` among them: 2 where the log score is known, else 0 */
+  ScoreId extra[SCORE_COUNT];
+  int nextra;
   double *by_obs; /* [n_obs x nscores]; NaN where in no part */
   int *part;      /* n_obs */
   SummaryPart parts[PART_COUNT];
@@ -69,33 +72,42 @@ typedef struct {
   const FitOptions *o;
   uint64_t seed;
   Pool *pool;
-  ScoreId extra[SCORE_COUNT];
-  int nextra;
-  size_t first; /* number of the first of them among the scores */
 } Scorer;
 
-/* The scores beyond the log score that can be had of every observation. */
-static void choose_scores(Scorer *s, Scores *r) {
-  static const char *const reported[] = {"quadratic", "crps", "interval"}, *const simulated[] = {"crps_sim", "energy"};
+static void add_metric(Scores *r, ScoreId id) {
+  for (int k = 0; k < r->nextra; k++)
+    if (r->extra[k] == id) return;
+  r->extra[r->nextra++] = id;
+  r->names[r->nscores++] = score_name(id);
+}
+
+/* The scores beyond the log score that can be had of every observation; those asked for by --metric must be. */
+static Scores *choose_scores(Ctx *c, const Model *m, const OptionList *asked) {
+  Scores *r = NEW(&c->arena, Scores);
+  static const ScoreId known[] = {SCORE_quadratic, SCORE_crps, SCORE_interval}, simulated[] = {SCORE_crps_sim, SCORE_energy};
+  bool densities = model_has_densities(m);
   const char *why;
-  ScoreId sim;
-  if (!model_has_densities(s->m)) { /* what can be had by simulation */
-    for (size_t k = 0; k < 2; k++) {
-      if (!score_find(simulated[k], &sim) || !observed_allows(s->c, s->m, sim, &why)) continue;
-      s->extra[s->nextra++] = sim;
-      r->names[r->nscores++] = simulated[k];
+  if (densities) {
+    r->names[r->nscores++] = "log";
+    r->names[r->nscores++] = "log_at_mean";
+  }
+  r->first = r->nscores;
+  for (int k = 0; k < (densities ? 3 : 2); k++) {
+    ScoreId id = densities ? known[k] : simulated[k];
+    if (observed_evaluates(c, m, id, &why)) add_metric(r, id);
+  }
+  for (int k = 0; k < asked->count; k++) {
+    bool all = !strcmp(asked->items[k], "all");
+    for (int id = 0; id < SCORE_COUNT; id++) {
+      if (id == SCORE_log || !(all || !strcmp(asked->items[k], score_name((ScoreId)id)))) continue;
+      if (observed_evaluates(c, m, (ScoreId)id, &why)) {
+        add_metric(r, (ScoreId)id);
+      } else if (!all) {
+        ctx_fail(c, PVI_USAGE, NOWHERE, "--metric %s: %s", asked->items[k], why);
+      }
     }
-    return;
   }
-  r->names[r->nscores++] = "log";
-  r->names[r->nscores++] = "log_at_mean";
-  s->first = r->nscores;
-  for (size_t k = 0; k < sizeof reported / sizeof *reported; k++) {
-    ScoreId id;
-    if (!score_find(reported[k], &id) || !observed_allows(s->c, s->m, id, &why)) continue;
-    s->extra[s->nextra++] = id;
-    r->names[r->nscores++] = reported[k];
-  }
+  return r;
 }
 
 static void score_part(const Scorer *s, const size_t *rows, size_t n, int part, Scores *r) {
@@ -103,25 +115,28 @@ static void score_part(const Scorer *s, const size_t *rows, size_t n, int part, 
   SummaryScore *scores = NEW_ARRAY(&c->arena, SummaryScore, r->nscores);
   ArenaMark mark = arena_mark(&c->arena); /* the rest is for here only */
   Observed *o = observed_make(c, s->m, rows, n, WANT_LL);
-  bool reduce = s->o->target.integrate != INTEGRATE_DRAWS && s->first;
+  bool reduce = s->o->target.integrate != INTEGRATE_DRAWS && r->first;
   if (reduce) observed_reduce(o);
   double *mean = NEW_ARRAY(&c->arena, double, s->m->dim + 1), *sd = NEW_ARRAY(&c->arena, double, s->m->dim + 1);
   double *v[MOST_SCORES];
   for (size_t j = 0; j < r->nscores; j++) v[j] = NEW_ARRAY(&c->arena, double, n);
   q_moments(&s->fit->q, s->fit->phi, mean, sd);
-  if (s->first)
+  if (r->first)
     predictive_log_scores(c, o, s->o->target.integrate, &s->fit->q, s->fit->phi, SCORING_DRAWS, rng_mix(s->seed + 77), s->pool,
                           v[0]);
-  if (s->first) predictive_point(c, o, mean, v[1]);
-  if (s->nextra) o = observed_make(c, s->m, rows, n, s->first ? WANT_PARAMETERS : WANT_SIM);
-  if (s->nextra && reduce) observed_reduce(o);
-  for (int k = 0; k < s->nextra; k++) {
-    Target t = {.score = s->extra[k],
+  if (r->first) predictive_point(c, o, mean, v[1]);
+  for (int k = 0; k < r->nextra; k++) {
+    Target t = {.score = r->extra[k],
                 .score_options = s->o->target.score_options,
+                .regularizer = REG_PRIOR,
                 .score_weight = 1,
                 .integrate = s->o->target.integrate,
                 .nodes = s->fit->exact ? s->fit->draws : 0};
-    predictive_scores(c, o, &t, &s->fit->q, s->fit->phi, METRIC_DRAWS, rng_mix(s->seed + 78), s->pool, v[s->first + (size_t)k]);
+    if (o->wants != target_wants(&t)) {
+      o = observed_make(c, s->m, rows, n, target_wants(&t));
+      if (reduce) observed_reduce(o);
+    }
+    predictive_scores(c, o, &t, &s->fit->q, s->fit->phi, METRIC_DRAWS, rng_mix(s->seed + 78), s->pool, v[r->first + (size_t)k]);
   }
   for (size_t j = 0; j < r->nscores; j++) {
     scores[j] = summary_score(r->names[j], v[j], n);
@@ -132,17 +147,15 @@ static void score_part(const Scorer *s, const size_t *rows, size_t n, int part, 
   arena_reset(&c->arena, mark);
 }
 
-static Scores *score_parts(Ctx *c, const Model *m, const Split *split, const Fit *fit, const FitOptions *o, Pool *pool) {
-  Scores *r = NEW(&c->arena, Scores);
+static void score_parts(Ctx *c, const Model *m, const Split *split, const Fit *fit, const FitOptions *o, Pool *pool,
+                        Scores *r) {
   Scorer s = {.c = c, .m = m, .fit = fit, .o = o, .seed = o->seed, .pool = pool};
-  choose_scores(&s, r);
   r->by_obs = NEW_ARRAY(&c->arena, double, m->n_obs * r->nscores);
   r->part = NEW_ARRAY(&c->arena, int, m->n_obs);
   for (size_t k = 0; k < m->n_obs * r->nscores; k++) r->by_obs[k] = NAN;
   for (size_t k = 0; k < m->n_obs; k++) r->part[k] = -1;
   for (int p = 0; p < PART_COUNT; p++)
     if (split->count[p]) score_part(&s, split->rows[p], split->count[p], p, r);
-  return r;
 }
 
 /* ---- draws -------------------------------------------------------------------------------------------------------- */
@@ -387,6 +400,7 @@ static bool read_args(Ctx *c, Args *a, int argc, char **argv) {
       {"interpolate", OPT_FLAG, NULL, &a->interpolate, 0, "lambda VI + (1 - lambda) PVI, lambda in [0, 1]"},
       {"alpha", OPT_REAL, "X", &a->alpha, 0, "interval score: of the interval of level 1 - X (default 0.1)"},
       {"point", OPT_LIST, "NAME", &a->points, 0, "estimate this parameter as a point; may be repeated"},
+      {"metric", OPT_LIST, "NAME", &a->metrics, 0, "one more held-out score of --score's; all: every one; may be repeated"},
       {"components", OPT_INT, "N", &a->components, 1, "of a mixture (default 2)"},
       {"rank", OPT_INT, "N", &a->rank, 1, "of a low-rank covariance (default 5)"},
       {"knots", OPT_INT, "N", &a->knots, 2, "of splines (default 32)"},
@@ -434,6 +448,11 @@ static bool read_args(Ctx *c, Args *a, int argc, char **argv) {
     ctx_fail(c, PVI_USAGE, NOWHERE, "--interpolate takes --lambda in [0, 1] and the posterior regularizer");
   if (a->estimator && (a->optimizer == OPTIM_LBFGS || a->score != SCORE_log || a->minibatch))
     ctx_fail(c, PVI_USAGE, NOWHERE, "--estimator rejection goes with --score log, a stochastic optimizer and no --minibatch");
+  for (int k = 0; k < a->metrics.count; k++) {
+    ScoreId id;
+    if (strcmp(a->metrics.items[k], "all") != 0 && !score_find(a->metrics.items[k], &id))
+      ctx_fail(c, PVI_USAGE, NOWHERE, "--metric %s: no such score; --help lists them under --score", a->metrics.items[k]);
+  }
   if (a->minibatch && a->optimizer == OPTIM_LBFGS)
     ctx_fail(c, PVI_USAGE, NOWHERE, "--minibatch needs a stochastic optimizer: --optimizer adam, rmsprop, sgd or nesterov");
   return true;
@@ -507,9 +526,10 @@ Status cmd_fit(Ctx *c, int argc, char **argv) {
   FitOptions options = fit_options(&a, &progress);
   StartFile start = {c, a.start};
   if (a.start) options.start = read_start, options.start_self = &start;
+  Scores *scores = choose_scores(c, model, &a.metrics);
   Fit *fit = fit_run(c, model, split, &options, pool);
   progress_end(&progress);
-  Scores *scores = score_parts(c, model, split, fit, &options, pool);
+  score_parts(c, model, split, fit, &options, pool, scores);
   pool_free(pool);
   Draws *draws = make_draws(c, model, split, fit, &a);
   Summary *summary = make_summary(c, &a, model, &options, fit, scores, draws);

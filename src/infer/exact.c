@@ -194,7 +194,8 @@ static void add_blocks(Arena *a, Exact *e, const Reduction *r, bool prior, size_
   }
 }
 
-Exact *exact_make(Arena *a, const Observed *o, const Target *t, const Q *q, size_t nodes, uint64_t seed, Pool *pool) {
+static Exact *make(Arena *a, const Observed *o, const Reduction *seen, const Target *t, const Q *q, size_t nodes, uint64_t seed,
+                   Pool *pool) {
   Exact *e = NEW(a, Exact);
   *e = (Exact){.o = o, .target = *t, .q = q, .score = score_of(t->score), .k = kernels_best(), .pool = pool};
   e->workers = pool ? pool_threads(pool) : 1;
@@ -207,12 +208,12 @@ Exact *exact_make(Arena *a, const Observed *o, const Target *t, const Q *q, size
   }
   e->group = NEW_ARRAY(a, QLaws, MOST_GROUPS);
   const Reduction *prior = t->lambda != 0 ? o->prior : NULL;
-  e->integrals = NEW_ARRAY(a, Integral, o->reduction->nblocks + (prior ? prior->nblocks : 0) + 1);
+  e->integrals = NEW_ARRAY(a, Integral, seen->nblocks + (prior ? prior->nblocks : 0) + 1);
   size_t most_rows = 0;
-  for (int b = 0; b < o->reduction->nblocks; b++)
-    most_rows = (size_t)o->reduction->blocks[b].rows > most_rows ? (size_t)o->reduction->blocks[b].rows : most_rows;
+  for (int b = 0; b < seen->nblocks; b++)
+    most_rows = (size_t)seen->blocks[b].rows > most_rows ? (size_t)seen->blocks[b].rows : most_rows;
   for (size_t g = 0; g < (most_rows > GROUP_ROWS ? MOST_GROUPS : 1); g++) e->group[g] = q_laws(a, q);
-  add_blocks(a, e, o->reduction, false, nodes);
+  add_blocks(a, e, seen, false, nodes);
   for (int b = 0; prior && b < prior->nblocks; b++) e->nprior += (size_t)prior->blocks[b].rows;
   if (prior) {
     e->prior_constant = prior->constant;
@@ -231,6 +232,21 @@ Exact *exact_make(Arena *a, const Observed *o, const Target *t, const Q *q, size
   e->unsettled = NEW_ARRAY(a, bool, workers);
   e->gradient = NEW_ARRAY(a, double, q_size(q));
   return e;
+}
+
+Exact *exact_make(Arena *a, const Observed *o, const Target *t, const Q *q, size_t nodes, uint64_t seed, Pool *pool) {
+  return make(a, o, o->reduction, t, q, nodes, seed, pool);
+}
+
+bool exact_prior_applies(const Observed *o, const Target *t, const Q *q) {
+  return t->lambda != 0 && o->prior && q_is_normal(q);
+}
+
+Exact *exact_prior(Arena *a, const Observed *o, const Target *t, const Q *q, uint64_t seed, Pool *pool) {
+  static const Reduction nothing = {.nblocks = 0};
+  Target only = *t;
+  only.regularizer = REG_PRIOR;
+  return make(a, o, &nothing, &only, q, EXACT_NODES, seed, pool);
 }
 
 const double *exact_rows(const Exact *e) { return e->row_score; }

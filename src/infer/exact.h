@@ -13,6 +13,11 @@ typedef struct Exact Exact;
 bool exact_applies(const Observed *o, const Target *t, const Q *q, const char **why);
 /* `nodes` per dimension. */
 Exact *exact_make(Arena *a, const Observed *o, const Target *t, const Q *q, size_t nodes, uint64_t seed, Pool *pool);
+/* Only the regularizer, -lambda KL(q || prior), for an objective that integrates its observations by draws: q normal, the prior
+ * reduced.
+ */
+bool exact_prior_applies(const Observed *o, const Target *t, const Q *q);
+Exact *exact_prior(Arena *a, const Observed *o, const Target *t, const Q *q, uint64_t seed, Pool *pool);
 bool exact_eval(Exact *e, const double *phi, PredictiveValue *v, double *grad);
 const double *exact_rows(const Exact *e); /* score of every observation at the last evaluation */
 size_t exact_lanes(const Exact *e);       /* nodes of an observation, at most */

@@ -569,7 +569,11 @@ static void choose_integration(Fitter *f, Observed *train, Observed *train_ll, O
       ctx_fail(f->ctx, PVI_USAGE, NOWHERE, "--integrate exact: %s", f->o->draws ? "it has no draws (--draws)" : why);
     *how = INTEGRATE_DRAWS;
   }
-  if (*how == INTEGRATE_DRAWS) return;
+  if (*how == INTEGRATE_DRAWS) { /* the regularizer needs none */
+    observed_reduce_prior(train);
+    if (train_ll != train) observed_reduce_prior(train_ll);
+    return;
+  }
   observed_reduce(train);
   if (train_ll != train) observed_reduce(train_ll);
   observed_reduce(valid);

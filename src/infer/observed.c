@@ -51,8 +51,10 @@ void observed_reduce(Observed *o) {
   size_t n = o->n, *rows = NEW_ARRAY(&o->model->ctx->arena, size_t, n);
   for (size_t k = 0; k < n; k++) rows[k] = (size_t)o->obs[k];
   o->reduction = reduce_observations(o->model, rows, n, &o->not_reduced);
-  o->prior = reduce_prior(o->model, &o->prior_not_reduced);
+  observed_reduce_prior(o);
 }
+
+void observed_reduce_prior(Observed *o) { o->prior = reduce_prior(o->model, &o->prior_not_reduced); }
 
 /* Scores by densities and by simulation: every block must have what they need. */
 static bool block_allows(Ctx *c, const ObsBlock *b, ScoreId score, const char **why) {
@@ -68,17 +70,25 @@ static bool block_allows(Ctx *c, const ObsBlock *b, ScoreId score, const char **
   return !what;
 }
 
-bool observed_allows(Ctx *c, const Model *m, ScoreId score, const char **why) {
+static bool all_allow(Ctx *c, const Model *m, ScoreId score, bool (*allows)(ScoreId, Kind), const char **why) {
   for (int b = 0; b < m->nblocks; b++)
     if (!block_allows(c, &m->blocks[b], score, why)) return false;
   if (!(score_needs(score) & NEEDS_KIND)) return true;
   for (int b = 0; b < m->nblocks; b++) {
     const ObsBlock *k = &m->blocks[b];
     Kind kind = observed_kind(k);
-    if (kind != KIND_NONE && score_allows(score, kind)) continue;
+    if (kind != KIND_NONE && allows(score, kind)) continue;
     *why = arena_format(&c->arena, "the %s score is not defined for the observations of line %u (%s)%s", score_name(score),
                         k->loc.line, k->name, kind == KIND_NONE ? ": the distribution of the outcome is not known there" : "");
     return false;
   }
   return true;
+}
+
+bool observed_allows(Ctx *c, const Model *m, ScoreId score, const char **why) {
+  return all_allow(c, m, score, score_allows, why);
+}
+
+bool observed_evaluates(Ctx *c, const Model *m, ScoreId score, const char **why) {
+  return all_allow(c, m, score, score_evaluates, why);
 }

@@ -23,8 +23,11 @@ typedef struct {
 /* The given observations (0-based; NULL: all). */
 Observed *observed_make(Ctx *c, const Model *m, const size_t *rows, size_t nrows, unsigned wants);
 void observed_reduce(Observed *o);
+void observed_reduce_prior(Observed *o); /* only that */
 Kind observed_kind(const ObsBlock *b);
 /* Can the score be computed for every observation? If not, *why is the reason. */
 bool observed_allows(Ctx *c, const Model *m, ScoreId score, const char **why);
+/* The same for held-out observations, where no derivatives are needed. */
+bool observed_evaluates(Ctx *c, const Model *m, ScoreId score, const char **why);
 
 #endif

@@ -10,6 +10,7 @@
 
 struct Predictive {
   Exact *exact; /* NULL: by draws, and all the rest is theirs */
+  Exact *prior; /* by draws, but KL(q || prior) without; NULL: with */
   const Observed *o;
   Target target;
   const Q *q;
@@ -50,6 +51,7 @@ Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const 
     p->exact = exact_make(a, o, t, q, t->nodes ? t->nodes : EXACT_NODES, seed, pool);
     return p;
   }
+  if (exact_prior_applies(o, t, q)) p->prior = exact_prior(a, o, t, q, seed, pool);
   p->score = score_of(t->score);
   p->work = vm_work(a, o->tape, M, pool);
   p->M = M;
@@ -213,13 +215,14 @@ static const double *sum_adj_w(Predictive *p) {
   size_t chunks = vm_chunks(p->work);
   double *sum = p->adj_w + chunks * p->ld;
   const double *prior = vm_value(p->work, ROOT_PRIOR, 0), *jacobian = vm_value(p->work, ROOT_JACOBIAN, 0);
-  for (size_t j = 0; j < p->ld; j++) sum[j] = j < p->M ? p->target.lambda * (prior[j] + jacobian[j]) : 0;
+  double lambda = p->prior ? 0 : p->target.lambda;
+  for (size_t j = 0; j < p->ld; j++) sum[j] = j < p->M && lambda != 0 ? lambda * (prior[j] + jacobian[j]) : 0;
   for (size_t c = 0; c < chunks; c++) p->draws.noise.k->add(sum, p->adj_w + c * p->ld, p->ld);
   return sum;
 }
 
 static void pull_back(Predictive *p, const double *phi, double *grad) {
-  double each = p->target.lambda / (p->draws.weights ? 1 : (double)p->M);
+  double each = p->prior ? 0 : p->target.lambda / (p->draws.weights ? 1 : (double)p->M);
   vm_backward(p->work, (double[]){each, each}, p->draws.weights, p->adj);
   q_adjoint(p->q, phi, &p->draws, p->adj, sum_adj_w(p), grad);
 }
@@ -237,15 +240,18 @@ bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, doubl
   memset(p->row_score, 0, p->o->n * sizeof *p->row_score);
   memset(p->row_mean, 0, p->o->n * sizeof *p->row_mean);
   memset(g, 0, q_size(p->q) * sizeof *g);
+  PredictiveValue kl = {0, 0, 0};
+  if (p->prior && !exact_eval(p->prior, phi, &kl, grad)) return false;
   if (p->adj_w) memset(p->adj_w, 0, vm_chunks(p->work) * p->ld * sizeof *p->adj_w);
   q_draw(p->q, phi, &p->draws, p->theta);
   vm_forward(p->work, p->theta);
   vm_tiles(p->work, score_tile, p, grad != NULL);
-  double prior =
-      lambda == 0 ? 0 : mean_of(p, vm_value(p->work, ROOT_PRIOR, 0)) + mean_of(p, vm_value(p->work, ROOT_JACOBIAN, 0));
-  double entropy = q_entropy(p->q, phi, &p->draws, lambda, g);
+  if (!p->prior) {
+    double prior = mean_of(p, vm_value(p->work, ROOT_PRIOR, 0)) + mean_of(p, vm_value(p->work, ROOT_JACOBIAN, 0));
+    kl.regularizer = lambda == 0 ? 0 : -prior - q_entropy(p->q, phi, &p->draws, lambda, g);
+  }
   v->score = p->scale * sum_rows(p->row_score, p->o->n);
-  v->regularizer = -(prior + entropy) - (p->posterior != 0 ? p->scale * sum_rows(p->row_mean, p->o->n) : 0);
+  v->regularizer = kl.regularizer - (p->posterior != 0 ? p->scale * sum_rows(p->row_mean, p->o->n) : 0);
   v->value = p->target.score_weight * v->score - (lambda == 0 ? 0 : lambda * v->regularizer);
   if (!isfinite(v->value)) return false;
   if (grad) {
