@@ -130,9 +130,11 @@ $(BUILD)/bench/%: bench/%.c $(BUILD)/libpvi.a
 	@echo '  CC  $<'
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -march=native -ffp-contract=fast $(LDFLAGS) -o $@ $< $(BUILD)/libpvi.a $(LDLIBS)
 
-bench: deps ## vector mathematics against libm, and objectives of the examples
-	@$(MAKE) --no-print-directory all $(BUILD)/bench/bench_vmath
-	@PVI=$(BUILD)/pvi tool/bench.sh $(BUILD)/bench/bench_vmath
+BENCHES := $(patsubst bench/%.c,$(BUILD)/bench/%,$(wildcard bench/*.c))
+$(BUILD)/bench/bench_kernels: bench/reference.h
+bench: deps ## the engine against libm, hand-written kernels and Stan; how cost grows
+	@+$(SUBMAKE) all $(BENCHES)
+	@PVI=$(BUILD)/pvi tool/bench.sh $(BUILD)/bench
 
 valgrind: deps ## a small set of tests under valgrind
 	@tool/deps.sh $(PACKAGES_valgrind)

@@ -350,7 +350,7 @@ static const struct {
     {IR_BINOMIAL, {5, 5, 1, 0}, 0, {0, 0, 5, 1}},
     {IR_BINOMIAL_LOGIT, {0, 5, 0, 0}, -3.46573590279972655, {0, 0, -2.5, 1}},
     {IR_BINOMIAL_LOGIT, {5, 5, 900, 0}, 0, {0, 0, 0, 1}},
-    {IR_POISSON, {0, 0, 0}, 0, {0, -1, -1}},
+    {IR_POISSON, {0, 0, 0, -INFINITY}, 0, {0, -1, -1, 0}},
     {IR_POISSON_LOG, {0, -INFINITY, 0}, 0, {0, 0, -1}},
     {IR_DOUBLE_EXP, {1, 3, 1, 0}, -2.69314718055994531, {1, -1, -2, -1}},
 };

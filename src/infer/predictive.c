@@ -15,6 +15,8 @@ struct Predictive {
   Target target;
   const Q *q;
   ScoreFunction *score;
+  ScoreRowsFunction *together; /* the score of a whole tile; NULL: row by row */
+  double *linear;              /* elbo: derivative in every log density of a draw */
   Work *work;
   QDraws draws;
   size_t M, ld;
@@ -31,6 +33,8 @@ struct Predictive {
   double *adj_row;  /* per worker: one row of it */
   double *gradient; /* for those who do not ask for it */
   PredictiveValue last;
+  Stages *stages; /* NULL: nobody asks */
+  VmTimes *times; /* per worker */
 };
 
 unsigned target_wants(const Target *t) {
@@ -58,8 +62,11 @@ Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const 
   p->ld = vm_lanes(p->work);
   p->posterior = t->regularizer == REG_POSTERIOR ? t->lambda : 0;
   p->draws = q_draws(a, q, M, p->ld, vm_kernels(p->work));
-  p->theta = NEW_ARRAY(a, double, q->dim * p->ld);
-  p->adj = NEW_ARRAY(a, double, q->dim * p->ld);
+  p->together = p->draws.weights ? NULL : score_rows_of(t->score);
+  if (p->together) vm_overwrites(p->work);
+  if (p->together && t->score == SCORE_elbo) p->linear = NEW_ARRAY(a, double, p->ld);
+  p->theta = vm_theta(p->work);
+  p->adj = vm_theta_adjoint(p->work);
   p->row_score = NEW_ARRAY(a, double, o->n);
   p->row_mean = NEW_ARRAY(a, double, o->n);
   p->gradient = NEW_ARRAY(a, double, q_size(q));
@@ -173,9 +180,29 @@ static void return_vectors(const Predictive *p, const TileView *t, size_t r, con
     for (size_t k = 0; k < width; k++) to[k * ld + j] = factor * (vectors ? adj->sim[j * width + k] : to[k * ld + j]);
 }
 
+/* Scores of log densities under equal weights. */
+static void score_together(Predictive *p, const TileView *t) {
+  const Kernels *k = p->draws.noise.k;
+  size_t ld = t->lanes;
+  const double *ll = t->heads[HEAD_LL];
+  double *adj = t->adj[HEAD_LL], factor = p->scale * p->target.score_weight, each = p->scale * p->posterior / (double)p->M;
+  for (size_t r = 0; t->totals && r < t->rows; r++)
+    p->row_score[t->row + r] = p->row_mean[t->row + r] = t->totals[r] / (double)p->M;
+  if (t->totals) return;
+  p->together(&(ScoreRows){ll, adj, t->rows, p->M, ld, k, p->row_score + t->row});
+  for (size_t r = 0; r < t->rows; r++) {
+    if (p->posterior != 0) p->row_mean[t->row + r] = k->sum(ll + r * ld, p->M) / (double)p->M;
+    if (adj && (factor != 1 || each != 0)) k->rescale(adj + r * ld, factor, each, p->M);
+  }
+}
+
 /* Every observation of the tile: its score, and what flows back from it. */
 static void score_tile(void *self, const TileView *t) {
   Predictive *p = self;
+  if (p->together) {
+    score_together(p, t);
+    return;
+  }
   bool back = t->adj[HEAD_LL] || t->adj[HEAD_PAR] || t->adj[HEAD_SIM];
   double factor = p->scale * p->target.score_weight;
   double *adj_w = p->adj_w && back ? p->adj_row + (size_t)t->worker * p->ld : NULL;
@@ -233,6 +260,37 @@ static bool eval_exact(Predictive *p, const double *phi, PredictiveValue *v, dou
   return true;
 }
 
+static void pass(double *clock, double *sum) {
+  double now = base_seconds();
+  *sum += now - *clock;
+  *clock = now;
+}
+
+static void pass_tiles(Predictive *p, double *clock) {
+  for (int k = 0; k < vm_workers(p->work); k++) {
+    p->stages->observations += p->times[k].forward;
+    p->stages->score += p->times[k].score;
+    p->stages->adjoints += p->times[k].backward;
+    p->times[k] = (VmTimes){0};
+  }
+  *clock = base_seconds();
+}
+
+void predictive_time(Arena *a, Predictive *p, Stages *stages) {
+  p->stages = stages;
+  p->times = stages ? NEW_ARRAY(a, VmTimes, vm_workers(p->work)) : NULL;
+  vm_set_times(p->work, p->times);
+}
+
+const Work *predictive_work(const Predictive *p) { return p->work; }
+
+/* The elbo is linear in the log densities: score and regularizer together. */
+static void set_linear(Predictive *p) {
+  double each = p->scale * (p->target.score_weight + p->posterior) / (double)p->M;
+  p->draws.noise.k->fill(p->linear, each, p->M);
+  vm_set_linear(p->work, p->linear);
+}
+
 bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, double *grad) {
   if (p->exact) return eval_exact(p, phi, v, grad);
   double lambda = p->target.lambda;
@@ -243,9 +301,14 @@ bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, doubl
   PredictiveValue kl = {0, 0, 0};
   if (p->prior && !exact_eval(p->prior, phi, &kl, grad)) return false;
   if (p->adj_w) memset(p->adj_w, 0, vm_chunks(p->work) * p->ld * sizeof *p->adj_w);
+  double clock = p->stages ? base_seconds() : 0;
   q_draw(p->q, phi, &p->draws, p->theta);
+  if (p->stages) pass(&clock, &p->stages->draws);
   vm_forward(p->work, p->theta);
+  if (p->stages) pass(&clock, &p->stages->globals);
+  if (p->linear) set_linear(p);
   vm_tiles(p->work, score_tile, p, grad != NULL);
+  if (p->stages) pass_tiles(p, &clock);
   if (!p->prior) {
     double prior = mean_of(p, vm_value(p->work, ROOT_PRIOR, 0)) + mean_of(p, vm_value(p->work, ROOT_JACOBIAN, 0));
     kl.regularizer = lambda == 0 ? 0 : -prior - q_entropy(p->q, phi, &p->draws, lambda, g);
@@ -256,6 +319,7 @@ bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, doubl
   if (!isfinite(v->value)) return false;
   if (grad) {
     pull_back(p, phi, grad);
+    if (p->stages) pass(&clock, &p->stages->adjoints);
     if (!all_finite(grad, q_size(p->q))) return false;
   }
   p->last = *v;

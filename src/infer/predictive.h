@@ -48,6 +48,13 @@ typedef struct {
 } PredictiveValue;
 /* At phi; grad may be NULL. False when not finite. */
 bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, double *grad);
+
+/* Seconds of evaluations since it was asked for, by stage; those of tiles summed over threads. NULL: no clock is read. */
+typedef struct {
+  double draws, globals, observations, score, adjoints;
+} Stages;
+void predictive_time(Arena *a, Predictive *p, Stages *stages);
+const Work *predictive_work(const Predictive *p);
 PredictiveValue predictive_last(const Predictive *p); /* of the last finite evaluation */
 const double *predictive_rows(const Predictive *p);   /* score of every observation at the last evaluation */
 

@@ -167,12 +167,36 @@ static Node shrink(Graph *g, Node x, int32_t n) {
   return k->op == IR_CONST && k->n == n && n > 1 && all_equal(k->u.values, n) ? ir_number(g, k->u.values[0]) : x;
 }
 
+/* Elements that are read several times each. */
+static bool repeats(const Graph *g, Node x) {
+  const IrNode *k = ir_node(g, x);
+  return k->op == IR_GATHER && ir_size(g, k->args[0]) < k->n;
+}
+
+/* The same from cheaper nodes; NO_NODE when there are none. f(x[i]) = f(x)[i]; a Poisson density by its rate needs the rate's
+ * logarithm, by the logarithm the rate: the form is taken in which neither is computed per observation, or only one. */
+static Node rewrite(Graph *g, unsigned op, const Node *a) {
+  if (op_arities[op] == 1 && repeats(g, a[0])) {
+    const IrNode *x = ir_node(g, a[0]);
+    Node source = x->args[0];
+    const int32_t *index = x->u.index;
+    int32_t n = x->n;
+    return ir_gather(g, ir_map(g, op, &source), index, n);
+  }
+  if (op == IR_POISSON_LOG && repeats(g, a[1]))
+    return ir_map(g, IR_POISSON, (Node[]){a[0], ir_map(g, IR_EXP, &a[1]), a[2], a[1]});
+  if (op == IR_POISSON && ir_node(g, a[1])->op == IR_EXP && ir_node(g, a[1])->args[0] == a[3])
+    return ir_map(g, IR_POISSON_LOG, (Node[]){a[0], a[3], a[2]});
+  return NO_NODE;
+}
+
 Node ir_map(Graph *g, unsigned op, const Node *args) {
   int arity = op_arities[op];
   IrNode x = {.op = (uint16_t)op, .nargs = (uint8_t)arity, .n = 1};
   for (int k = 0; k < arity; k++)
     if (ir_size(g, args[k]) != 1) x.n = ir_size(g, args[k]);
   Node same = simplify(g, op, args, x.n);
+  if (same == NO_NODE) same = rewrite(g, op, args);
   if (same != NO_NODE) return same;
   bool full = false;
   for (int k = 0; k < arity; k++) {

@@ -132,7 +132,7 @@ LPDF(bernoulli) { return map2(E, IR_BERNOULLI, a[0], a[1]); }
 LPDF(bernoulli_logit) { return map2(E, IR_BERNOULLI_LOGIT, a[0], a[1]); }
 LPDF(binomial) { return map4(E, IR_BINOMIAL, a[0], a[1], a[2], log_choose(E, a[1], a[0])); }
 LPDF(binomial_logit) { return map4(E, IR_BINOMIAL_LOGIT, a[0], a[1], a[2], log_choose(E, a[1], a[0])); }
-LPDF(poisson) { return map3(E, IR_POISSON, a[0], a[1], log_factorial(E, a[0])); }
+LPDF(poisson) { return map4(E, IR_POISSON, a[0], a[1], log_factorial(E, a[0]), M(LOG, a[1])); }
 LPDF(poisson_log) { return map3(E, IR_POISSON_LOG, a[0], a[1], log_factorial(E, a[0])); }
 
 /* lchoose(y + alpha - 1, y) + alpha log(beta / (beta + 1)) - y log(beta + 1) */

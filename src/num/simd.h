@@ -169,20 +169,28 @@ VFN vd v_copysign(vd a, vd s) { return (vd)((vi)v_abs(a) | (vi)v_sign_of(s)); } 
 
 /* Sum of the lanes as a fixed tree: ((0+4)+(2+6))+((1+5)+(3+7)). */
 VFN double v_sum(vd a) {
-#if VL == 8
-  double s0 = (a[0] + a[4]) + (a[2] + a[6]), s1 = (a[1] + a[5]) + (a[3] + a[7]);
-  return s0 + s1;
-#elif VL == 4
-  return (a[0] + a[2]) + (a[1] + a[3]);
+#if defined(PVI_AVX512)
+  __m256d b = _mm256_add_pd(_mm512_castpd512_pd256((__m512d)a), _mm512_extractf64x4_pd((__m512d)a, 1));
+  __m128d c = _mm_add_pd(_mm256_castpd256_pd128(b), _mm256_extractf128_pd(b, 1));
+  return c[0] + c[1];
+#elif defined(PVI_AVX2)
+  __m128d c = _mm_add_pd(_mm256_castpd256_pd128((__m256d)a), _mm256_extractf128_pd((__m256d)a, 1));
+  return c[0] + c[1];
 #else
   return a[0] + a[1];
 #endif
 }
 
 VFN double v_hmax(vd a) {
+#if defined(PVI_AVX512)
+  __m256d b = _mm256_max_pd(_mm512_castpd512_pd256((__m512d)a), _mm512_extractf64x4_pd((__m512d)a, 1));
+  __m128d c = _mm_max_pd(_mm256_castpd256_pd128(b), _mm256_extractf128_pd(b, 1));
+  return c[0] > c[1] ? c[0] : c[1];
+#else
   double m = a[0];
   for (int i = 1; i < VL; i++) m = m > a[i] ? m : a[i];
   return m;
+#endif
 }
 
 /* A vector function from a scalar one, lane by lane. */

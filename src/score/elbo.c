@@ -16,3 +16,11 @@ double score_elbo(const ScoreCase *c, const ScoreAdjoint *adj) {
   }
   return w ? c->k->dot(w, c->ll, M) : c->k->sum(c->ll, M) * each;
 }
+
+void score_elbo_rows(const ScoreRows *c) {
+  double each = 1.0 / (double)c->M;
+  for (size_t r = 0; r < c->rows; r++) {
+    if (c->adj) c->k->fill(c->adj + r * c->ld, each, c->M);
+    c->scores[r] = c->k->sum(c->ll + r * c->ld, c->M) * each;
+  }
+}

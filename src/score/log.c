@@ -40,3 +40,9 @@ double score_log(const ScoreCase *c, const ScoreAdjoint *adj) {
   }
   return all - log((double)M);
 }
+
+void score_log_rows(const ScoreRows *c) {
+  double shift = log((double)c->M);
+  c->k->softmax_rows(c->adj, c->ll, c->ld, c->rows, c->M, c->scores);
+  for (size_t r = 0; r < c->rows; r++) c->scores[r] -= shift;
+}

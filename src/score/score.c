@@ -14,6 +14,9 @@ static const struct {
 };
 
 ScoreFunction *score_of(ScoreId id) { return rows[id].code; }
+ScoreRowsFunction *score_rows_of(ScoreId id) {
+  return id == SCORE_log ? score_log_rows : id == SCORE_elbo ? score_elbo_rows : NULL;
+}
 const char *score_name(ScoreId id) { return rows[id].name; }
 unsigned score_needs(ScoreId id) { return rows[id].needs; }
 

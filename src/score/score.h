@@ -80,7 +80,19 @@ typedef enum {
 #include "score/scores.def"
 #undef SCORE
 
+/* Several observations at once, lanes of equal weight: for scores that see nothing but log densities. */
+typedef struct {
+  const double *ll; /* [rows x ld] */
+  double *adj;      /* likewise, overwritten; or NULL */
+  size_t rows, M, ld;
+  const Kernels *k;
+  double *scores; /* rows */
+} ScoreRows;
+typedef void ScoreRowsFunction(const ScoreRows *c);
+ScoreRowsFunction score_log_rows, score_elbo_rows;
+
 ScoreFunction *score_of(ScoreId id);
+ScoreRowsFunction *score_rows_of(ScoreId id); /* NULL: one by one */
 const char *score_name(ScoreId id);
 unsigned score_needs(ScoreId id);
 bool score_find(const char *name, ScoreId *id);

@@ -21,9 +21,10 @@ typedef struct {
   Term *terms;
   int count, cap;
   bool moved; /* something was taken apart */
+  bool dry;   /* only asking whether it can be done */
 } Collector;
 
-enum { MOST_TERMS = 256, MOST_DEPTH = 400 };
+enum { MOST_TERMS = 256, MOST_DEPTH = 400, MOST_SOURCES = 16 };
 
 static bool all_same(const int32_t *index, int32_t n) {
   for (int32_t r = 1; r < n; r++)
@@ -34,6 +35,7 @@ static bool all_same(const int32_t *index, int32_t n) {
 /* A further term; added to an earlier one of the same elements. */
 static bool add_term(Collector *c, Node node, const int32_t *index, const double *coef) {
   int32_t rows = c->p->rows;
+  if (c->dry) return true;
   for (int k = 0; k < c->count; k++) {
     Term *t = &c->terms[k];
     if (t->node != node || memcmp(t->index, index, (size_t)rows * sizeof *index) != 0) continue;
@@ -92,13 +94,78 @@ static bool collect_matvec(Collector *c, const IrNode *x, const int32_t *index, 
   return true;
 }
 
+/* Through gathers: the node whose elements these are. */
+static Node source_of(const Graph *g, Node id) {
+  while (ir_node(g, id)->op == IR_GATHER) id = ir_node(g, id)->args[0];
+  return id;
+}
+
+/* y log b - b - log y! is affine in b and log b where these are shared; log b is finite where b is its exponential. */
+static bool collect_poisson(Collector *c, const IrNode *x, const int32_t *index, const double *coef, int depth) {
+  const Graph *g = c->p->g;
+  const IrNode *y = ir_node(g, x->args[0]), *b = ir_node(g, source_of(g, x->args[1]));
+  if (y->op != IR_CONST || b->op != IR_EXP || source_of(g, b->args[0]) != source_of(g, x->args[3])) return false;
+  const double *minus = scaled(c, coef, NULL, index, false);
+  return collect_arg(c, x, 3, index, scaled(c, coef, y, index, false), depth) && collect_arg(c, x, 1, index, minus, depth) &&
+         collect_arg(c, x, 2, index, minus, depth);
+}
+
+/* Is the node a value that several of the observations share (those with a coefficient), so that it is evaluated once? */
+static bool is_shared(Collector *c, const IrNode *x, const int32_t *index, const double *coef) {
+  if (x->n == 1 || !plan_tileable(x->op)) return true;
+  size_t used = 0;
+  int32_t *of_used = NEW_ARRAY(&c->p->ctx->arena, int32_t, c->p->rows);
+  for (int32_t r = 0; r < c->p->rows; r++)
+    if (coef[r] != 0) of_used[used++] = index[r];
+  return !plan_distinct(c->p, of_used, used, x->n);
+}
+
+/* Elements of several nodes, as branches on data leave them: a sum over the nodes, each with its rows' coefficients. */
+static bool collect_sources(Collector *c, const IrNode *x, const int32_t *index, const double *coef, int depth) {
+  int32_t rows = c->p->rows;
+  Arena *a = &c->p->ctx->arena;
+  Node sources[MOST_SOURCES];
+  int count = 0;
+  for (int32_t r = 0; r < rows; r++) {
+    Node node = x->u.picks[index[r]].node;
+    int k = 0;
+    while (k < count && sources[k] != node) k++;
+    if (k == MOST_SOURCES) return false;
+    sources[k] = node;
+    count += k == count;
+  }
+  for (int k = 0; k < count; k++) {
+    int32_t *elem = NEW_ARRAY(a, int32_t, rows);
+    double *part = NEW_ARRAY(a, double, rows);
+    for (int32_t r = 0; r < rows; r++) {
+      Pick pick = x->u.picks[index[r]];
+      part[r] = pick.node == sources[k] ? coef[r] : 0;
+      elem[r] = pick.node == sources[k] ? pick.elem : 0;
+    }
+    if (!collect(c, sources[k], elem, part, depth)) return false;
+  }
+  return true;
+}
+
+/* Taken apart where all of it can be, else a shared value. */
+static bool collect_pack(Collector *c, Node id, const int32_t *index, const double *coef, int depth) {
+  const IrNode *x = ir_node(c->p->g, id);
+  bool outer = c->dry;
+  c->dry = true;
+  bool can = collect_sources(c, x, index, coef, depth);
+  c->dry = outer;
+  if (!can) return add_term(c, id, index, coef);
+  c->moved = true;
+  return outer || collect_sources(c, x, index, coef, depth);
+}
+
 /* coef times the given elements of node id, added to what is collected. */
 static bool collect(Collector *c, Node id, const int32_t *index, const double *coef, int depth) {
   const IrNode *x = ir_node(c->p->g, id);
   int32_t rows = c->p->rows;
   if (depth > MOST_DEPTH) return false;
   if (x->op == IR_CONST) {
-    for (int32_t r = 0; r < rows; r++) c->constant[r] += coef[r] * constant_at(x, index, r);
+    for (int32_t r = 0; !c->dry && r < rows; r++) c->constant[r] += coef[r] * constant_at(x, index, r);
     return true;
   }
   if (x->op == IR_GATHER) {
@@ -106,7 +173,8 @@ static bool collect(Collector *c, Node id, const int32_t *index, const double *c
     for (int32_t r = 0; r < rows; r++) through[r] = x->u.index[x->n == 1 ? 0 : index[r]];
     return collect(c, x->args[0], through, coef, depth + 1);
   }
-  if (plan_shared(c->p, x, index, 1)) return add_term(c, id, index, coef);
+  if (x->op == IR_PACK && x->n > 1) return collect_pack(c, id, index, coef, depth + 1);
+  if (is_shared(c, x, index, coef)) return add_term(c, id, index, coef);
   c->moved = true;
   switch (x->op) {
   case IR_ADD: return collect_arg(c, x, 0, index, coef, depth + 1) && collect_arg(c, x, 1, index, coef, depth + 1);
@@ -117,6 +185,7 @@ static bool collect(Collector *c, Node id, const int32_t *index, const double *c
   case IR_MUL:
   case IR_DIV: return collect_product(c, x, index, coef, depth + 1);
   case IR_MATVEC: return collect_matvec(c, x, index, coef, depth + 1);
+  case IR_POISSON: return collect_poisson(c, x, index, coef, depth + 1);
   default: return false;
   }
 }
@@ -164,8 +233,9 @@ static const TapeAffine *assemble(Collector *c) {
 }
 
 const TapeAffine *plan_affine(Planner *p, Node id, const int32_t *index) {
-  unsigned op = ir_node(p->g, id)->op;
-  if (op != IR_ADD && op != IR_SUB && op != IR_NEG && op != IR_MUL && op != IR_DIV && op != IR_MATVEC) return NULL;
+  static const bool may[IR_OP_COUNT] = {[IR_ADD] = true, [IR_SUB] = true,    [IR_NEG] = true,    [IR_MUL] = true,
+                                        [IR_DIV] = true, [IR_MATVEC] = true, [IR_POISSON] = true};
+  if (!may[ir_node(p->g, id)->op]) return NULL;
   Arena *a = &p->ctx->arena;
   double *ones = NEW_ARRAY(a, double, p->rows);
   for (int32_t r = 0; r < p->rows; r++) ones[r] = 1;

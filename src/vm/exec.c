@@ -13,11 +13,11 @@
 #include <string.h>
 
 #ifdef PVI_TORTURE
-enum { TILE_BYTES = 1, TILE_MAX = 4, LANE_BLOCK = 8 };
+enum { TILE_BYTES = 1, TILE_LEAST = 4, TILE_MAX = 4, LANE_BLOCK = 8 };
 #else
-enum { TILE_BYTES = 256 * 1024, TILE_MAX = 64, LANE_BLOCK = 64 };
+enum { TILE_BYTES = 64 * 1024, TILE_LEAST = 4, TILE_MAX = ROWS_MOST, LANE_BLOCK = 64 };
 #endif
-enum { CHUNKS_MIN = 4, CHUNKS_MAX = 32 };
+enum { CHUNKS_MIN = 2, CHUNKS_MAX = 32, KEPT_BYTES = 64 << 20 };
 
 typedef struct {
   double *tile, *tile_adj; /* [width x T x lanes] */
@@ -25,6 +25,8 @@ typedef struct {
   double **adj;
   size_t *step;
   double *splat;       /* LANES copies of each data operand */
+  const double **rows; /* of one density: the rows of its location */
+  double **row_adj;
   const double **coef; /* of one affine instruction */
   const int32_t **index;
 } Scratch;
@@ -36,6 +38,8 @@ struct Work {
   size_t M, lanes;
   uint64_t noise_seed;
   VmOuter outer[VM_LEAVES];
+  double *kept;             /* noise of tiles [tape->noise x lanes]; NULL: too much of it */
+  uint64_t *kept_seed;      /* of each row of it: seed + 1; 0: nothing yet */
   size_t T;                 /* observations per tile, at most */
   double *global, *adjoint; /* [elements x lanes] */
   double *chunk_adj;        /* [chunks x boundary x lanes] */
@@ -45,8 +49,10 @@ struct Work {
   size_t *tile_first; /* per block: number of its first tile; [nblocks]: all */
   VmTile *call;
   void *self;
-  bool want_adjoint, tiles_ran;
+  bool want_adjoint, tiles_ran, overwrites;
   double *adj_theta;
+  const double *linear; /* weights of vm_set_linear */
+  VmTimes *times;       /* per worker; NULL: nobody asks */
 };
 
 /* Where an instruction's rows lie: n draws from `lane` on; for tiles, from observation `row` on. */
@@ -113,6 +119,67 @@ static void map_forward(const Frame *f, const Instr *i, size_t n, size_t first) 
   }
 }
 
+/* A density of all rows of the tile: where its operands lie, and their adjoints on the way back. */
+static DensityRows density_rows(const Frame *f, const Instr *i, size_t n, size_t first, bool adjoint) {
+  Scratch *s = f->s;
+  DensityRows x = {.y = i->in[0].data + element_of(&i->in[0], 0, first), .y_step = i->in[0].access != AT_ONE, .b = s->rows};
+  size_t step;
+  for (size_t e = 0; e < n; e++) s->rows[e] = row_of(f, &i->in[1], e, first, NULL, &step);
+  for (int k = 0; k < 2; k++) x.shared[k] = row_of(f, &i->in[2 + k], 0, first, s->splat + k * LANES, &x.step[k]);
+  if (!adjoint) return x;
+  x.fresh = i->fresh;
+  x.b_adj = s->row_adj;
+  for (size_t e = 0; e < n; e++) s->row_adj[e] = adjoint_of(f, &i->in[1], e, first);
+  for (int k = 0; k < 2; k++) x.shared_adj[k] = adjoint_of(f, &i->in[2 + k], 0, first);
+  return x;
+}
+
+static void density_forward(const Frame *f, const Instr *i, size_t n, size_t first) {
+  DensityRows x = density_rows(f, i, n, first, false);
+  f->w->k->density[i->op](result_row(f, i, 0), f->w->lanes, &x, n, f->n);
+}
+
+static void density_backward(const Frame *f, const Instr *i, size_t n, size_t first) {
+  DensityRows x = density_rows(f, i, n, first, true);
+  f->w->k->density_adjoint[i->op](result_adjoint(f, i, 0), f->w->lanes, &x, n, f->n);
+}
+
+/* The last instruction of a block, forward and backward at once. */
+static void run_total(const Frame *f, const Instr *i, double *totals) {
+  const Kernels *k = f->w->k;
+  if (i->density) {
+    DensityRows x = density_rows(f, i, f->rows, f->row, true);
+    k->density_total[i->op](totals, f->w->linear, f->w->M, &x, f->rows, f->n);
+    return;
+  }
+  const Operand *o = &i->in[k->saving_operand[i->op] - 1];
+  const double *in[IR_MAX_ARGS];
+  size_t step[IR_MAX_ARGS];
+  for (size_t e = 0; e < f->rows; e++) {
+    for (int a = 0; a < i->nargs; a++) in[a] = row_of(f, &i->in[a], e, f->row, f->s->splat + a * LANES, &step[a]);
+    totals[e] = k->saving_total[i->op](f->w->linear, f->w->M, in, step, adjoint_of(f, o, e, f->row), i->fresh, f->n);
+  }
+}
+
+static inline double *slope_row(const Frame *f, const Instr *i, size_t e) {
+  return f->out + (i->slope * f->T + e) * f->w->lanes;
+}
+
+static void saving_forward(const Frame *f, const Instr *i, size_t n, size_t first) {
+  const double *in[IR_MAX_ARGS];
+  size_t step[IR_MAX_ARGS];
+  for (size_t e = 0; e < n; e++) {
+    for (int k = 0; k < i->nargs; k++) in[k] = row_of(f, &i->in[k], e, first, f->s->splat + k * LANES, &step[k]);
+    f->w->k->saving[i->op](result_row(f, i, e), slope_row(f, i, e), in, step, f->n);
+  }
+}
+
+static void saving_backward(const Frame *f, const Instr *i, size_t n, size_t first) {
+  const Operand *o = &i->in[f->w->k->saving_operand[i->op] - 1];
+  for (size_t e = 0; e < n; e++)
+    f->w->k->chain(adjoint_of(f, o, e, first), result_adjoint(f, i, e), slope_row(f, i, e), f->n, i->fresh);
+}
+
 /* The pointers behind the `width` operands of result e of a SUM or LSE. */
 static void reduce_rows(const Frame *f, const Instr *i, size_t e, size_t first) {
   size_t width = (size_t)i->width;
@@ -155,12 +222,21 @@ static void matvec_forward(const Frame *f, const Instr *i, size_t n, size_t firs
              w->global + i->in[1].base * w->lanes + f->lane, w->lanes, n, inner, f->n, false);
 }
 
-/* Numbers keyed by node, element and draw: the same in every plan. */
+/* Numbers keyed by node, element and draw: the same in every plan. Those of tiles are kept, memory permitting: while the seed
+ * stays they are the same in every evaluation. */
 static void noise_forward(const Frame *f, const Instr *i, size_t n, size_t first) {
-  Rng key = rng_make(f->w->noise_seed, (uint64_t)i->columns);
+  const Work *w = f->w;
+  Rng key = rng_make(w->noise_seed, (uint64_t)i->columns);
   for (size_t e = 0; e < n; e++) {
     uint64_t element = i->in[0].index ? (uint64_t)i->in[0].index[first + e] : e;
-    (i->width == NOISE_NORMAL ? rng_fill_normal : rng_fill_uniform)(key, f->lane, element, result_row(f, i, e), f->n);
+    size_t at = i->kept + first + e;
+    bool keep = f->tile && w->kept;
+    double *to = keep ? w->kept + at * w->lanes : result_row(f, i, e);
+    if (!keep || w->kept_seed[at] != w->noise_seed + 1) {
+      (i->width == NOISE_NORMAL ? rng_fill_normal : rng_fill_uniform)(key, f->lane, element, to, f->n);
+      if (keep) w->kept_seed[at] = w->noise_seed + 1;
+    }
+    if (keep) memcpy(result_row(f, i, e), to, f->n * sizeof *to);
   }
 }
 
@@ -278,7 +354,14 @@ static void run_forward(const Frame *f, const Instr *code, int count) {
     case IR_AFFINE: affine_forward(f, i); break;
     case IR_NOISE: noise_forward(f, i, n, first); break;
     case IR_OUTER: outer_forward(f, i, n, first); break;
-    default: map_forward(f, i, n, first);
+    default:
+      if (i->density) {
+        density_forward(f, i, n, first);
+      } else if (i->saves && f->w->want_adjoint) {
+        saving_forward(f, i, n, first);
+      } else {
+        map_forward(f, i, n, first);
+      }
     }
   }
 }
@@ -375,24 +458,28 @@ static void run_backward(const Frame *f, const Instr *code, int count) {
     case IR_MATVEC: matvec_backward(f, i, n, first); break;
     case IR_MATMUL: matmul_backward(f, i); break;
     case IR_AFFINE: affine_backward(f, i); break;
-    default: map_backward(f, i, n, first);
+    default: (i->density ? density_backward : i->saves ? saving_backward : map_backward)(f, i, n, first);
     }
   }
 }
 
 /* ---- work --------------------------------------------------------------------------------------------------------- */
 
-/* Observations per tile: as many as keep the widest block's values and adjoints in half a megabyte or so. */
+/* Observations per tile: as many as keep the widest block's values and adjoints near the first-level cache; with very many
+ * draws a few all the same, so that shared values are read once for them. */
 static size_t tile_height(const Tape *t, size_t lanes) {
   size_t row = 2 * max_size(vm_shape(t).tile_width, 1) * lanes * sizeof(double);
   size_t height = TILE_BYTES / row;
-  return height < 1 ? (TILE_MAX < 8 ? TILE_MAX : 1) : min_size(height, TILE_MAX);
+  if (height >= 8) height -= height % 8; /* as the kernels take rows */
+  return height < TILE_LEAST ? TILE_LEAST : min_size(height, TILE_MAX);
 }
 
-/* Pieces into which the tiles are divided, each with its own copy of the boundary's adjoints: decided by the problem alone. */
+/* Pieces into which the tiles are divided, each with its own copy of the boundary's adjoints: decided by the problem alone, a
+ * power of two that leaves each copy four observations per element. */
 static size_t chunk_count(const Tape *t) {
-  size_t n = t->rows / (4 * (t->boundary_elements + 1));
-  return n < CHUNKS_MIN ? CHUNKS_MIN : min_size(n, CHUNKS_MAX);
+  size_t n = CHUNKS_MIN;
+  while (n < CHUNKS_MAX && 2 * n * 4 * (t->boundary_elements + 1) <= t->rows) n *= 2;
+  return n;
 }
 
 static void make_scratch(Arena *a, Scratch *s, const Work *w) {
@@ -404,6 +491,8 @@ static void make_scratch(Arena *a, Scratch *s, const Work *w) {
   s->step = NEW_ARRAY(a, size_t, w->tape->max_width);
   s->coef = NEW_ARRAY(a, const double *, w->tape->max_width);
   s->index = NEW_ARRAY(a, const int32_t *, w->tape->max_width);
+  s->rows = NEW_ARRAY(a, const double *, w->T *max_size(vm_shape(w->tape).tile_width, 1));
+  s->row_adj = NEW_ARRAY(a, double *, w->T *max_size(vm_shape(w->tape).tile_width, 1));
   s->splat = NEW_ARRAY(a, double, max_size(w->tape->max_width, IR_MAX_ARGS) * LANES);
 }
 
@@ -422,6 +511,10 @@ Work *vm_work(Arena *a, const Tape *t, size_t M, Pool *pool) {
   int workers = pool ? pool_threads(pool) : 1;
   w->scratch = NEW_ARRAY(a, Scratch, workers);
   for (int k = 0; k < workers; k++) make_scratch(a, &w->scratch[k], w);
+  if (t->noise && t->noise * w->lanes * sizeof(double) <= KEPT_BYTES) {
+    w->kept = NEW_ARRAY(a, double, t->noise * w->lanes);
+    w->kept_seed = NEW_ARRAY(a, uint64_t, t->noise);
+  }
   w->from = NEW_ARRAY(a, int32_t, t->nblocks + 1);
   w->to = NEW_ARRAY(a, int32_t, t->nblocks + 1);
   w->tile_first = NEW_ARRAY(a, size_t, t->nblocks + 1);
@@ -429,6 +522,12 @@ Work *vm_work(Arena *a, const Tape *t, size_t M, Pool *pool) {
   return w;
 }
 
+double *vm_theta(Work *w) { return w->global; }
+double *vm_theta_adjoint(Work *w) { return w->adjoint; }
+void vm_set_times(Work *w, VmTimes *times) { w->times = times; }
+size_t vm_tile_rows(const Work *w) { return w->T; }
+void vm_set_linear(Work *w, const double *weights) { w->linear = weights; }
+void vm_overwrites(Work *w) { w->overwrites = true; }
 void vm_set_noise(Work *w, uint64_t seed) { w->noise_seed = seed; }
 void vm_set_outer(Work *w, int leaf, VmOuter o) { w->outer[leaf] = o; }
 size_t vm_lanes(const Work *w) { return w->lanes; }
@@ -485,13 +584,28 @@ static void forward_piece(void *arg, size_t piece, int worker) {
 }
 
 void vm_forward(Work *w, const double *theta) {
-  memcpy(w->global, theta, w->tape->dim * w->lanes * sizeof *theta);
+  if (theta != w->global) memcpy(w->global, theta, w->tape->dim * w->lanes * sizeof *theta);
   run_pieces(w, lane_pieces(w), forward_piece, w);
   w->tiles_ran = false;
 }
 
 const double *vm_value(const Work *w, int root, int32_t element) {
   return w->global + (w->tape->roots[root] + (size_t)element) * w->lanes;
+}
+
+static double start_clock(const Work *w) { return w->times ? base_seconds() : 0; }
+
+static void stop_clock(double *clock, double *sum) {
+  double now = base_seconds();
+  *sum += now - *clock;
+  *clock = now;
+}
+
+static void clear_tile(const Work *w, Scratch *s, const TapeBlock *block, size_t rows) {
+  size_t element = w->T * w->lanes;
+  for (int k = 0; k < block->nclear; k++)
+    memset(s->tile_adj + block->clear[k].first * element, 0, block->clear[k].count * element * sizeof(double));
+  if (block->has[0] && !w->overwrites) memset(s->tile_adj + block->out[0] * element, 0, rows * w->lanes * sizeof(double));
 }
 
 /* One tile: forward, score, backward into the chunk's boundary. */
@@ -512,16 +626,24 @@ static void run_tile(Work *w, size_t tile, size_t chunk, double *boundary, int w
              .out_adj = s->tile_adj,
              .boundary = boundary,
              .tile = true};
-  run_forward(&f, block->code, block->count);
-  if (w->want_adjoint) memset(s->tile_adj, 0, block->width * w->T * w->lanes * sizeof(double));
+  bool linear = w->linear && block->linear && w->want_adjoint;
+  int count = block->count - linear;
+  double totals[ROWS_MOST], clock = start_clock(w);
+  run_forward(&f, block->code, count);
+  if (w->want_adjoint) clear_tile(w, s, block, rows);
+  if (linear) run_total(&f, &block->code[count], totals);
+  if (w->times) stop_clock(&clock, &w->times[worker].forward);
   TileView view = {.block = b, .worker = worker, .chunk = chunk, .row = block->first + row, .rows = rows, .lanes = w->lanes};
-  for (int h = 0; h < VM_HEADS; h++) {
+  if (linear) view.totals = totals;
+  for (int h = 0; h < VM_HEADS && !linear; h++) {
     if (!block->has[h]) continue;
     view.heads[h] = s->tile + block->out[h] * w->T * w->lanes;
     if (w->want_adjoint) view.adj[h] = s->tile_adj + block->out[h] * w->T * w->lanes;
   }
   w->call(w->self, &view);
-  if (w->want_adjoint) run_backward(&f, block->code, block->count);
+  if (w->times) stop_clock(&clock, &w->times[worker].score);
+  if (w->want_adjoint) run_backward(&f, block->code, count);
+  if (w->times) stop_clock(&clock, &w->times[worker].backward);
 }
 
 static void chunk_piece(void *arg, size_t chunk, int worker) {
@@ -544,19 +666,25 @@ void vm_tiles(Work *w, VmTile *tile, void *self, bool adjoint) {
 size_t vm_chunks(const Work *w) { return w->chunks; }
 int vm_workers(const Work *w) { return w->pool ? pool_threads(w->pool) : 1; }
 
-/* Adjoints of the boundary, all chunks added in order, for one block of draws. */
+/* Adjoints of the boundary, all chunks added in order, for one block of draws; over what is there where that is nothing yet. */
 static void gather_boundary(const Work *w, const Frame *f) {
+  size_t size = w->tape->boundary_elements * w->lanes;
   for (size_t b = 0; b < w->tape->nboundary; b++) {
     const Boundary *k = &w->tape->boundary[b];
-    for (size_t e = 0; e < k->n; e++)
-      for (size_t c = 0; c < w->chunks; c++)
-        w->k->add(w->adjoint + (k->element + e) * w->lanes + f->lane,
-                  w->chunk_adj + (c * w->tape->boundary_elements + k->at + e) * w->lanes + f->lane, f->n);
+    for (size_t e = 0; e < k->n; e++) {
+      double *to = w->adjoint + (k->element + e) * w->lanes + f->lane;
+      const double *from = w->chunk_adj + (k->at + e) * w->lanes + f->lane;
+      size_t c = 0;
+      if (w->tape->bordering) memcpy(to, from + size * c++, f->n * sizeof *to);
+      for (; c < w->chunks; c++) w->k->add(to, from + size * c, f->n);
+    }
   }
 }
 
 static void clear_lanes(const Work *w, const Frame *f) {
-  for (size_t e = 0; e < w->tape->elements; e++) memset(w->adjoint + e * w->lanes + f->lane, 0, f->n * sizeof(double));
+  const bool *gathered = w->tiles_ran ? w->tape->bordering : NULL;
+  for (size_t e = 0; e < w->tape->elements; e++)
+    if (!gathered || !gathered[e]) memset(w->adjoint + e * w->lanes + f->lane, 0, f->n * sizeof(double));
 }
 
 typedef struct {
@@ -584,7 +712,7 @@ void vm_backward(Work *w, const double *seeds, const double *lane, double *adj_t
   Frame all = global_frame(w, 0, 0);
   for (int k = 0; k < w->tape->count; k++)
     if (w->tape->code[k].op == IR_OUTER) outer_backward(&all, &w->tape->code[k], (size_t)w->tape->code[k].n, 0);
-  memcpy(adj_theta, w->adjoint, w->tape->dim * w->lanes * sizeof *adj_theta);
+  if (adj_theta != w->adjoint) memcpy(adj_theta, w->adjoint, w->tape->dim * w->lanes * sizeof *adj_theta);
 }
 
 /* ---- constant folding --------------------------------------------------------------------------------------------- */

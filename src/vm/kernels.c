@@ -18,6 +18,7 @@
 #define ZERO v_splat(0.0)
 #define HALF v_splat(0.5)
 #define SEL(m, x, y) v_select((m), (x), (y))
+#define UNUSED __attribute__((unused))
 
 LIFT(v_trigamma, num_trigamma)
 
@@ -67,111 +68,279 @@ static inline vd v_atan2(vd a, vd b) {
 #undef OP
 #pragma GCC diagnostic pop
 
-/* ---- matrix product with a constant: rows of B are rows of draws -------------------------------------------------- */
+/* ---- densities of observations -------------------------------------------------------------------------------------- */
 
-enum { GEMM_COLS = 2 }; /* vectors of draws held in registers per row */
-
-/* R rows of C times GEMM_COLS (or fewer, last) vectors. */
-#define GEMM_BLOCK(R, COLS)                                                                                                    \
-  static inline void gemm_##R##_##COLS(double *C, size_t ldc, const double *A, size_t ra, size_t ca, const double *B,          \
-                                       size_t ldb, size_t inner, bool add) {                                                   \
-    vd acc[R][COLS];                                                                                                           \
-    for (int i = 0; i < R; i++)                                                                                                \
-      for (int v = 0; v < COLS; v++) acc[i][v] = add ? v_load(C + (size_t)i * ldc + (size_t)v * VL) : ZERO;                    \
-    for (size_t k = 0; k < inner; k++) {                                                                                       \
-      const double *b = B + k * ldb;                                                                                           \
-      for (int i = 0; i < R; i++) {                                                                                            \
-        vd x = v_splat(A[(size_t)i * ra + k * ca]);                                                                            \
-        for (int v = 0; v < COLS; v++) acc[i][v] = v_fma(x, v_load(b + (size_t)v * VL), acc[i][v]);                            \
-      }                                                                                                                        \
-    }                                                                                                                          \
-    for (int i = 0; i < R; i++)                                                                                                \
-      for (int v = 0; v < COLS; v++) v_store(C + (size_t)i * ldc + (size_t)v * VL, acc[i][v]);                                 \
+/* The rows of ops.def once more, as functions. */
+#define SLOPES(d0, d1, d2, d3) (by[0] = (d0), by[1] = (d1), by[2] = (d2), by[3] = (d3))
+#define OP(NAME, arity, value, shared, partials, domain)                                                                       \
+  UNUSED VFN vd value_##NAME(vd a, vd b, vd c, vd d) {                                                                         \
+    (void)a, (void)b, (void)c, (void)d;                                                                                        \
+    return value;                                                                                                              \
+  }                                                                                                                            \
+  UNUSED VFN void slopes_##NAME(vd a, vd b, vd c, vd d, vd r, vd by[4]) {                                                      \
+    (void)a, (void)b, (void)c, (void)d, (void)r;                                                                               \
+    shared SLOPES partials;                                                                                                    \
   }
-GEMM_BLOCK(4, 2)
-GEMM_BLOCK(4, 1)
-GEMM_BLOCK(1, 2)
-GEMM_BLOCK(1, 1)
+#include "ir/ops.def"
+#undef OP
 
-static void gemm(double *C, size_t ldc, const double *A, size_t ra, size_t ca, const double *B, size_t ldb, size_t rows,
-                 size_t inner, size_t n, bool add) {
+/* Those of an outcome, a location per observation and two parameters that all observations share. */
+#define DENSITIES(X) X(NORMAL) X(CAUCHY) X(DOUBLE_EXP) X(LOGISTIC) X(STUDENT_T)
+
+#define SHARED(k, j) v_load(x->shared[k] + x->step[k] * (j))
+#define PULLED(slope) SEL(idle, ZERO, gj *(slope))
+#define DENSITY(NAME)                                                                                                          \
+  static void density_##NAME(double *out, size_t ldo, const DensityRows *x, size_t rows, size_t n) {                           \
+    for (size_t j = 0; j < n; j += VL) {                                                                                       \
+      vd c = SHARED(0, j), d = SHARED(1, j);                                                                                   \
+      for (size_t r = 0; r < rows; r++)                                                                                        \
+        v_store(out + r * ldo + j, value_##NAME(v_splat(x->y[r * x->y_step]), v_load(x->b[r] + j), c, d));                     \
+    }                                                                                                                          \
+  }                                                                                                                            \
+  static void density_adjoint_##NAME(const double *g, size_t ldg, const DensityRows *x, size_t rows, size_t n) {               \
+    for (size_t j = 0; j < n; j += VL) {                                                                                       \
+      vd c = SHARED(0, j), d = SHARED(1, j), to_c = ZERO, to_d = ZERO, by[4];                                                  \
+      for (size_t r = 0; r < rows; r++) {                                                                                      \
+        vd gj = v_load(g + r * ldg + j);                                                                                       \
+        vm idle = v_eq(gj, ZERO);                                                                                              \
+        slopes_##NAME(v_splat(x->y[r * x->y_step]), v_load(x->b[r] + j), c, d, ZERO, by);                                      \
+        if (x->b_adj) v_store(x->b_adj[r] + j, PULLED(by[1]) + (x->fresh ? ZERO : v_load(x->b_adj[r] + j)));                   \
+        if (x->shared_adj[0]) to_c += PULLED(by[2]);                                                                           \
+        if (x->shared_adj[1]) to_d += PULLED(by[3]);                                                                           \
+      }                                                                                                                        \
+      if (x->shared_adj[0]) v_store(x->shared_adj[0] + j, v_load(x->shared_adj[0] + j) + to_c);                                \
+      if (x->shared_adj[1]) v_store(x->shared_adj[1] + j, v_load(x->shared_adj[1] + j) + to_d);                                \
+    }                                                                                                                          \
+  }
+DENSITIES(DENSITY)
+
+#define TOTAL(NAME)                                                                                                            \
+  static void total_##NAME(double *total, const double *g, size_t m, const DensityRows *x, size_t rows, size_t n) {            \
+    vd sum[ROWS_MOST];                                                                                                         \
+    for (size_t r = 0; r < rows; r++) sum[r] = ZERO;                                                                           \
+    for (size_t j = 0; j < n; j += VL) {                                                                                       \
+      vd gj = v_load(g + j), c = SHARED(0, j), d = SHARED(1, j), to_c = ZERO, to_d = ZERO, by[4];                              \
+      vm idle = v_not(v_lt(v_iota() + (double)j, v_splat((double)m)));                                                         \
+      for (size_t r = 0; r < rows; r++) {                                                                                      \
+        vd y = v_splat(x->y[r * x->y_step]), b = v_load(x->b[r] + j);                                                          \
+        sum[r] += SEL(idle, ZERO, value_##NAME(y, b, c, d));                                                                   \
+        slopes_##NAME(y, b, c, d, ZERO, by);                                                                                   \
+        v_store(x->b_adj[r] + j, PULLED(by[1]) + (x->fresh ? ZERO : v_load(x->b_adj[r] + j)));                                 \
+        if (x->shared_adj[0]) to_c += PULLED(by[2]);                                                                           \
+        if (x->shared_adj[1]) to_d += PULLED(by[3]);                                                                           \
+      }                                                                                                                        \
+      if (x->shared_adj[0]) v_store(x->shared_adj[0] + j, v_load(x->shared_adj[0] + j) + to_c);                                \
+      if (x->shared_adj[1]) v_store(x->shared_adj[1] + j, v_load(x->shared_adj[1] + j) + to_d);                                \
+    }                                                                                                                          \
+    for (size_t r = 0; r < rows; r++) total[r] = v_sum(sum[r]);                                                                \
+  }
+DENSITIES(TOTAL)
+
+/* Those whose value and slope in one operand (number k) have most of the work in common; the compiler finds it, but for the one
+ * division that does for both. */
+#define SAVINGS(X) X(BERNOULLI_LOGIT, 2, 1) X(POISSON_LOG, 3, 1) X(BINOMIAL_LOGIT, 4, 2)
+
+VFN vd both_POISSON_LOG(vd a, vd b, vd c, vd d, vd *slope) {
+  vd by[4], v = value_POISSON_LOG(a, b, c, d);
+  slopes_POISSON_LOG(a, b, c, d, v, by);
+  *slope = by[1];
+  return v;
+}
+
+VFN vd both_BINOMIAL_LOGIT(vd a, vd b, vd c, vd d, vd *slope) {
+  vd by[4], v = value_BINOMIAL_LOGIT(a, b, c, d);
+  slopes_BINOMIAL_LOGIT(a, b, c, d, v, by);
+  *slope = by[2];
+  return v;
+}
+
+VFN vd both_BERNOULLI_LOGIT(vd a, vd b, vd c, vd d, vd *slope) {
+  (void)c, (void)d;
+  vm one = v_not(v_eq(a, ZERO));
+  vd p, v = -v_log1p_exp_d(SEL(one, -b, b), &p);
+  *slope = SEL(one, p, -p);
+  return v;
+}
+
+#define ALL_2 LOAD_2 vd c = ZERO, d = ZERO;
+#define ALL_3 LOAD_3 vd d = ZERO;
+#define ALL_4 LOAD_4
+#define SAVING(NAME, arity, k)                                                                                                 \
+  static void saving_##NAME(double *out, double *slope, const double *const *in, const size_t *step, size_t n) {               \
+    for (size_t j = 0; j < n; j += VL) {                                                                                       \
+      ALL_##arity vd s, v = both_##NAME(a, b, c, d, &s);                                                                       \
+      v_store(out + j, v);                                                                                                     \
+      v_store(slope + j, s);                                                                                                   \
+    }                                                                                                                          \
+  }
+SAVINGS(SAVING)
+
+#define SAVING_TOTAL(NAME, arity)                                                                                              \
+  static double saving_total_##NAME(const double *g, size_t m, const double *const *in, const size_t *step, double *adj,       \
+                                    bool fresh, size_t n) {                                                                    \
+    vd sum = ZERO;                                                                                                             \
+    for (size_t j = 0; j < n; j += VL) {                                                                                       \
+      ALL_##arity vd s, v = both_##NAME(a, b, c, d, &s);                                                                       \
+      vm idle = v_not(v_lt(v_iota() + (double)j, v_splat((double)m)));                                                         \
+      vd pulled = SEL(idle, ZERO, v_load(g + j) * s);                                                                          \
+      sum += SEL(idle, ZERO, v);                                                                                               \
+      v_store(adj + j, fresh ? pulled : v_load(adj + j) + pulled);                                                             \
+    }                                                                                                                          \
+    return v_sum(sum);                                                                                                         \
+  }
+SAVING_TOTAL(POISSON_LOG, 3)
+SAVING_TOTAL(BINOMIAL_LOGIT, 4)
+
+/* -sum_j log(1 + exp(x_j)), x = -b for a success, else b, = -sum_j max(x_j, 0) - log prod_j (1 + exp(-|x_j|)). */
+static double saving_total_BERNOULLI_LOGIT(const double *g, size_t m, const double *const *in, const size_t *step, double *adj,
+                                           bool fresh, size_t n) {
+  enum { MOST_FACTORS = 1000 }; /* each is at most 2 */
+  (void)step;
+  vd sign = SEL(v_not(v_eq(v_load(in[0]), ZERO)), K(-1.0), ONE), sum = ZERO;
   for (size_t j = 0; j < n;) {
-    bool wide = n - j >= 2 * VL;
-    size_t i = 0;
-    for (; i + 4 <= rows; i += 4)
-      (wide ? gemm_4_2 : gemm_4_1)(C + i * ldc + j, ldc, A + i * ra, ra, ca, B + j, ldb, inner, add);
-    for (; i < rows; i++) (wide ? gemm_1_2 : gemm_1_1)(C + i * ldc + j, ldc, A + i * ra, ra, ca, B + j, ldb, inner, add);
-    j += wide ? 2 * VL : VL;
+    vd product = ONE;
+    for (size_t end = n - j < MOST_FACTORS * VL ? n : j + MOST_FACTORS * VL; j < end; j += VL) {
+      vm idle = v_not(v_lt(v_iota() + (double)j, v_splat((double)m)));
+      vd x = v_load(in[1] + j) * sign, e = v_exp_unit(x), t = ONE + e;
+      vd slope = SEL(v_lt(x, ZERO), e, ONE) / t;
+      vd pulled = SEL(idle, ZERO, v_load(g + j) * (-sign * slope));
+      product *= SEL(idle, ONE, t);
+      sum += SEL(idle, ZERO, v_max(ZERO, x));
+      v_store(adj + j, fresh ? pulled : v_load(adj + j) + pulled);
+    }
+    sum += v_log(product);
+  }
+  return -v_sum(sum);
+}
+
+static void chain(double *adj, const double *g, const double *slope, size_t n, bool fresh) {
+  for (size_t j = 0; j < n; j += VL) {
+    vd gj = v_load(g + j);
+    vd pulled = SEL(v_eq(gj, ZERO), ZERO, gj * v_load(slope + j));
+    v_store(adj + j, fresh ? pulled : v_load(adj + j) + pulled);
   }
 }
 
-/* ---- affine functions: linear predictors ------------------------------------------------------------------------------ */
+/* ---- products with constants: blocks of R rows by C vectors of draws, held in registers ------------------------------- */
 
-/* R rows by COLS vectors of draws, all in registers. */
-#define AFFINE_BLOCK(R, COLS)                                                                                                  \
-  static inline void affine_##R##_##COLS(double *out, size_t ldo, const AffineRows *a, size_t r0, size_t j) {                  \
-    vd acc[R][COLS];                                                                                                           \
-    for (int i = 0; i < R; i++)                                                                                                \
-      for (int v = 0; v < COLS; v++) acc[i][v] = v_splat(a->constant ? a->constant[r0 + (size_t)i] : 0.0);                     \
-    for (size_t k = 0; k < a->ndense; k++) {                                                                                   \
-      const double *b = a->dense[k] + j;                                                                                       \
-      for (int i = 0; i < R; i++) {                                                                                            \
-        vd x = v_splat(a->A[(r0 + (size_t)i) * a->ndense + k]);                                                                \
-        for (int v = 0; v < COLS; v++) acc[i][v] = v_fma(x, v_load(b + v * VL), acc[i][v]);                                    \
-      }                                                                                                                        \
+enum { ROWS_AT_ONCE = VL == 8 ? 8 : 4 }; /* with two vectors of draws each they fill the registers */
+
+#define BLOCK(i, v) V_UNROLL for (int i = 0; i < R; i++) V_UNROLL for (int v = 0; v < C; v++)
+
+/* Runs step(R, C) over all rows and draws: as many rows at once as fit, then four, then one. */
+#define IN_BLOCKS(rows, n, i, j, step)                                                                                         \
+  for (size_t j = 0; j < (n);) {                                                                                               \
+    size_t i = 0;                                                                                                              \
+    if ((n)-j >= 2 * VL) {                                                                                                     \
+      for (; i + ROWS_AT_ONCE <= (rows); i += ROWS_AT_ONCE) step(ROWS_AT_ONCE, 2);                                             \
+      for (; i + 4 <= (rows); i += 4) step(4, 2);                                                                              \
+      for (; i < (rows); i++) step(1, 2);                                                                                      \
+      j += 2 * VL;                                                                                                             \
+    } else {                                                                                                                   \
+      for (; i + ROWS_AT_ONCE <= (rows); i += ROWS_AT_ONCE) step(ROWS_AT_ONCE, 1);                                             \
+      for (; i + 4 <= (rows); i += 4) step(4, 1);                                                                              \
+      for (; i < (rows); i++) step(1, 1);                                                                                      \
+      j += VL;                                                                                                                 \
     }                                                                                                                          \
-    for (size_t s = 0; s < a->nsparse; s++)                                                                                    \
-      for (int i = 0; i < R; i++) {                                                                                            \
-        const double *b = a->base[s] + (size_t)a->index[s][r0 + (size_t)i] * a->ld + j;                                        \
-        vd x = v_splat(a->coef[s] ? a->coef[s][r0 + (size_t)i] : 1.0);                                                         \
-        for (int v = 0; v < COLS; v++) acc[i][v] = v_fma(x, v_load(b + v * VL), acc[i][v]);                                    \
-      }                                                                                                                        \
-    for (int i = 0; i < R; i++)                                                                                                \
-      for (int v = 0; v < COLS; v++) v_store(out + (r0 + (size_t)i) * ldo + j + (size_t)v * VL, acc[i][v]);                    \
   }
-AFFINE_BLOCK(4, 2)
-AFFINE_BLOCK(4, 1)
-AFFINE_BLOCK(1, 2)
-AFFINE_BLOCK(1, 1)
 
-static void affine(double *out, size_t ldo, const AffineRows *a, size_t rows, size_t n) {
-  for (size_t j = 0; j < n;) {
-    bool wide = n - j >= 2 * VL;
-    size_t r = 0;
-    for (; r + 4 <= rows; r += 4) (wide ? affine_4_2 : affine_4_1)(out, ldo, a, r, j);
-    for (; r < rows; r++) (wide ? affine_1_2 : affine_1_1)(out, ldo, a, r, j);
-    j += wide ? 2 * VL : VL;
+VFN void gemm_block(double *out, size_t ldc, const double *A, size_t ra, size_t ca, const double *B, size_t ldb, size_t inner,
+                    bool add, int R, int C) {
+  vd acc[ROWS_AT_ONCE][2];
+  BLOCK(i, v) acc[i][v] = add ? v_load(out + (size_t)i * ldc + (size_t)v * VL) : ZERO;
+  for (size_t k = 0; k < inner; k++) {
+    vd b[2];
+    V_UNROLL for (int v = 0; v < C; v++) b[v] = v_load(B + k * ldb + (size_t)v * VL);
+    V_UNROLL for (int i = 0; i < R; i++) {
+      vd x = v_splat(A[(size_t)i * ra + k * ca]);
+      V_UNROLL for (int v = 0; v < C; v++) acc[i][v] = v_fma(x, b[v], acc[i][v]);
+    }
   }
+  BLOCK(i, v) v_store(out + (size_t)i * ldc + (size_t)v * VL, acc[i][v]);
+}
+
+static void gemm(double *out, size_t ldc, const double *A, size_t ra, size_t ca, const double *B, size_t ldb, size_t rows,
+                 size_t inner, size_t n, bool add){
+#define STEP(R, C) gemm_block(out + i * ldc + j, ldc, A + i * ra, ra, ca, B + j, ldb, inner, add, R, C)
+    IN_BLOCKS(rows, n, i, j, STEP)
+#undef STEP
+}
+
+/* Linear predictors of the rows r .. r + R. */
+VFN void affine_block(double *out, size_t ldo, const AffineRows *a, size_t r, size_t j, int R, int C) {
+  vd acc[ROWS_AT_ONCE][2];
+  size_t D = a->ndense;
+  BLOCK(i, v) acc[i][v] = v_splat(a->constant ? a->constant[r + (size_t)i] : 0.0);
+  const double *A = a->A + r * D, *const *dense = a->dense;
+  for (size_t k = 0; k < D; k++) {
+    vd b[2];
+    V_UNROLL for (int v = 0; v < C; v++) b[v] = v_load(dense[k] + j + (size_t)v * VL);
+    V_UNROLL for (int i = 0; i < R; i++) {
+      vd x = v_splat(A[(size_t)i * D + k]);
+      V_UNROLL for (int v = 0; v < C; v++) acc[i][v] = v_fma(x, b[v], acc[i][v]);
+    }
+  }
+  for (size_t s = 0; s < a->nsparse; s++) {
+    const double *base = a->base[s] + j, *coef = a->coef[s] ? a->coef[s] + r : NULL;
+    const int32_t *index = a->index[s] + r;
+    V_UNROLL for (int i = 0; i < R; i++) {
+      const double *b = base + (size_t)index[i] * a->ld;
+      vd x = v_splat(coef ? coef[i] : 1.0);
+      V_UNROLL for (int v = 0; v < C; v++) acc[i][v] = v_fma(x, v_load(b + v * VL), acc[i][v]);
+    }
+  }
+  BLOCK(i, v) v_store(out + (r + (size_t)i) * ldo + j + (size_t)v * VL, acc[i][v]);
+}
+
+static void affine(double *out, size_t ldo, const AffineRows *a, size_t rows, size_t n){
+#define STEP(R, C) affine_block(out, ldo, a, i, j, R, C)
+    IN_BLOCKS(rows, n, i, j, STEP)
+#undef STEP
 }
 
 /* dense_adj[k .. k + R) += A' g */
-#define AFFINE_ADJOINT(R)                                                                                                      \
-  static inline void affine_adjoint_##R(const double *g, size_t ldg, const AffineRows *a, size_t k0, size_t rows, size_t j) {  \
-    vd acc[R];                                                                                                                 \
-    for (int i = 0; i < R; i++) acc[i] = v_load(a->dense_adj[k0 + (size_t)i] + j);                                             \
-    for (size_t r = 0; r < rows; r++) {                                                                                        \
-      vd x = v_load(g + r * ldg + j);                                                                                          \
-      for (int i = 0; i < R; i++) acc[i] = v_fma(v_splat(a->A[r * a->ndense + k0 + (size_t)i]), x, acc[i]);                    \
-    }                                                                                                                          \
-    for (int i = 0; i < R; i++) v_store(a->dense_adj[k0 + (size_t)i] + j, acc[i]);                                             \
+VFN void dense_adjoint(const double *g, size_t ldg, const AffineRows *a, size_t k, size_t rows, size_t j, int R, int C) {
+  vd acc[ROWS_AT_ONCE][2];
+  size_t D = a->ndense;
+  double *const *adj = a->dense_adj + k;
+  const double *A = a->A + k;
+  BLOCK(i, v) acc[i][v] = v_load(adj[i] + j + (size_t)v * VL);
+  for (size_t r = 0; r < rows; r++) {
+    vd x[2];
+    V_UNROLL for (int v = 0; v < C; v++) x[v] = v_load(g + r * ldg + j + (size_t)v * VL);
+    V_UNROLL for (int i = 0; i < R; i++) {
+      vd b = v_splat(A[r * D + (size_t)i]);
+      V_UNROLL for (int v = 0; v < C; v++) acc[i][v] = v_fma(b, x[v], acc[i][v]);
+    }
   }
-AFFINE_ADJOINT(8)
-AFFINE_ADJOINT(4)
-AFFINE_ADJOINT(1)
+  BLOCK(i, v) v_store(adj[i] + j + (size_t)v * VL, acc[i][v]);
+}
+
+/* base_adj[s][index[s][r]] += coef[s][r] g[r], for the terms s0 .. s0 + R of one row; terms may meet in one place. */
+VFN void sparse_adjoint(const double *g, const AffineRows *a, size_t s0, size_t r, size_t n, int R) {
+  double *to[4];
+  vd x[4];
+  V_UNROLL for (int s = 0; s < R; s++) {
+    size_t t = s0 + (size_t)s;
+    to[s] = a->base_adj[t] + (size_t)a->index[t][r] * a->ld;
+    x[s] = v_splat(a->coef[t] ? a->coef[t][r] : 1.0);
+  }
+  for (size_t j = 0; j < n; j += VL) {
+    vd gj = v_load(g + j);
+    V_UNROLL for (int s = 0; s < R; s++) v_store(to[s] + j, v_fma(x[s], gj, v_load(to[s] + j)));
+  }
+}
 
 static void affine_adjoint(const double *g, size_t ldg, const AffineRows *a, size_t rows, size_t n) {
-  for (size_t j = 0; j < n; j += VL) {
-    size_t k = 0;
-    for (; k + 8 <= a->ndense; k += 8) affine_adjoint_8(g, ldg, a, k, rows, j);
-    for (; k + 4 <= a->ndense; k += 4) affine_adjoint_4(g, ldg, a, k, rows, j);
-    for (; k < a->ndense; k++) affine_adjoint_1(g, ldg, a, k, rows, j);
+#define STEP(R, C) dense_adjoint(g, ldg, a, i, rows, j, R, C)
+  IN_BLOCKS(a->ndense, n, i, j, STEP)
+#undef STEP
+  for (size_t r = 0; r < rows; r++) {
+    size_t s = 0;
+    for (; s + 4 <= a->nsparse; s += 4) sparse_adjoint(g + r * ldg, a, s, r, n, 4);
+    for (; s + 2 <= a->nsparse; s += 2) sparse_adjoint(g + r * ldg, a, s, r, n, 2);
+    for (; s < a->nsparse; s++) sparse_adjoint(g + r * ldg, a, s, r, n, 1);
   }
-  for (size_t r = 0; r < rows; r++)
-    for (size_t s = 0; s < a->nsparse; s++) {
-      double *to = a->base_adj[s] + (size_t)a->index[s][r] * a->ld;
-      vd x = v_splat(a->coef[s] ? a->coef[s][r] : 1.0);
-      for (size_t j = 0; j < n; j += VL) v_store(to + j, v_fma(x, v_load(g + r * ldg + j), v_load(to + j)));
-    }
 }
 
 /* ---- rows --------------------------------------------------------------------------------------------------------- */
@@ -245,6 +414,87 @@ static double softmax(double *w, const double *l, size_t m) {
     for (size_t j = done; j < padded; j++) w[j] = 0;
   }
   return peak + log(total);
+}
+
+/* All steps for all rows in turn: rows then overlap, and their logarithms are taken together. */
+static void softmax_rows(double *w, const double *l, size_t ld, size_t rows, size_t m, double *out) {
+  size_t padded = (m + LANES - 1) / LANES * LANES, full = m / VL * VL, done = full < m ? full + VL : full;
+  vm last = v_lt(v_iota(), v_splat((double)(m - full))); /* lanes in use of the last, partial vector */
+  for (size_t r0 = 0; r0 < rows; r0 += LANES) {
+    size_t count = rows - r0 < LANES ? rows - r0 : LANES;
+    double peak[LANES], total[LANES], logs[LANES];
+    for (size_t r = 0; r < LANES; r++) total[r] = 1;
+    for (size_t r = 0; r < count; r++) {
+      const double *a = l + (r0 + r) * ld;
+      vd top = full < m ? SEL(last, v_load(a + full), K(-INFINITY)) : K(-INFINITY);
+      top = v_max(top, K(-INFINITY));
+      for (size_t j = 0; j < full; j += VL) top = v_max(v_load(a + j), top);
+      peak[r] = v_hmax(top);
+    }
+    for (size_t r = 0; r < count; r++) {
+      const double *a = l + (r0 + r) * ld;
+      double *to = w ? w + (r0 + r) * ld : NULL;
+      vd sum = ZERO, shift = v_splat(peak[r]);
+      for (size_t j = 0; j < full; j += VL) {
+        vd e = v_max(v_exp(v_load(a + j) - shift), ZERO); /* a draw whose density is nan predicts nothing */
+        sum += e;
+        if (w) v_store(to + j, e);
+      }
+      if (full < m) {
+        vd e = SEL(last, v_max(v_exp(v_load(a + full) - shift), ZERO), ZERO);
+        sum += e;
+        if (w) v_store(to + full, e);
+      }
+      total[r] = v_sum(sum);
+    }
+    for (size_t r = 0; r < LANES; r += VL) v_store(logs + r, v_log(v_load(total + r)));
+    for (size_t r = 0; r < count; r++) {
+      bool usual = peak[r] < INFINITY && peak[r] > -INFINITY;
+      out[r0 + r] = usual ? peak[r] + logs[r] : peak[r];
+      if (!w) continue;
+      double *to = w + (r0 + r) * ld;
+      vd scale = v_splat(1.0 / total[r]);
+      for (size_t j = 0; usual && j < done; j += VL) v_store(to + j, v_load(to + j) * scale);
+      for (size_t j = usual ? done : 0; j < padded; j++) to[j] = 0;
+    }
+  }
+}
+
+static void rescale(double *x, double times, double plus, size_t m) {
+  size_t j = 0;
+  vd a = v_splat(times), b = v_splat(plus);
+  for (; j + VL <= m; j += VL) v_store(x + j, v_fma(a, v_load(x + j), b));
+  for (; j < m; j++) x[j] = times * x[j] + plus;
+}
+
+static void fill_row(double *out, double x, size_t m) {
+  size_t j = 0;
+  for (; j + VL <= m; j += VL) v_store(out + j, v_splat(x));
+  for (; j < m; j++) out[j] = x;
+  for (; j % LANES; j++) out[j] = 0;
+}
+
+static double ranks(double *below, const double *x, size_t m) {
+  enum { AT_ONCE = 4 };
+  double all = 0;
+  for (size_t k = 0; k < m; k += AT_ONCE * VL) {
+    vd a[AT_ONCE], count[AT_ONCE];
+    V_UNROLL for (int v = 0; v < AT_ONCE; v++) {
+      size_t at = k + (size_t)v * VL;
+      a[v] = at >= m ? K(-INFINITY) : m - at >= VL ? v_load(x + at) : v_load_n(x + at, m - at);
+      count[v] = ZERO;
+    }
+    for (size_t j = 0; j < m; j++) {
+      vd b = v_splat(x[j]);
+      V_UNROLL for (int v = 0; v < AT_ONCE; v++) count[v] += SEL(v_lt(b, a[v]), ONE, ZERO);
+    }
+    for (size_t v = 0; v < AT_ONCE && k + v * VL < m; v++) {
+      size_t at = k + v * VL;
+      v_store_n(below + at, count[v], m - at < VL ? m - at : VL);
+    }
+  }
+  for (size_t k = 0; k < m; k++) all += below[k];
+  return all;
 }
 
 static double sum_row(const double *a, size_t m) {
@@ -333,6 +583,25 @@ const Kernels JOIN(kernels_, ISA) = {
 #include "ir/ops.def"
 #undef OP
         },
+#define ENTRY(NAME) [IR_##NAME] = density_##NAME,
+    .density = {DENSITIES(ENTRY)},
+#undef ENTRY
+#define ENTRY(NAME) [IR_##NAME] = density_adjoint_##NAME,
+    .density_adjoint = {DENSITIES(ENTRY)},
+#undef ENTRY
+#define ENTRY(NAME) [IR_##NAME] = total_##NAME,
+    .density_total = {DENSITIES(ENTRY)},
+#undef ENTRY
+#define ENTRY(NAME, arity, k) [IR_##NAME] = saving_total_##NAME,
+    .saving_total = {SAVINGS(ENTRY)},
+#undef ENTRY
+#define ENTRY(NAME, arity, k) [IR_##NAME] = saving_##NAME,
+    .saving = {SAVINGS(ENTRY)},
+#undef ENTRY
+#define ENTRY(NAME, arity, k) [IR_##NAME] = (k) + 1,
+    .saving_operand = {SAVINGS(ENTRY)},
+#undef ENTRY
+    .chain = chain,
     .gemm = gemm,
     .affine = affine,
     .affine_adjoint = affine_adjoint,
@@ -342,6 +611,10 @@ const Kernels JOIN(kernels_, ISA) = {
     .log_sum_exp = log_sum_exp,
     .log_sum_exp_adjoint = log_sum_exp_adjoint,
     .softmax = softmax,
+    .softmax_rows = softmax_rows,
+    .fill = fill_row,
+    .rescale = rescale,
+    .ranks = ranks,
     .sum = sum_row,
     .dot = dot_row,
     .normal_cdf = normal_cdf,

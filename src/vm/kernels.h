@@ -8,7 +8,8 @@
 
 #include "ir/ir.h"
 
-enum { LANES = 8 }; /* rows are padded to this many draws: the widest vector of all instruction sets */
+enum { ROWS_MOST = 64 }; /* observations of a tile */
+enum { LANES = 8 };      /* rows are padded to this many draws: the widest vector of all instruction sets */
 
 /* out = op(in) over n draws; step[k] is 0 for an operand of LANES copies, else 1. */
 typedef void MapForward(double *out, const double *const *in, const size_t *step, size_t n);
@@ -30,10 +31,41 @@ typedef struct {
   double *const *dense_adj, *const *base_adj; /* the same places for adjoints */
 } AffineRows;
 
+/* A density d(y[r], b[r], c, d) of `rows` observations that share c and d: these, and their adjoints, stay in registers. */
+typedef struct {
+  const double *y;
+  size_t y_step;           /* 0: one number for all rows */
+  const double *const *b;  /* rows of draws */
+  double *const *b_adj;    /* NULL: b is data */
+  bool fresh;              /* store b's adjoint, do not add */
+  const double *shared[2]; /* c, d */
+  size_t step[2];
+  double *shared_adj[2]; /* NULL: data */
+} DensityRows;
+
+/* The same of an objective that is linear in the density, sum_j g[j] density[r, j]: totals and adjoints in one visit. */
+typedef void DensityTotal(double *total, const double *g, size_t m, const DensityRows *x, size_t rows, size_t n);
+
+/* out = op(in), slope = d op / d in[k], k = saving_operand[op] - 1, for the price of little more than the value. */
+typedef void MapSaving(double *out, double *slope, const double *const *in, const size_t *step, size_t n);
+
+/* Returns the sum over m draws of op(in); adj (+)= g slope, over n. */
+typedef double MapTotal(const double *g, size_t m, const double *const *in, const size_t *step, double *adj, bool fresh,
+                        size_t n);
+
 typedef struct Kernels {
   const char *name;
   MapForward *forward[IR_OP_COUNT];
   MapBackward *backward[IR_OP_COUNT];
+
+  /* Faster ways of some densities, else NULL. */
+  void (*density[IR_OP_COUNT])(double *out, size_t ldo, const DensityRows *x, size_t rows, size_t n);
+  void (*density_adjoint[IR_OP_COUNT])(const double *g, size_t ldg, const DensityRows *x, size_t rows, size_t n);
+  DensityTotal *density_total[IR_OP_COUNT];
+  MapSaving *saving[IR_OP_COUNT];
+  MapTotal *saving_total[IR_OP_COUNT];
+  uint8_t saving_operand[IR_OP_COUNT];
+  void (*chain)(double *adj, const double *g, const double *slope, size_t n, bool fresh); /* adj (+)= g slope */
 
   /* C[i, :] (+)= sum_k A[i ra + k ca] B[k, :] for i < rows, k < inner; ldb, ldc: distance of rows. */
   void (*gemm)(double *C, size_t ldc, const double *A, size_t ra, size_t ca, const double *B, size_t ldb, size_t rows,
@@ -58,6 +90,13 @@ typedef struct Kernels {
 
   /* Over the m <= n draws of one row: returns log sum_j exp(l[j]); with w, w[j] = exp(l[j]) / sum (0 in the padding). */
   double (*softmax)(double *w, const double *l, size_t m);
+  /* The same of `rows` rows, ld apart; out[r]: what softmax returns. w may be NULL. */
+  void (*softmax_rows)(double *w, const double *l, size_t ld, size_t rows, size_t m, double *out);
+  void (*rescale)(double *x, double times, double plus, size_t m); /* x = times x + plus */
+  void (*fill)(double *out, double x, size_t m);                   /* m numbers x, then zeros in the padding */
+  /* below[k] = how many of x[j] are < x[k], j, k < m; O(m^2), for small m. Returns the sum of all below: m (m - 1) / 2 unless
+   * some are equal (or nan). */
+  double (*ranks)(double *below, const double *x, size_t m);
   double (*sum)(const double *a, size_t m);                  /* fixed order */
   double (*dot)(const double *a, const double *b, size_t m); /* fixed order */
 } Kernels;

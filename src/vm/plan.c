@@ -161,7 +161,7 @@ static Operand constant_operand(Planner *p, const IrNode *x, const int32_t *inde
   return o;
 }
 
-static bool tileable(unsigned op) {
+bool plan_tileable(unsigned op) {
   return ir_is_map(op) || op == IR_SUM || op == IR_LSE || op == IR_MATVEC || op == IR_PACK || op == IR_NOISE || op == IR_OUTER;
 }
 
@@ -184,7 +184,7 @@ static bool same_observation(const Planner *p, const int32_t *index, int32_t wid
   return true;
 }
 
-static bool distinct(Planner *p, const int32_t *index, size_t n, int32_t size) {
+bool plan_distinct(Planner *p, const int32_t *index, size_t n, int32_t size) {
   ArenaMark m = arena_mark(&p->ctx->arena);
   bool *seen = NEW_ARRAY(&p->ctx->arena, bool, size);
   bool ok = true;
@@ -198,15 +198,6 @@ static bool distinct(Planner *p, const int32_t *index, size_t n, int32_t size) {
 
 static size_t tile_value(Planner *p, Node id, const int32_t *index, int32_t width);
 
-/* Is node x, read at these elements, a value that observations share, so that it is evaluated once and not per observation? */
-bool plan_shared(Planner *p, const IrNode *x, const int32_t *index, int32_t width) {
-  if (x->n == 1 || !tileable(x->op)) return true;
-  size_t n = (size_t)p->rows * (size_t)width;
-  int32_t within = x->n % p->full_rows == 0 ? x->n / p->full_rows : 0;
-  if (within && same_observation(p, index, width, within)) return x->op == IR_PACK && !uniform_columns(p, x, within);
-  return x->op == IR_PACK || n > (size_t)x->n || !distinct(p, index, n, x->n);
-}
-
 /* How a tile instruction of `width` elements per observation reads the given elements of node id. */
 static Operand tile_operand(Planner *p, Node id, const int32_t *index, int32_t width) {
   const IrNode *x = ir_node(p->g, id);
@@ -217,7 +208,7 @@ static Operand tile_operand(Planner *p, Node id, const int32_t *index, int32_t w
     for (size_t e = 0; e < n; e++) through[e] = x->u.index[x->n == 1 ? 0 : index[e]];
     return tile_operand(p, x->args[0], through, width);
   }
-  if (x->n > 1 && tileable(x->op)) {
+  if (x->n > 1 && plan_tileable(x->op)) {
     int32_t within = x->n % p->full_rows == 0 ? x->n / p->full_rows : 0;
     bool packed = x->op == IR_PACK;
     if (within && same_observation(p, index, width, within) && (!packed || uniform_columns(p, x, within))) {
@@ -235,7 +226,7 @@ static Operand tile_operand(Planner *p, Node id, const int32_t *index, int32_t w
       if (width == within && is_iota(m, (size_t)width)) o.access = AT_SAME;
       return o;
     }
-    if (!packed && n <= (size_t)x->n && distinct(p, index, n, x->n))
+    if (!packed && n <= (size_t)x->n && plan_distinct(p, index, n, x->n))
       return (Operand){.place = IN_TILE, .access = AT_SAME, .base = tile_value(p, id, index, width)};
   }
   return boundary_operand(p, id, index, n);
@@ -260,6 +251,60 @@ static const double *matrix_rows(Planner *p, Node matrix, int32_t inner, const i
   return v;
 }
 
+/* Densities have faster kernels than their row of ops.def: with shared scale, or with the slope saved on the way forward. */
+static void choose_kernel(Planner *p, Instr *i) {
+  const Kernels *k = kernels_best();
+  if (i->op < IR_FIRST_MAP) return;
+  bool shared =
+      i->in[2].access == AT_ONE && i->in[3].access == AT_ONE && i->in[2].place != IN_TILE && i->in[3].place != IN_TILE;
+  if (k->density[i->op] && i->in[0].place == IN_DATA && i->in[1].place != IN_DATA && shared) i->density = true;
+  if (!k->saving[i->op]) return;
+  for (int a = 0; a < i->nargs; a++)
+    if ((i->in[a].place == IN_DATA) == (a + 1 == k->saving_operand[i->op])) return;
+  i->saves = true;
+  i->slope = p->block->width;
+  p->block->width += (size_t)i->n;
+}
+
+static const Operand *pulled_operand(const Instr *i) {
+  return &i->in[i->density ? 1 : kernels_best()->saving_operand[i->op] - 1];
+}
+
+static void touch(bool *touched, const Operand *o) {
+  if (o->place == IN_TILE) touched[o->base] = true;
+}
+
+static void clear_range(Planner *p, TapeBlock *b, size_t first, size_t count) {
+  if (b->nclear && b->clear[b->nclear - 1].first + b->clear[b->nclear - 1].count == first) {
+    b->clear[b->nclear - 1].count += count;
+  } else {
+    PUSH(&p->ctx->arena, b->clear, b->nclear, b->cap_clear, ((Range){first, count}));
+  }
+}
+
+/* Which adjoints are stored before they are added to, and which must begin at zero. On the way back the last user is first. */
+static void plan_adjoints(Planner *p, TapeBlock *b) {
+  bool *touched = NEW_ARRAY(&p->ctx->arena, bool, b->width + 1), *fresh = NEW_ARRAY(&p->ctx->arena, bool, b->width + 1);
+  for (int h = 0; h < VM_HEADS; h++)
+    if (b->has[h]) touched[b->out[h]] = true;
+  for (int c = b->count; c-- > 0;) {
+    Instr *i = &b->code[c];
+    if (i->density || i->saves) {
+      const Operand *o = pulled_operand(i);
+      i->fresh = o->place == IN_TILE && o->access == AT_SAME && !touched[o->base];
+      if (i->fresh) fresh[o->base] = true;
+    }
+    for (int k = 0; k < i->nargs && !i->picks; k++) touch(touched, &i->in[k]);
+    for (int32_t e = 0; i->picks && e < i->n; e++) touch(touched, &i->picks[e]);
+  }
+  const Instr *last = b->count ? &b->code[b->count - 1] : NULL;
+  b->linear = last && (last->density || last->saves) && last->n == 1 && b->has[0] && last->out == b->out[0];
+  for (int h = 1; h < VM_HEADS; h++) b->linear &= !b->has[h];
+  for (int c = 0; c < b->count; c++)
+    if (!fresh[b->code[c].out] && !(b->has[0] && b->code[c].out == b->out[0]))
+      clear_range(p, b, b->code[c].out, (size_t)b->code[c].n);
+}
+
 /* Plan the given elements of node id as a tile instruction; its slot among the tile values. */
 static size_t tile_value(Planner *p, Node id, const int32_t *index, int32_t width) {
   size_t slot = find_value(p, id, index, width);
@@ -279,6 +324,10 @@ static size_t tile_value(Planner *p, Node id, const int32_t *index, int32_t widt
   } else if (x->op == IR_NOISE || x->op == IR_OUTER) {
     i.columns = x->attr2;
     i.in[0].index = index;
+    if (x->op == IR_NOISE) {
+      i.kept = p->tape->noise;
+      p->tape->noise += n;
+    }
   } else if (x->op == IR_PACK) { /* index is the observation's own row, all of it */
     Operand *columns = NEW_ARRAY(a, Operand, width);
     for (int32_t w = 0; w < width; w++) {
@@ -305,6 +354,7 @@ static size_t tile_value(Planner *p, Node id, const int32_t *index, int32_t widt
   }
   i.out = p->block->width;
   p->block->width += (size_t)width;
+  choose_kernel(p, &i);
   PUSH(a, p->block->code, p->block->count, p->block->cap, i);
   TileValue v = {id, index, width, i.out};
   PUSH(a, p->values, p->nvalues, p->cap_values, v);
@@ -337,6 +387,21 @@ static void plan_block(Planner *p, TapeBlock *block, const VmBlock *given) {
     block->has[h] = given->heads[h] != NO_NODE;
     if (block->has[h]) block->out[h] = plan_head(p, given->heads[h]);
   }
+  plan_adjoints(p, block);
+}
+
+/* Boundaries overlap only where theta is read in overlapping parts. */
+static void mark_boundary(Ctx *c, Tape *t) {
+  t->bordering = NEW_ARRAY(&c->arena, bool, t->elements + 1);
+  for (size_t b = 0; b < t->nboundary; b++)
+    for (size_t e = 0; e < t->boundary[b].n; e++) {
+      bool *at = &t->bordering[t->boundary[b].element + e];
+      if (*at) {
+        t->bordering = NULL;
+        return;
+      }
+      *at = true;
+    }
 }
 
 Tape *vm_plan(Ctx *c, const Graph *g, size_t dim, const Node *roots, int nroots, const VmBlock *blocks, int nblocks) {
@@ -353,6 +418,7 @@ Tape *vm_plan(Ctx *c, const Graph *g, size_t dim, const Node *roots, int nroots,
     plan_block(&p, &t->blocks[k], &blocks[k]);
     t->rows += (size_t)t->blocks[k].rows;
   }
+  mark_boundary(c, t);
   return t;
 }
 
@@ -389,13 +455,17 @@ static void print_instr(Text *out, const Instr *i, char place) {
   text_puts(out, "\n");
 }
 
-void vm_print(Text *out, const Tape *t) {
-  text_printf(out, "global: %zu elements per draw, the first %zu are theta\n", t->elements, t->dim);
-  for (int k = 0; k < t->count; k++) print_instr(out, &t->code[k], 'g');
+void vm_print_tiles(Text *out, const Tape *t) {
   for (int b = 0; b < t->nblocks; b++) {
     const TapeBlock *k = &t->blocks[b];
     text_printf(out, "tile of block %d: %d observations, %zu elements each, log likelihood t%zu\n", b + 1, k->rows, k->width,
                 k->out[0]);
     for (int j = 0; j < k->count; j++) print_instr(out, &k->code[j], 't');
   }
+}
+
+void vm_print(Text *out, const Tape *t) {
+  text_printf(out, "global: %zu elements per draw, the first %zu are theta\n", t->elements, t->dim);
+  for (int k = 0; k < t->count; k++) print_instr(out, &t->code[k], 'g');
+  vm_print_tiles(out, t);
 }

@@ -27,7 +27,8 @@ typedef struct {
 
 size_t plan_global(Planner *p, Node id);   /* the element at which node id begins, planned whole */
 size_t plan_boundary(Planner *p, Node id); /* where tiles add to its adjoint */
-bool plan_shared(Planner *p, const IrNode *x, const int32_t *index, int32_t width);
+bool plan_tileable(unsigned op);
+bool plan_distinct(Planner *p, const int32_t *index, size_t n, int32_t size);
 /* The given element of node id, per observation, as an affine function of shared values; NULL when it is none, or trivial. */
 const TapeAffine *plan_affine(Planner *p, Node id, const int32_t *index);
 

@@ -40,6 +40,16 @@ typedef struct {
   size_t global_ops, tile_ops;
 } VmShape;
 VmShape vm_shape(const Tape *t);
+void vm_print_tiles(Text *out, const Tape *t); /* without the global part */
+
+/* What value and gradient of all observations ask for, per draw: floating-point operations (a multiply-add is two, an
+ * elementary function CALL_FLOPS, as the rows of ops.def have them), and bytes that instructions read and write, cached or not.
+ */
+enum { CALL_FLOPS = 20 };
+typedef struct {
+  double flops, bytes;
+} VmCost;
+VmCost vm_cost(const Tape *t);
 
 /* Buffers for M draws. The pool is shared and may be NULL: one thread. */
 Work *vm_work(Arena *a, const Tape *t, size_t M, Pool *pool);
@@ -63,6 +73,9 @@ void vm_set_outer(Work *w, int leaf, VmOuter o);
 
 /* theta: [dim x lanes], a row of draws per dimension. */
 void vm_forward(Work *w, const double *theta);
+/* Where theta and its adjoints lie; given to vm_forward and vm_backward, nothing is copied. */
+double *vm_theta(Work *w);
+double *vm_theta_adjoint(Work *w);
 const double *vm_value(const Work *w, int root, int32_t element); /* a row of draws of a root given to vm_plan */
 
 /* A tile of a block: rows [row, row + rows) of the plan's observations. heads[h]: [rows x width x lanes], or NULL; adj[h], when
@@ -74,9 +87,21 @@ typedef struct {
   size_t row, rows, lanes;
   const double *heads[VM_HEADS];
   double *adj[VM_HEADS];
+  const double *totals; /* of every row, instead of heads and adj: see vm_set_linear */
 } TileView;
 typedef void VmTile(void *self, const TileView *t);
 void vm_tiles(Work *w, VmTile *tile, void *self, bool adjoint);
+void vm_overwrites(Work *w); /* a promise: the function writes all lanes of head 0's adjoint, which then need not be zero */
+/* The objective is the sum over rows and draws of weights[j] head 0 (0 in the padding), and nothing is asked for but the sums
+ * of head 0 over the draws: blocks that can then compute values and adjoints in one visit, and the function gets `totals`.
+ * NULL: no. */
+void vm_set_linear(Work *w, const double *weights);
+/* Seconds spent in the tiles, one entry a worker, added to. NULL: no clock is read. */
+typedef struct {
+  double forward, score, backward; /* forward: with the adjoints of what is done in one visit */
+} VmTimes;
+void vm_set_times(Work *w, VmTimes *times);
+size_t vm_tile_rows(const Work *w); /* observations per tile, at most */
 size_t vm_chunks(const Work *w);
 int vm_workers(const Work *w);
 /* Only part of the observations: of every block the rows [lo, hi) of [0, 1). All: (0, 1). Returns how many. */

@@ -43,7 +43,16 @@ typedef struct {
   const Operand *picks; /* PACK: one operand an element */
   const TapeAffine *affine;
   Node node;
+  bool density; /* tile: by Kernels.density, all rows at once */
+  bool saves;   /* tile: by Kernels.saving; its slopes are tile values too */
+  bool fresh;   /* density, saves: the first to add to its operand's adjoint, so it stores */
+  size_t kept;  /* NOISE of tiles: rows of kept noise before it */
+  size_t slope; /* saves: elements per observation before the slopes */
 } Instr;
+
+typedef struct {
+  size_t first, count; /* elements per observation */
+} Range;
 
 typedef struct {
   Instr *code;
@@ -53,6 +62,9 @@ typedef struct {
   size_t first;         /* number of its first row in the plan */
   size_t out[VM_HEADS]; /* the heads' places among the tile values */
   bool has[VM_HEADS];
+  Range *clear; /* tile values, without head 0, whose adjoints are added to: they begin at zero */
+  int nclear, cap_clear;
+  bool linear; /* head 0 is the only one and the last instruction, a density or one that saves: vm_set_linear is worth while */
 } TapeBlock;
 
 /* A global value that tiles read: its adjoint is gathered per chunk in the boundary. */
@@ -72,9 +84,11 @@ struct Tape {
   int nblocks;
   Boundary *boundary;
   size_t nboundary, cap_boundary, boundary_elements;
+  bool *bordering; /* per global element: in the boundary; NULL: some are in it twice */
   size_t rows;
   size_t *roots; /* element of each root; data roots become global copies */
   int nroots;
+  size_t noise;     /* rows of noise of all tiles */
   size_t max_width; /* widest SUM, LSE or affine: size of pointer scratch */
 };
 
