@@ -86,7 +86,7 @@ static double normal_cdf(const ScoreCase *c, double t, double *pdf) {
   double u;
   if (pdf) *pdf = 0;
   if (!normal_place(c->q.kind, t, &u)) return 0;
-  double f, F = c->k->normal_cdf(u, c->q.par[0], row_of(c, ROW_INVERSE), c->q.weights, c->q.M, &f);
+  double f, slope, F = c->k->normal_cdf(u, c->q.par[0], row_of(c, ROW_INVERSE), c->q.weights, c->q.M, &f, &slope);
   if (pdf) *pdf = f / (c->q.kind == KIND_LOGNORMAL ? t : 1);
   return F;
 }
@@ -291,13 +291,34 @@ static double search_outcome(const ScoreCase *c, const Search *s, double x, doub
   return c->q.kind == KIND_LOGNORMAL ? *slope = exp(t) : t;
 }
 
+/* A mixture of normals, over u = t or u = log t, from a place that is near: Halley's method, F and two derivatives in one pass. A step
+ * of 1e-5 of the width leaves an error of its cube. False when it does not settle. */
+static bool normal_quantile(const ScoreCase *c, double p, const Search *s, double width, double *x) {
+  for (int round = 0; round < 8; round++) {
+    double f, slope, F = c->k->normal_cdf(*x, c->q.par[0], row_of(c, ROW_INVERSE), c->q.weights, c->q.M, &f, &slope);
+    double r = (F - p) / f, step = r / (1 - 0.5 * r * slope / f);
+    if (!(fabs(step) <= 2 * width) || !(*x - step >= s->lo && *x - step <= s->hi)) return false;
+    *x -= step;
+    if (fabs(step) <= 1e-5 * width) return true;
+  }
+  return false;
+}
+
 /* Newton on the probit scale, where a mixture's cdf is nearly straight: g(x) = inv_Phi(F(T(x))) - inv_Phi(p),
  * g' = f(T(x)) T'(x) / phi(inv_Phi(F)). Converges quadratically, so a step from |g| < 1e-8 is the last one. */
 static double continuous_quantile(const ScoreCase *c, double p, double *hint) {
   double z = num_inv_Phi(p), slope, f;
   Search s = quantile_start(c, z);
   quantile_bracket(c, p, z, &s);
-  double x = hint && *hint != 0 && is_normal(c->q.kind) ? fmin(fmax(*hint, s.lo), s.hi) : s.start;
+  double x = s.start;
+  if (hint && *hint != 0 && is_normal(c->q.kind)) {
+    x = fmin(fmax(*hint, s.lo), s.hi);
+    if (normal_quantile(c, p, &s, mixture_mean(c, c->q.par[1]), &x)) {
+      *hint = x;
+      return search_outcome(c, &s, x, &slope);
+    }
+    x = s.start;
+  }
   for (int round = 0; round < 200; round++) {
     double F = mixture_cdf_pdf(c, search_outcome(c, &s, x, &slope), &f), at = num_inv_Phi(F), g = at - z;
     if (isnan(F)) return F;
@@ -320,7 +341,11 @@ static double continuous_quantile(const ScoreCase *c, double p, double *hint) {
 void mixture_quantile_adjoint(const ScoreCase *c, double Q, double g, const ScoreAdjoint *adj) {
   double f;
   if (kind_discrete(c->q.kind) || !(adj->par[0] || adj->par[1] || adj->par[2] || adj->weights)) return;
-  mixture_cdf_pdf(c, Q, &f);
+  if (c->q.kind == KIND_NORMAL) {
+    f = c->k->normal_pdf(Q, c->q.par[0], row_of(c, ROW_INVERSE), c->q.weights, c->q.M);
+  } else {
+    mixture_cdf_pdf(c, Q, &f);
+  }
   if (f > 0) mixture_cdf_adjoint(c, 1, &Q, &(double){-g / f}, adj);
 }
 

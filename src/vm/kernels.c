@@ -538,17 +538,35 @@ static inline vd standardised(vd u, const double *mean, vd inverse, size_t j, si
   return v_min(v_max(z, v_splat(-30)), v_splat(30));
 }
 
-static double normal_cdf(double u, const double *mean, const double *inverse, const double *weights, size_t m, double *pdf) {
-  vd at = v_splat(u), F = ZERO, f = ZERO, each = v_splat(1.0 / (double)m);
+/* the weights of VL lanes; 0 past the m draws */
+static inline vd lane_weights(const double *weights, size_t j, size_t m) {
+  if (weights) return load_part(weights, j, m, 0);
+  vd each = v_splat(1.0 / (double)m);
+  return j + VL <= m ? each : each * first_of(m - j);
+}
+
+static double normal_cdf(double u, const double *mean, const double *inverse, const double *weights, size_t m, double *pdf,
+                         double *slope) {
+  vd at = v_splat(u), F = ZERO, f = ZERO, d = ZERO;
   for (size_t j = 0; j < m; j += VL) {
-    vd inv = load_part(inverse, j, m, 0), z = standardised(at, mean, inv, j, m);
-    vd w = weights ? load_part(weights, j, m, 0) : each;
-    if (!weights && j + VL > m) w *= first_of(m - j);
+    vd inv = load_part(inverse, j, m, 0), z = standardised(at, mean, inv, j, m), w = lane_weights(weights, j, m);
+    vd e = w * inv * v_exp(v_splat(-0.5) * z * z);
     F = v_fma(w, v_Phi(z), F);
-    f = v_fma(w * inv, v_exp(v_splat(-0.5) * z * z), f);
+    f += e;
+    d = v_fma(e * inv, z, d);
   }
   *pdf = v_sum(f) * 0.398942280401432678;
+  *slope = v_sum(d) * -0.398942280401432678;
   return v_sum(F);
+}
+
+static double normal_pdf(double u, const double *mean, const double *inverse, const double *weights, size_t m) {
+  vd at = v_splat(u), f = ZERO;
+  for (size_t j = 0; j < m; j += VL) {
+    vd inv = load_part(inverse, j, m, 0), z = standardised(at, mean, inv, j, m);
+    f = v_fma(lane_weights(weights, j, m) * inv, v_exp(v_splat(-0.5) * z * z), f);
+  }
+  return v_sum(f) * 0.398942280401432678;
 }
 
 static void normal_cdf_adjoint(double u, double g, const double *mean, const double *inverse, const double *weights, size_t m,
@@ -618,5 +636,6 @@ const Kernels JOIN(kernels_, ISA) = {
     .sum = sum_row,
     .dot = dot_row,
     .normal_cdf = normal_cdf,
+    .normal_pdf = normal_pdf,
     .normal_cdf_adjoint = normal_cdf_adjoint,
 };

@@ -81,9 +81,11 @@ typedef struct Kernels {
   void (*log_sum_exp_adjoint)(const double *g, const double *r, const double *const *a, const size_t *step, double *const *adj,
                               size_t width, size_t n);
 
-  /* A mixture of normals over the m draws of one row, inverse[j] = 1 / sd, weights NULL: 1 / m each: its distribution function
-   * at u, and *pdf, the density. */
-  double (*normal_cdf)(double u, const double *mean, const double *inverse, const double *weights, size_t m, double *pdf);
+  /* A mixture of normals over the m draws of one row, inverse[j] = 1 / sd, weights NULL: 1 / m each: its distribution function at u,
+   * *pdf the density, *slope the density's derivative; or the density alone. */
+  double (*normal_cdf)(double u, const double *mean, const double *inverse, const double *weights, size_t m, double *pdf,
+                       double *slope);
+  double (*normal_pdf)(double u, const double *mean, const double *inverse, const double *weights, size_t m);
   /* g times its derivatives, added to adj_mean and adj_sd (m numbers each; either may be NULL) */
   void (*normal_cdf_adjoint)(double u, double g, const double *mean, const double *inverse, const double *weights, size_t m,
                              double *adj_mean, double *adj_sd);
