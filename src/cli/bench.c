@@ -1,7 +1,7 @@
 /* bench.c: pvi bench: what one evaluation of the objective with its gradient costs. */
 #include "cli/cli.h"
 
-#include "infer/predictive.h"
+#include "infer/exact.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -75,7 +75,8 @@ static void json_stages(JsonWriter *j, const Stages *s) {
 }
 
 /* The shape of the tape, and its instructions per observation. */
-static void json_plan(Ctx *c, JsonWriter *j, const Tape *t, const Work *w) {
+static void json_plan(Ctx *c, JsonWriter *j, const Work *w) {
+  const Tape *t = vm_tape(w);
   VmShape shape = vm_shape(t);
   Text tiles = text_make(&c->arena);
   vm_print_tiles(&tiles, t);
@@ -96,17 +97,19 @@ Status cmd_bench(Ctx *c, int argc, char **argv) {
   const char *place[2], *split_file = NULL, *score_text = "log", *family_text = "meanfield";
   long draws = 100, threads = 1;
   bool json = false;
+  int integrate = 0;
   OptionList sets = {.count = 0};
   const Option options[] = {
       {"score", OPT_TEXT, "NAME", &score_text, 0, "default log"},
       {"family", OPT_TEXT, "NAME", &family_text, 0, "default meanfield"},
       {"draws", OPT_INT, "M", &draws, 1, "default 100"},
+      {"integrate", OPT_CHOICE, "draws|exact", &integrate, 0, "by draws (default), or by quadrature over the predictors"},
       {"threads", OPT_INT, "N", &threads, 0, "default 1; 0: one per core"},
       {"split", OPT_TEXT, "FILE", &split_file, 0, "only its train part"},
       {"set", OPT_LIST, "NAME=VALUE", &sets, 0, "a data variable given here; may be repeated"},
       {"json", OPT_FLAG, NULL, &json, 0, "machine-readable output"},
   };
-  if (!cli_options(c, &command, options, 7, argc, argv, place, 1, 2)) return PVI_OK;
+  if (!cli_options(c, &command, options, sizeof options / sizeof *options, argc, argv, place, 1, 2)) return PVI_OK;
   Target target = {.regularizer = REG_PRIOR, .lambda = 1, .score_weight = 1, .score_options = {.alpha = 0.1}};
   FamilyId family;
   if (!score_find(score_text, &target.score)) ctx_fail(c, PVI_USAGE, NOWHERE, "unknown score %s", score_text);
@@ -119,24 +122,29 @@ Status cmd_bench(Ctx *c, int argc, char **argv) {
   Observed *o = observed_make(c, model, split->rows[PART_TRAIN], split->count[PART_TRAIN], target_wants(&target));
   Pool *pool = pool_make(c, (int)threads);
   Q q = q_make(&c->arena, family, (Shape){0}, model->dim, NULL);
+  if (integrate) observed_reduce(o);
+  target.integrate = integrate ? INTEGRATE_EXACT : INTEGRATE_DRAWS;
+  if (integrate && !exact_applies(o, &target, &q, &why)) ctx_fail(c, PVI_USAGE, NOWHERE, "--integrate exact: %s", why);
   Predictive *p = predictive_make(&c->arena, o, &target, &q, (size_t)draws, 1, pool);
   double *phi = NEW_ARRAY(&c->arena, double, q_size(&q)), *grad = NEW_ARRAY(&c->arena, double, q_size(&q));
   double *mean = NEW_ARRAY(&c->arena, double, model->dim), *sd = NEW_ARRAY(&c->arena, double, model->dim);
   for (size_t k = 0; k < model->dim; k++) sd[k] = 0.1;
   q_start(&q, phi, mean, sd);
+  draws = (long)predictive_lanes(p);
   Timing t = time_objective(p, phi, grad);
   Stages stages = time_stages(c, p, phi, grad, t.evaluations / 2 + 1);
   int used = pool_threads(pool);
   pool_free(pool);
   double ns = 1e9 * t.best / ((double)o->n * (double)draws);
-  VmCost cost = vm_cost(o->tape);
+  VmCost cost = vm_cost(vm_tape(predictive_work(p)));
   if (json) {
     Text out = text_make(&c->arena);
     JsonWriter j = json_writer(&out, true);
     json_object(&j);
     json_key(&j, "score"), json_string(&j, score_text);
     json_key(&j, "family"), json_string(&j, family_text);
-    json_key(&j, "draws"), json_integer(&j, draws);
+    json_key(&j, "integration"), json_string(&j, integrate ? "exact" : "draws");
+    json_key(&j, integrate ? "nodes" : "draws"), json_integer(&j, draws);
     json_key(&j, "observations"), json_integer(&j, (long long)o->n);
     json_key(&j, "dim"), json_integer(&j, (long long)model->dim);
     json_key(&j, "threads"), json_integer(&j, used);
@@ -150,12 +158,12 @@ Status cmd_bench(Ctx *c, int argc, char **argv) {
     json_key(&j, "bytes"), json_number(&j, cost.bytes * (double)draws);
     json_key(&j, "gflops_per_second"), json_number(&j, 1e-9 * cost.flops * (double)draws / t.best);
     json_stages(&j, &stages);
-    json_plan(c, &j, o->tape, predictive_work(p));
+    json_plan(c, &j, predictive_work(p));
     json_object_end(&j);
     puts(out.s);
   } else {
-    printf("%s, %s, %ld draws, %zu observations, %zu parameters, %d thread%s, %s\n", score_text, family_text, draws, o->n,
-           model->dim, used, used == 1 ? "" : "s", kernels_best()->name);
+    printf("%s, %s, %ld %s, %zu observations, %zu parameters, %d thread%s, %s\n", score_text, family_text, draws,
+           integrate ? "nodes" : "draws", o->n, model->dim, used, used == 1 ? "" : "s", kernels_best()->name);
     printf("%.4f ms per value and gradient (median %.4f), %.3f ns per observation and draw\n", 1e3 * t.best, 1e3 * t.median,
            ns);
     printf("draws %.0f%%, globals %.0f%%, observations %.0f%%, score %.0f%%, adjoints %.0f%%\n", 100 * stages.draws,

@@ -65,6 +65,8 @@ struct Exact {
   bool *unsettled; /* per worker */
   double *gradient;
   size_t most_lanes;
+  Stages *stages;  /* NULL: nobody asks */
+  VmTimes *times;  /* per worker */
   double *rule[2]; /* nodes and weights on a line, and on a side of a plane */
 };
 
@@ -250,6 +252,14 @@ Exact *exact_prior(Arena *a, const Observed *o, const Target *t, const Q *q, uin
 }
 
 const double *exact_rows(const Exact *e) { return e->row_score; }
+const Work *exact_work(const Exact *e) { return e->integrals[0].work; }
+
+void exact_time(Arena *a, Exact *e, Stages *stages) {
+  e->stages = stages;
+  e->times = stages ? NEW_ARRAY(a, VmTimes, e->workers) : NULL;
+  for (int k = 0; k < e->count; k++) vm_set_times(e->integrals[k].work, e->times);
+}
+
 size_t exact_lanes(const Exact *e) { return e->most_lanes; }
 
 /* ---- laws of affine functions ------------------------------------------------------------------------------------- */
@@ -591,7 +601,7 @@ static void settle(Integral *I, size_t row, size_t c, const double *ll, double *
 
 /* The weighted mean of a head of log densities; adds factor times its adjoints (the head may be the score's, too). */
 static double mean_head(const Integral *I, const double *head, double *adj, double *adj_w, double factor) {
-  for (size_t j = 0; adj && j < I->ld; j++) adj[j] += factor * I->weights[j];
+  if (adj) I->e->k->axpy(adj, factor, I->weights, I->ld);
   for (size_t j = 0; adj_w && j < I->M; j++) adj_w[j] += factor * (isfinite(head[j]) ? head[j] : 0);
   double mean = I->e->k->dot(I->weights, head, I->M);
   if (isfinite(mean)) return mean;
@@ -628,10 +638,21 @@ static double score_row(Integral *I, const TileView *t, size_t r, double *adj_w)
   return s;
 }
 
+/* The log score of all rows of the tile at once, where there is one component and so no weights to differentiate. */
+static bool log_rows(Integral *I, const TileView *t) {
+  Exact *e = I->e;
+  if (I->prior || e->target.score != SCORE_log || I->adj_w) return false;
+  double *adj = t->adj[HEAD_LL], *p = e->lane_row + (size_t)t->worker * 3 * e->lane_size;
+  e->k->softmax_rows(adj, t->heads[HEAD_LL], I->log_weights, I->ld, t->rows, I->M, e->row_score + I->first + t->row);
+  times(adj, e->target.score_weight, t->rows * I->ld);
+  for (size_t r = 0; I->centred && r < t->rows; r++) settle(I, t->row + r, 0, t->heads[HEAD_LL] + r * I->ld, p, t->worker);
+  return true;
+}
+
 static void tile_rows(void *self, const TileView *t) {
   Integral *I = self;
   Exact *e = I->e;
-  bool back = t->adj[HEAD_LL] || t->adj[HEAD_PAR] || t->adj[HEAD_SIM];
+  bool scored = log_rows(I, t), back = t->adj[HEAD_LL] || t->adj[HEAD_PAR] || t->adj[HEAD_SIM];
   double *adj_w = back && I->adj_w ? I->adj_w + t->chunk * I->ld : NULL;
   for (size_t r = 0; r < t->rows; r++) {
     size_t row = t->row + r;
@@ -641,11 +662,27 @@ static void tile_rows(void *self, const TileView *t) {
       e->row_prior[I->first + row] = c * mean_head(I, t->heads[HEAD_LL] + r * I->ld, adj_ll, adj_w, c * e->target.lambda);
       continue;
     }
-    e->row_score[I->first + row] = score_row(I, t, r, adj_w);
+    if (!scored) e->row_score[I->first + row] = score_row(I, t, r, adj_w);
     if (t->heads[HEAD_SIM])
       e->row_mean[I->first + row] = mean_head(I, t->heads[HEAD_SIM] + r * I->ld,
                                               t->adj[HEAD_SIM] ? t->adj[HEAD_SIM] + r * I->ld : NULL, adj_w, e->posterior);
   }
+}
+
+static void pass(double *clock, double *sum) {
+  double now = base_seconds();
+  *sum += now - *clock;
+  *clock = now;
+}
+
+static void pass_tiles(Exact *e, double *clock) {
+  for (int k = 0; k < e->workers; k++) {
+    e->stages->observations += e->times[k].forward;
+    e->stages->score += e->times[k].score;
+    e->stages->adjoints += e->times[k].backward;
+    e->times[k] = (VmTimes){0};
+  }
+  *clock = base_seconds();
 }
 
 /* One integral, over again while its centred nodes move. */
@@ -653,19 +690,25 @@ static void integrate(Integral *I, bool back) {
   static const double nothing[1] = {0};
   Exact *e = I->e;
   double unused[1];
-  for (int pass = 0; pass < MOST_PASSES; pass++) {
+  for (int round = 0; round < MOST_PASSES; round++) {
     memset(e->unsettled, 0, (size_t)e->workers * sizeof *e->unsettled);
     if (I->adj_w) memset(I->adj_w, 0, vm_chunks(I->work) * I->ld * sizeof *I->adj_w);
+    double clock = e->stages ? base_seconds() : 0;
     set_leaves(I);
+    if (e->stages) pass(&clock, &e->stages->draws);
     vm_forward(I->work, nothing);
+    if (e->stages) pass(&clock, &e->stages->globals);
     vm_tiles(I->work, tile_rows, I, back);
+    if (e->stages) pass_tiles(e, &clock);
     bool again = false;
     for (int w = 0; w < e->workers; w++) again = again || e->unsettled[w];
     if (!again) break;
   }
   if (!back) return;
+  double clock = e->stages ? base_seconds() : 0;
   vm_backward(I->work, NULL, NULL, unused);
   fold_leaves(I);
+  if (e->stages) pass(&clock, &e->stages->adjoints);
 }
 
 /* ---- one evaluation ----------------------------------------------------------------------------------------------- */

@@ -19,7 +19,9 @@ Exact *exact_make(Arena *a, const Observed *o, const Target *t, const Q *q, size
 bool exact_prior_applies(const Observed *o, const Target *t, const Q *q);
 Exact *exact_prior(Arena *a, const Observed *o, const Target *t, const Q *q, uint64_t seed, Pool *pool);
 bool exact_eval(Exact *e, const double *phi, PredictiveValue *v, double *grad);
-const double *exact_rows(const Exact *e); /* score of every observation at the last evaluation */
-size_t exact_lanes(const Exact *e);       /* nodes of an observation, at most */
+const double *exact_rows(const Exact *e);            /* score of every observation at the last evaluation */
+void exact_time(Arena *a, Exact *e, Stages *stages); /* as predictive_time; draws: laws and nodes of the predictors */
+const Work *exact_work(const Exact *e);              /* of the first block */
+size_t exact_lanes(const Exact *e);                  /* nodes of an observation, at most */
 
 #endif

@@ -277,12 +277,17 @@ static void pass_tiles(Predictive *p, double *clock) {
 }
 
 void predictive_time(Arena *a, Predictive *p, Stages *stages) {
+  if (p->exact) {
+    exact_time(a, p->exact, stages);
+    return;
+  }
   p->stages = stages;
   p->times = stages ? NEW_ARRAY(a, VmTimes, vm_workers(p->work)) : NULL;
   vm_set_times(p->work, p->times);
 }
 
-const Work *predictive_work(const Predictive *p) { return p->work; }
+const Work *predictive_work(const Predictive *p) { return p->exact ? exact_work(p->exact) : p->work; }
+size_t predictive_lanes(const Predictive *p) { return p->exact ? exact_lanes(p->exact) : p->M; }
 
 /* The elbo is linear in the log densities: score and regularizer together. */
 static void set_linear(Predictive *p) {

@@ -55,6 +55,7 @@ typedef struct {
 } Stages;
 void predictive_time(Arena *a, Predictive *p, Stages *stages);
 const Work *predictive_work(const Predictive *p);
+size_t predictive_lanes(const Predictive *p);         /* draws, or nodes of an observation, at most */
 PredictiveValue predictive_last(const Predictive *p); /* of the last finite evaluation */
 const double *predictive_rows(const Predictive *p);   /* score of every observation at the last evaluation */
 

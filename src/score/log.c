@@ -43,6 +43,6 @@ double score_log(const ScoreCase *c, const ScoreAdjoint *adj) {
 
 void score_log_rows(const ScoreRows *c) {
   double shift = log((double)c->M);
-  c->k->softmax_rows(c->adj, c->ll, c->ld, c->rows, c->M, c->scores);
+  c->k->softmax_rows(c->adj, c->ll, NULL, c->ld, c->rows, c->M, c->scores);
   for (size_t r = 0; r < c->rows; r++) c->scores[r] -= shift;
 }

@@ -291,8 +291,8 @@ static double search_outcome(const ScoreCase *c, const Search *s, double x, doub
   return c->q.kind == KIND_LOGNORMAL ? *slope = exp(t) : t;
 }
 
-/* A mixture of normals, over u = t or u = log t, from a place that is near: Halley's method, F and two derivatives in one pass. A step
- * of 1e-5 of the width leaves an error of its cube. False when it does not settle. */
+/* A mixture of normals, over u = t or u = log t, from a place that is near: Halley's method, F and two derivatives in one pass.
+ * A step of 1e-5 of the width leaves an error of its cube. False when it does not settle. */
 static bool normal_quantile(const ScoreCase *c, double p, const Search *s, double width, double *x) {
   for (int round = 0; round < 8; round++) {
     double f, slope, F = c->k->normal_cdf(*x, c->q.par[0], row_of(c, ROW_INVERSE), c->q.weights, c->q.M, &f, &slope);

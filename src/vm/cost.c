@@ -47,7 +47,9 @@ static VmCost cost_of(const Instr *i, double n) {
   case IR_PACK: return (VmCost){n, 40 * n};
   case IR_AFFINE: terms = (double)(i->affine->ndense + i->affine->nsparse); break;
   case IR_MATVEC: terms = width; break;
-  case IR_SUM: return (VmCost){2 * n * width, 8 * n * (2 + 3 * width)};
+  case IR_SUM:
+    if (i->summand) return cost_of(i->summand, i->summand->n);
+    return (VmCost){2 * n * width, 8 * n * (2 + 3 * width)};
   case IR_CUMSUM: return (VmCost){2 * n, 48 * n};
   case IR_LSE: return (VmCost){n * width * (2 * CALL_FLOPS + 4), 8 * n * (3 + 4 * width)};
   case IR_MATMUL: return (VmCost){6 * n * width, 8 * n * (3 + 8 * width)};

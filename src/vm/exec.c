@@ -187,7 +187,40 @@ static void reduce_rows(const Frame *f, const Instr *i, size_t e, size_t first) 
     f->s->in[w] = row_of(f, &i->in[0], e * width + w, first * width, f->s->splat + w * LANES, &f->s->step[w]);
 }
 
+/* Element e of an elementwise op, into out. */
+static void map_element(const Frame *f, const Instr *i, size_t e, const double **in, size_t *step, double *out) {
+  for (int k = 0; k < i->nargs; k++) in[k] = row_of(f, &i->in[k], e, 0, f->s->splat + k * LANES, &step[k]);
+  f->w->k->forward[i->op](out, in, step, f->n);
+}
+
+static void summand_forward(const Frame *f, const Instr *i) {
+  const double *in[IR_MAX_ARGS];
+  size_t step[IR_MAX_ARGS];
+  double *out = result_row(f, i, 0), value[LANE_BLOCK];
+  for (int32_t e = 0; e < i->summand->n; e++) {
+    map_element(f, i->summand, (size_t)e, in, step, e ? value : out);
+    if (e) f->w->k->add(out, value, f->n);
+  }
+}
+
+/* The values are computed again: cheaper than to keep and fetch them. */
+static void summand_backward(const Frame *f, const Instr *i) {
+  const Instr *s = i->summand;
+  const double *in[IR_MAX_ARGS];
+  size_t step[IR_MAX_ARGS];
+  double *adj[IR_MAX_ARGS], value[LANE_BLOCK];
+  for (int32_t e = 0; e < s->n; e++) {
+    map_element(f, s, (size_t)e, in, step, value);
+    for (int k = 0; k < s->nargs; k++) adj[k] = adjoint_of(f, &s->in[k], (size_t)e, 0);
+    f->w->k->backward[s->op](result_adjoint(f, i, 0), value, in, step, adj, f->n);
+  }
+}
+
 static void sum_forward(const Frame *f, const Instr *i, size_t n, size_t first) {
+  if (i->summand) {
+    summand_forward(f, i);
+    return;
+  }
   for (size_t e = 0; e < n; e++) {
     double *out = result_row(f, i, e);
     reduce_rows(f, i, e, first);
@@ -242,14 +275,18 @@ static void noise_forward(const Frame *f, const Instr *i, size_t n, size_t first
 
 /* Element of the leaf node behind element e of the instruction. */
 static size_t leaf_element(const Instr *i, size_t e, size_t first) {
-  return i->in[0].index ? (size_t)i->in[0].index[first + e] : e;
+  return i->in[0].index ? (size_t)i->in[0].index[first + e] : first + e;
 }
+
+/* Rows of a leaf in its own order are one product. */
+static size_t outer_together(const Instr *i, size_t n) { return i->in[0].index ? 1 : n; }
 
 static void outer_forward(const Frame *f, const Instr *i, size_t n, size_t first) {
   const VmOuter *o = &f->w->outer[i->width];
-  for (size_t e = 0; e < n; e++) {
+  size_t step = outer_together(i, n);
+  for (size_t e = 0; e < n; e += step) {
     const double *coef = o->coef + leaf_element(i, e, first) * o->terms;
-    f->w->k->gemm(result_row(f, i, e), f->w->lanes, coef, o->terms, 1, o->basis + f->lane, f->w->lanes, 1, o->terms, f->n,
+    f->w->k->gemm(result_row(f, i, e), f->w->lanes, coef, o->terms, 1, o->basis + f->lane, f->w->lanes, step, o->terms, f->n,
                   false);
   }
 }
@@ -265,12 +302,14 @@ static double finite_dot(const double *a, const double *b, size_t n) {
 /* d / d coef[e, b] = sum over lanes of adjoint times basis[b]; rows of all lanes. */
 static void outer_backward(const Frame *f, const Instr *i, size_t n, size_t first) {
   const VmOuter *o = &f->w->outer[i->width];
-  for (size_t e = 0; e < n; e++)
-    for (size_t b = 0; b < o->terms; b++) {
-      const double *g = result_adjoint(f, i, e), *basis = o->basis + b * f->w->lanes;
-      double s = f->w->k->dot(g, basis, f->w->M);
-      o->adj[leaf_element(i, e, first) * o->terms + b] = isfinite(s) ? s : finite_dot(g, basis, f->w->M);
-    }
+  size_t step = outer_together(i, n), lanes = f->w->lanes;
+  for (size_t e = 0; e < n; e += step) {
+    double *adj = o->adj + leaf_element(i, e, first) * o->terms;
+    f->w->k->outer_adjoint(adj, result_adjoint(f, i, e), lanes, o->basis, lanes, o->terms, step, f->w->M);
+    for (size_t k = 0; k < step * o->terms; k++)
+      if (!isfinite(adj[k]))
+        adj[k] = finite_dot(result_adjoint(f, i, e + k / o->terms), o->basis + k % o->terms * lanes, f->w->M);
+  }
 }
 
 /* Pointers of an affine instruction for the rows of this tile. */
@@ -383,6 +422,10 @@ static void map_backward(const Frame *f, const Instr *i, size_t n, size_t first)
 }
 
 static void sum_backward(const Frame *f, const Instr *i, size_t n, size_t first) {
+  if (i->summand) {
+    summand_backward(f, i);
+    return;
+  }
   size_t width = (size_t)i->width;
   for (size_t e = 0; e < n; e++)
     for (size_t w = 0; w < width; w++) {
@@ -530,6 +573,7 @@ void vm_set_linear(Work *w, const double *weights) { w->linear = weights; }
 void vm_overwrites(Work *w) { w->overwrites = true; }
 void vm_set_noise(Work *w, uint64_t seed) { w->noise_seed = seed; }
 void vm_set_outer(Work *w, int leaf, VmOuter o) { w->outer[leaf] = o; }
+const Tape *vm_tape(const Work *w) { return w->tape; }
 size_t vm_lanes(const Work *w) { return w->lanes; }
 const Kernels *vm_kernels(const Work *w) { return w->k; }
 

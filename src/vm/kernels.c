@@ -417,7 +417,7 @@ static double softmax(double *w, const double *l, size_t m) {
 }
 
 /* All steps for all rows in turn: rows then overlap, and their logarithms are taken together. */
-static void softmax_rows(double *w, const double *l, size_t ld, size_t rows, size_t m, double *out) {
+static void softmax_rows(double *w, const double *l, const double *plus, size_t ld, size_t rows, size_t m, double *out) {
   size_t padded = (m + LANES - 1) / LANES * LANES, full = m / VL * VL, done = full < m ? full + VL : full;
   vm last = v_lt(v_iota(), v_splat((double)(m - full))); /* lanes in use of the last, partial vector */
   for (size_t r0 = 0; r0 < rows; r0 += LANES) {
@@ -426,9 +426,9 @@ static void softmax_rows(double *w, const double *l, size_t ld, size_t rows, siz
     for (size_t r = 0; r < LANES; r++) total[r] = 1;
     for (size_t r = 0; r < count; r++) {
       const double *a = l + (r0 + r) * ld;
-      vd top = full < m ? SEL(last, v_load(a + full), K(-INFINITY)) : K(-INFINITY);
+      vd top = full < m ? SEL(last, v_load(a + full) + (plus ? v_load(plus + full) : ZERO), K(-INFINITY)) : K(-INFINITY);
       top = v_max(top, K(-INFINITY));
-      for (size_t j = 0; j < full; j += VL) top = v_max(v_load(a + j), top);
+      for (size_t j = 0; j < full; j += VL) top = v_max(v_load(a + j) + (plus ? v_load(plus + j) : ZERO), top);
       peak[r] = v_hmax(top);
     }
     for (size_t r = 0; r < count; r++) {
@@ -436,12 +436,14 @@ static void softmax_rows(double *w, const double *l, size_t ld, size_t rows, siz
       double *to = w ? w + (r0 + r) * ld : NULL;
       vd sum = ZERO, shift = v_splat(peak[r]);
       for (size_t j = 0; j < full; j += VL) {
-        vd e = v_max(v_exp(v_load(a + j) - shift), ZERO); /* a draw whose density is nan predicts nothing */
+        vd x = v_load(a + j) + (plus ? v_load(plus + j) : ZERO);
+        vd e = v_max(v_exp(x - shift), ZERO); /* a draw whose density is nan predicts nothing */
         sum += e;
         if (w) v_store(to + j, e);
       }
       if (full < m) {
-        vd e = SEL(last, v_max(v_exp(v_load(a + full) - shift), ZERO), ZERO);
+        vd x = v_load(a + full) + (plus ? v_load(plus + full) : ZERO);
+        vd e = SEL(last, v_max(v_exp(x - shift), ZERO), ZERO);
         sum += e;
         if (w) v_store(to + full, e);
       }
@@ -458,6 +460,24 @@ static void softmax_rows(double *w, const double *l, size_t ld, size_t rows, siz
       for (size_t j = usual ? done : 0; j < padded; j++) to[j] = 0;
     }
   }
+}
+
+static void outer_adjoint(double *adj, const double *g, size_t ldg, const double *basis, size_t ldb, size_t terms, size_t rows,
+                          size_t m) {
+  size_t full = m / VL * VL;
+  for (size_t r = 0; r < rows; r++)
+    for (size_t b = 0; b < terms; b += 2) {
+      const double *x = g + r * ldg, *one = basis + b * ldb, *two = b + 1 < terms ? one + ldb : one;
+      vd s = ZERO, t = ZERO;
+      for (size_t j = 0; j < full; j += VL) {
+        s = v_fma(v_load(x + j), v_load(one + j), s);
+        t = v_fma(v_load(x + j), v_load(two + j), t);
+      }
+      double u = v_sum(s), v = v_sum(t);
+      for (size_t j = full; j < m; j++) u += x[j] * one[j], v += x[j] * two[j];
+      adj[r * terms + b] = u;
+      if (b + 1 < terms) adj[r * terms + b + 1] = v;
+    }
 }
 
 static void rescale(double *x, double times, double plus, size_t m) {
@@ -630,6 +650,7 @@ const Kernels JOIN(kernels_, ISA) = {
     .log_sum_exp_adjoint = log_sum_exp_adjoint,
     .softmax = softmax,
     .softmax_rows = softmax_rows,
+    .outer_adjoint = outer_adjoint,
     .fill = fill_row,
     .rescale = rescale,
     .ranks = ranks,

@@ -81,8 +81,8 @@ typedef struct Kernels {
   void (*log_sum_exp_adjoint)(const double *g, const double *r, const double *const *a, const size_t *step, double *const *adj,
                               size_t width, size_t n);
 
-  /* A mixture of normals over the m draws of one row, inverse[j] = 1 / sd, weights NULL: 1 / m each: its distribution function at u,
-   * *pdf the density, *slope the density's derivative; or the density alone. */
+  /* A mixture of normals over the m draws of one row, inverse[j] = 1 / sd, weights NULL: 1 / m each: its distribution function
+   * at u, *pdf the density, *slope the density's derivative; or the density alone. */
   double (*normal_cdf)(double u, const double *mean, const double *inverse, const double *weights, size_t m, double *pdf,
                        double *slope);
   double (*normal_pdf)(double u, const double *mean, const double *inverse, const double *weights, size_t m);
@@ -92,8 +92,11 @@ typedef struct Kernels {
 
   /* Over the m <= n draws of one row: returns log sum_j exp(l[j]); with w, w[j] = exp(l[j]) / sum (0 in the padding). */
   double (*softmax)(double *w, const double *l, size_t m);
-  /* The same of `rows` rows, ld apart; out[r]: what softmax returns. w may be NULL. */
-  void (*softmax_rows)(double *w, const double *l, size_t ld, size_t rows, size_t m, double *out);
+  /* The same of `rows` rows, ld apart, of l + plus where plus is not NULL; out[r]: what softmax returns. w may be NULL. */
+  void (*softmax_rows)(double *w, const double *l, const double *plus, size_t ld, size_t rows, size_t m, double *out);
+  /* adj[r terms + b] = sum over the m lanes of g[r ldg + j] basis[b ldb + j] */
+  void (*outer_adjoint)(double *adj, const double *g, size_t ldg, const double *basis, size_t ldb, size_t terms, size_t rows,
+                        size_t m);
   void (*rescale)(double *x, double times, double plus, size_t m); /* x = times x + plus */
   void (*fill)(double *out, double x, size_t m);                   /* m numbers x, then zeros in the padding */
   /* below[k] = how many of x[j] are < x[k], j, k < m; O(m^2), for small m. Returns the sum of all below: m (m - 1) / 2 unless

@@ -43,6 +43,13 @@ static void note_width(Planner *p, const IrNode *x) {
   if ((x->op == IR_SUM || x->op == IR_LSE) && (size_t)x->attr > p->tape->max_width) p->tape->max_width = (size_t)x->attr;
 }
 
+/* The operand of a sum over a whole vector that is elementwise and needed nowhere else: summed as it is computed. */
+static Node summand_of(const Planner *p, const IrNode *x) {
+  Node a = x->op == IR_SUM ? x->args[0] : NO_NODE;
+  if (a == NO_NODE || x->n != 1 || !ir_is_map(ir_node(p->g, a)->op) || p->uses[a] > 1 || p->global_at[a]) return NO_NODE;
+  return a;
+}
+
 /* Make the instruction of node id, whose operands are planned. Matrix products want their operand as consecutive rows, so a
  * gather is an instruction for them; all others read through it. */
 static void emit_global(Planner *p, Node id) {
@@ -66,6 +73,17 @@ static void emit_global(Planner *p, Node id) {
   case IR_MATVEC:
     i.in[0] = data_operand(ir_node(p->g, x->args[0])->u.values, 2);
     i.in[1] = (Operand){.place = IN_GLOBAL, .access = AT_SAME, .base = plan_global(p, x->args[1])};
+    break;
+  case IR_SUM:
+    if (summand_of(p, x) != NO_NODE) {
+      const IrNode *s = ir_node(p->g, x->args[0]);
+      Instr *each = NEW(&p->ctx->arena, Instr);
+      *each = (Instr){.op = s->op, .nargs = s->nargs, .n = s->n, .node = x->args[0]};
+      for (int k = 0; k < s->nargs; k++) each->in[k] = global_operand(p, s->args[k], s->n);
+      i.summand = each;
+    } else {
+      i.in[0] = global_operand(p, x->args[0], x->n);
+    }
     break;
   case IR_MATMUL:
   case IR_CUMSUM:
@@ -99,6 +117,7 @@ size_t plan_global(Planner *p, Node id) {
   while (depth) {
     Node top = stack[depth - 1];
     const IrNode *x = ir_node(p->g, top);
+    if (summand_of(p, x) != NO_NODE) x = ir_node(p->g, x->args[0]); /* its operands */
     size_t before = depth;
     int32_t count = x->op == IR_PACK ? x->n : x->nargs;
     for (int32_t k = 0; k < count && !p->global_at[top]; k++) {
@@ -323,7 +342,7 @@ static size_t tile_value(Planner *p, Node id, const int32_t *index, int32_t widt
     i.in[1] = (Operand){.place = IN_GLOBAL, .base = plan_global(p, b), .adjoint = plan_boundary(p, b)};
   } else if (x->op == IR_NOISE || x->op == IR_OUTER) {
     i.columns = x->attr2;
-    i.in[0].index = index;
+    i.in[0].index = x->op == IR_OUTER && is_iota(index, n) ? NULL : index;
     if (x->op == IR_NOISE) {
       i.kept = p->tape->noise;
       p->tape->noise += n;
@@ -404,12 +423,27 @@ static void mark_boundary(Ctx *c, Tape *t) {
     }
 }
 
+static void use(Planner *p, Node a) {
+  if (p->uses[a] < 2) p->uses[a]++;
+}
+
+static void count_uses(Planner *p, const IrNode *x) {
+  for (int k = 0; k < x->nargs; k++) use(p, x->args[k]);
+  for (int32_t k = 0; x->op == IR_PACK && k < x->n; k++) use(p, x->u.picks[k].node);
+}
+
 Tape *vm_plan(Ctx *c, const Graph *g, size_t dim, const Node *roots, int nroots, const VmBlock *blocks, int nblocks) {
   Tape *t = NEW(&c->arena, Tape);
   *t = (Tape){.ctx = c, .graph = g, .dim = dim, .elements = dim, .nroots = nroots, .nblocks = nblocks, .max_width = 1};
   Planner p = {.ctx = c, .tape = t, .g = g};
   p.global_at = NEW_ARRAY(&c->arena, size_t, g->count + 1);
   p.boundary_at = NEW_ARRAY(&c->arena, size_t, g->count + 1);
+  p.uses = NEW_ARRAY(&c->arena, uint8_t, g->count + 1);
+  for (int32_t k = 0; k < g->count; k++) count_uses(&p, ir_node(g, k));
+  for (int k = 0; k < nroots; k++) use(&p, roots[k]);
+  for (int k = 0; k < nblocks; k++)
+    for (int h = 0; h < VM_HEADS; h++)
+      if (blocks[k].heads[h] != NO_NODE) use(&p, blocks[k].heads[h]);
   t->roots = NEW_ARRAY(&c->arena, size_t, nroots + 1);
   for (int k = 0; k < nroots; k++) t->roots[k] = plan_global(&p, roots[k]);
   t->blocks = NEW_ARRAY(&c->arena, TapeBlock, nblocks + 1);
@@ -448,7 +482,9 @@ static void print_operand(Text *out, const Operand *o) {
 
 static void print_instr(Text *out, const Instr *i, char place) {
   text_printf(out, "  %c%zu = %s[%d]", place, i->out, ir_op_name(i->op), i->n);
-  for (int k = 0; k < i->nargs && !i->picks; k++) print_operand(out, &i->in[k]);
+  if (i->summand) text_printf(out, " of %s[%d]", ir_op_name(i->summand->op), i->summand->n);
+  const Instr *reads = i->summand ? i->summand : i;
+  for (int k = 0; k < reads->nargs && !i->picks; k++) print_operand(out, &reads->in[k]);
   if (i->affine) text_printf(out, " of %zu values, %zu by index", i->affine->ndense, i->affine->nsparse);
   for (int32_t e = 0; i->picks && e < i->n && e < 4; e++) print_operand(out, &i->picks[e]);
   if (i->picks && i->n > 4) text_puts(out, " ...");

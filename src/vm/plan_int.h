@@ -17,6 +17,7 @@ typedef struct {
   const Graph *g;
   size_t *global_at;   /* node -> element + 1, 0: not planned */
   size_t *boundary_at; /* node -> boundary entry + 1 */
+  uint8_t *uses;       /* node -> how often it is an operand, up to 2 */
   /* the block being planned */
   TapeBlock *block;
   const int32_t *select;

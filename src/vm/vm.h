@@ -53,6 +53,7 @@ VmCost vm_cost(const Tape *t);
 
 /* Buffers for M draws. The pool is shared and may be NULL: one thread. */
 Work *vm_work(Arena *a, const Tape *t, size_t M, Pool *pool);
+const Tape *vm_tape(const Work *w);
 size_t vm_lanes(const Work *w); /* M padded: the distance of rows of draws */
 const Kernels *vm_kernels(const Work *w);
 void vm_set_draws(Work *w, size_t M); /* fewer draws than planned for; the padded distance stays */

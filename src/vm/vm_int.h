@@ -32,7 +32,7 @@ typedef struct {
   size_t *base, *base_adj;
 } TapeAffine;
 
-typedef struct {
+typedef struct Instr {
   uint16_t op;
   uint8_t nargs;
   int32_t n;     /* elements: of the whole (global), per observation (tile) */
@@ -42,6 +42,7 @@ typedef struct {
   Operand in[IR_MAX_ARGS];
   const Operand *picks; /* PACK: one operand an element */
   const TapeAffine *affine;
+  const struct Instr *summand; /* global SUM: of an elementwise op nobody else needs, whose values are not kept */
   Node node;
   bool density; /* tile: by Kernels.density, all rows at once */
   bool saves;   /* tile: by Kernels.saving; its slopes are tile values too */
