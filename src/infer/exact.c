@@ -138,9 +138,9 @@ static void make_leaf(Arena *a, Integral *I, int leaf, size_t powers, size_t row
   vm_set_outer(I->work, leaf, (VmOuter){terms, basis, I->coef[leaf], I->adj[leaf]});
 }
 
-static Tape *make_tape(Ctx *c, const Exact *e, const Integral *I, const Graph *g) {
+static Tape *make_tape(Ctx *c, Arena *a, const Exact *e, const Integral *I, const Graph *g) {
   const Reduced *r = I->r;
-  int32_t *select = NEW_ARRAY(&c->arena, int32_t, r->rows);
+  int32_t *select = NEW_ARRAY(a, int32_t, r->rows);
   for (int32_t k = 0; k < r->rows; k++) select[k] = k;
   VmBlock v = {.rows = r->rows, .select = select, .nselect = r->rows};
   for (int h = 0; h < VM_HEADS; h++) v.heads[h] = NO_NODE;
@@ -149,7 +149,7 @@ static Tape *make_tape(Ctx *c, const Exact *e, const Integral *I, const Graph *g
   if (needs & NEEDS_LL) v.heads[HEAD_LL] = mean ? r->mean : I->centred ? r->centred : r->density;
   for (int k = 0; needs & NEEDS_KIND && k < kind_parameters(I->kind); k++) v.heads[HEAD_PAR + k] = r->par[k];
   if (!I->prior && e->posterior != 0) v.heads[HEAD_SIM] = r->mean;
-  return vm_plan(c, g, 0, NULL, 0, &v, 1);
+  return vm_plan(c, a, g, 0, NULL, 0, &v, 1);
 }
 
 static void make_integral(Arena *a, Integral *I, const Graph *g, size_t K) {
@@ -159,7 +159,7 @@ static void make_integral(Arena *a, Integral *I, const Graph *g, size_t K) {
   make_nodes(a, I, r->form == FORM_PLANE ? plane_nodes(K) : K);
   I->M = C * I->nodes;
   I->pool = rows * I->M > 40000 ? e->pool : NULL;
-  I->work = vm_work(a, make_tape(e->o->model->ctx, e, I, g), I->M, I->pool);
+  I->work = vm_work(a, make_tape(e->o->model->ctx, a, e, I, g), I->M, I->pool);
   I->ld = vm_lanes(I->work);
   I->weights = NEW_ARRAY(a, double, I->ld);
   I->log_weights = NEW_ARRAY(a, double, I->ld);

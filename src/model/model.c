@@ -395,7 +395,7 @@ Tape *model_tape(const Model *m, const size_t *rows, size_t nrows, int32_t *obs,
     for (int32_t k = 0; obs && k < v->nselect; k++) obs[n + (size_t)k] = o->obs[v->select[k]];
     n += (size_t)v->nselect;
   }
-  return vm_plan(m->ctx, m->graph, m->dim, (Node[]){m->prior, m->jacobian}, MODEL_ROOTS, blocks, m->nblocks);
+  return vm_plan(m->ctx, &m->ctx->arena, m->graph, m->dim, (Node[]){m->prior, m->jacobian}, MODEL_ROOTS, blocks, m->nblocks);
 }
 
 void model_block_rows(const Model *m, const size_t *rows, size_t nrows, int32_t *block, int32_t *row) {
@@ -539,7 +539,7 @@ void model_outputs(const Model *m, const double *theta, size_t ld, size_t ndraws
   int nroots = 0;
   for (int k = 0; k < m->noutputs; k++)
     if (m->outputs[k].node != NO_NODE) roots[nroots++] = m->outputs[k].node;
-  Work *w = vm_work(a, vm_plan(m->ctx, m->graph, m->dim, roots, nroots, NULL, 0), BATCH, NULL);
+  Work *w = vm_work(a, vm_plan(m->ctx, a, m->graph, m->dim, roots, nroots, NULL, 0), BATCH, NULL);
   double *block = NEW_ARRAY(a, double, m->dim *BATCH);
   for (size_t i = 0; i < ndraws; i += BATCH) {
     size_t count = ndraws - i < BATCH ? ndraws - i : BATCH;

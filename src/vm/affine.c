@@ -43,7 +43,7 @@ static bool add_term(Collector *c, Node node, const int32_t *index, const double
     return true;
   }
   if (c->count == MOST_TERMS) return false;
-  Arena *a = &c->p->ctx->arena;
+  Arena *a = c->p->temp;
   Term t = {node, NEW_ARRAY(a, int32_t, rows), NEW_ARRAY(a, double, rows), all_same(index, rows)};
   memcpy(t.index, index, (size_t)rows * sizeof *index);
   memcpy(t.coef, coef, (size_t)rows * sizeof *coef);
@@ -59,11 +59,11 @@ static double constant_at(const IrNode *x, const int32_t *index, int32_t r) { re
 static bool collect_arg(Collector *c, const IrNode *x, int k, const int32_t *index, const double *coef, int depth) {
   const IrNode *a = ir_node(c->p->g, x->args[k]);
   if (a->n == x->n) return collect(c, x->args[k], index, coef, depth);
-  return collect(c, x->args[k], NEW_ARRAY(&c->p->ctx->arena, int32_t, c->p->rows), coef, depth);
+  return collect(c, x->args[k], NEW_ARRAY(c->p->temp, int32_t, c->p->rows), coef, depth);
 }
 
 static double *scaled(Collector *c, const double *coef, const IrNode *by, const int32_t *index, bool divide) {
-  double *out = NEW_ARRAY(&c->p->ctx->arena, double, c->p->rows);
+  double *out = NEW_ARRAY(c->p->temp, double, c->p->rows);
   for (int32_t r = 0; r < c->p->rows; r++) {
     double x = by ? constant_at(by, index, r) : -1;
     out[r] = divide ? coef[r] / x : coef[r] * x;
@@ -83,8 +83,8 @@ static bool collect_matvec(Collector *c, const IrNode *x, const int32_t *index, 
   const double *X = ir_node(c->p->g, x->args[0])->u.values;
   if (K > MOST_TERMS / 2) return false;
   for (int32_t k = 0; k < K; k++) {
-    int32_t *at = NEW_ARRAY(&c->p->ctx->arena, int32_t, rows);
-    double *column = NEW_ARRAY(&c->p->ctx->arena, double, rows);
+    int32_t *at = NEW_ARRAY(c->p->temp, int32_t, rows);
+    double *column = NEW_ARRAY(c->p->temp, double, rows);
     for (int32_t r = 0; r < rows; r++) {
       at[r] = k;
       column[r] = coef[r] * X[(size_t)index[r] * (size_t)K + (size_t)k];
@@ -114,7 +114,7 @@ static bool collect_poisson(Collector *c, const IrNode *x, const int32_t *index,
 static bool is_shared(Collector *c, const IrNode *x, const int32_t *index, const double *coef) {
   if (x->n == 1 || !plan_tileable(x->op)) return true;
   size_t used = 0;
-  int32_t *of_used = NEW_ARRAY(&c->p->ctx->arena, int32_t, c->p->rows);
+  int32_t *of_used = NEW_ARRAY(c->p->temp, int32_t, c->p->rows);
   for (int32_t r = 0; r < c->p->rows; r++)
     if (coef[r] != 0) of_used[used++] = index[r];
   return !plan_distinct(c->p, of_used, used, x->n);
@@ -123,7 +123,7 @@ static bool is_shared(Collector *c, const IrNode *x, const int32_t *index, const
 /* Elements of several nodes, as branches on data leave them: a sum over the nodes, each with its rows' coefficients. */
 static bool collect_sources(Collector *c, const IrNode *x, const int32_t *index, const double *coef, int depth) {
   int32_t rows = c->p->rows;
-  Arena *a = &c->p->ctx->arena;
+  Arena *a = c->p->temp;
   Node sources[MOST_SOURCES];
   int count = 0;
   for (int32_t r = 0; r < rows; r++) {
@@ -169,7 +169,7 @@ static bool collect(Collector *c, Node id, const int32_t *index, const double *c
     return true;
   }
   if (x->op == IR_GATHER) {
-    int32_t *through = NEW_ARRAY(&c->p->ctx->arena, int32_t, rows);
+    int32_t *through = NEW_ARRAY(c->p->temp, int32_t, rows);
     for (int32_t r = 0; r < rows; r++) through[r] = x->u.index[x->n == 1 ? 0 : index[r]];
     return collect(c, x->args[0], through, coef, depth + 1);
   }
@@ -196,15 +196,19 @@ static bool all_are(const double *v, int32_t n, double x) {
   return true;
 }
 
+static double *kept_numbers(Arena *a, const double *x, int32_t n) {
+  return memcpy(NEW_ARRAY(a, double, n), x, (size_t)n * sizeof *x);
+}
+
 static const TapeAffine *assemble(Collector *c) {
   Planner *p = c->p;
-  Arena *a = &p->ctx->arena;
+  Arena *a = p->arena;
   int32_t rows = p->rows;
   TapeAffine *t = NEW(a, TapeAffine);
   for (int k = 0; k < c->count; k++) *(c->terms[k].same ? &t->ndense : &t->nsparse) += 1;
   double *A = NEW_ARRAY(a, double, (size_t)rows * t->ndense);
   t->A = A;
-  t->constant = all_are(c->constant, rows, 0) ? NULL : c->constant;
+  t->constant = all_are(c->constant, rows, 0) ? NULL : kept_numbers(a, c->constant, rows);
   t->dense = NEW_ARRAY(a, size_t, t->ndense + 1);
   t->dense_adj = NEW_ARRAY(a, size_t, t->ndense + 1);
   t->base = NEW_ARRAY(a, size_t, t->nsparse + 1);
@@ -223,8 +227,8 @@ static const TapeAffine *assemble(Collector *c) {
     } else {
       t->base[s] = at;
       t->base_adj[s] = adj;
-      t->coef[s] = all_are(m->coef, rows, 1) ? NULL : m->coef;
-      t->index[s++] = m->index;
+      t->coef[s] = all_are(m->coef, rows, 1) ? NULL : kept_numbers(a, m->coef, rows);
+      t->index[s++] = memcpy(NEW_ARRAY(a, int32_t, rows), m->index, (size_t)rows * sizeof *m->index);
     }
   }
   size_t width = t->ndense + t->nsparse;
@@ -236,10 +240,11 @@ const TapeAffine *plan_affine(Planner *p, Node id, const int32_t *index) {
   static const bool may[IR_OP_COUNT] = {[IR_ADD] = true, [IR_SUB] = true,    [IR_NEG] = true,    [IR_MUL] = true,
                                         [IR_DIV] = true, [IR_MATVEC] = true, [IR_POISSON] = true};
   if (!may[ir_node(p->g, id)->op]) return NULL;
-  Arena *a = &p->ctx->arena;
-  double *ones = NEW_ARRAY(a, double, p->rows);
+  ArenaMark mark = arena_mark(p->temp);
+  double *ones = NEW_ARRAY(p->temp, double, p->rows);
   for (int32_t r = 0; r < p->rows; r++) ones[r] = 1;
-  Collector c = {.p = p, .constant = NEW_ARRAY(a, double, p->rows)};
-  if (!collect(&c, id, index, ones, 0) || !c.moved || !c.count) return NULL;
-  return assemble(&c);
+  Collector c = {.p = p, .constant = NEW_ARRAY(p->temp, double, p->rows)};
+  const TapeAffine *t = collect(&c, id, index, ones, 0) && c.moved && c.count ? assemble(&c) : NULL;
+  arena_reset(p->temp, mark);
+  return t;
 }

@@ -29,7 +29,7 @@ static Operand global_operand(Planner *p, Node id, int32_t n) {
 }
 
 static const Operand *pick_operands(Planner *p, const IrNode *x) {
-  Operand *o = NEW_ARRAY(&p->ctx->arena, Operand, x->n);
+  Operand *o = NEW_ARRAY(p->arena, Operand, x->n);
   for (int32_t e = 0; e < x->n; e++) {
     Pick k = x->u.picks[e];
     const IrNode *s = ir_node(p->g, k.node);
@@ -77,7 +77,7 @@ static void emit_global(Planner *p, Node id) {
   case IR_SUM:
     if (summand_of(p, x) != NO_NODE) {
       const IrNode *s = ir_node(p->g, x->args[0]);
-      Instr *each = NEW(&p->ctx->arena, Instr);
+      Instr *each = NEW(p->arena, Instr);
       *each = (Instr){.op = s->op, .nargs = s->nargs, .n = s->n, .node = x->args[0]};
       for (int k = 0; k < s->nargs; k++) each->in[k] = global_operand(p, s->args[k], s->n);
       i.summand = each;
@@ -95,7 +95,7 @@ static void emit_global(Planner *p, Node id) {
   }
   i.out = t->elements;
   t->elements += (size_t)x->n;
-  PUSH(&p->ctx->arena, t->code, t->count, t->cap, i);
+  PUSH(p->arena, t->code, t->count, t->cap, i);
   p->global_at[id] = i.out + 1;
 }
 
@@ -113,7 +113,7 @@ size_t plan_global(Planner *p, Node id) {
   if (p->global_at[id]) return p->global_at[id] - 1;
   Node *stack = NULL;
   size_t depth = 0, cap = 0;
-  PUSH(&p->ctx->arena, stack, depth, cap, id);
+  PUSH(p->temp, stack, depth, cap, id);
   while (depth) {
     Node top = stack[depth - 1];
     const IrNode *x = ir_node(p->g, top);
@@ -122,7 +122,7 @@ size_t plan_global(Planner *p, Node id) {
     int32_t count = x->op == IR_PACK ? x->n : x->nargs;
     for (int32_t k = 0; k < count && !p->global_at[top]; k++) {
       Node a = operand_node(p, x, k);
-      if (a != NO_NODE && !p->global_at[a]) PUSH(&p->ctx->arena, stack, depth, cap, a);
+      if (a != NO_NODE && !p->global_at[a]) PUSH(p->temp, stack, depth, cap, a);
     }
     if (depth > before) continue;
     if (!p->global_at[top]) emit_global(p, top);
@@ -139,7 +139,7 @@ size_t plan_boundary(Planner *p, Node id) {
     const IrNode *x = ir_node(p->g, id);
     Boundary b = {plan_global(p, id), (size_t)x->n, t->boundary_elements};
     t->boundary_elements += b.n;
-    PUSH(&p->ctx->arena, t->boundary, t->nboundary, t->cap_boundary, b);
+    PUSH(p->arena, t->boundary, t->nboundary, t->cap_boundary, b);
     p->boundary_at[id] = t->nboundary;
   }
   return t->boundary[p->boundary_at[id] - 1].at;
@@ -157,14 +157,19 @@ static bool is_iota(const int32_t *index, size_t n) {
   return true;
 }
 
+static const int32_t *kept_index(Planner *p, const int32_t *index, size_t n) {
+  return memcpy(NEW_ARRAY(p->arena, int32_t, n), index, n * sizeof *index);
+}
+
 /* Read a shared value: whole, by index. */
 static Operand boundary_operand(Planner *p, Node id, const int32_t *index, size_t n) {
-  Operand o = {
-      .place = IN_GLOBAL, .access = AT_INDEX, .base = plan_global(p, id), .adjoint = plan_boundary(p, id), .index = index};
+  Operand o = {.place = IN_GLOBAL, .access = AT_INDEX, .base = plan_global(p, id), .adjoint = plan_boundary(p, id)};
   if (all_same(index, n)) {
     o.access = AT_ONE;
     o.base += (size_t)index[0];
     o.adjoint += (size_t)index[0];
+  } else {
+    o.index = kept_index(p, index, n);
   }
   return o;
 }
@@ -173,7 +178,7 @@ static Operand constant_operand(Planner *p, const IrNode *x, const int32_t *inde
   if (x->n == 1 || all_same(index, n)) return data_operand(x->u.values + (x->n == 1 ? 0 : index[0]), 1);
   Operand o = {.place = IN_DATA, .access = AT_SAME, .data = x->u.values};
   if (!is_iota(index, n)) {
-    double *v = NEW_ARRAY(&p->ctx->arena, double, n);
+    double *v = NEW_ARRAY(p->arena, double, n);
     for (size_t e = 0; e < n; e++) v[e] = x->u.values[index[e]];
     o.data = v;
   }
@@ -204,14 +209,14 @@ static bool same_observation(const Planner *p, const int32_t *index, int32_t wid
 }
 
 bool plan_distinct(Planner *p, const int32_t *index, size_t n, int32_t size) {
-  ArenaMark m = arena_mark(&p->ctx->arena);
-  bool *seen = NEW_ARRAY(&p->ctx->arena, bool, size);
+  ArenaMark m = arena_mark(p->temp);
+  bool *seen = NEW_ARRAY(p->temp, bool, size);
   bool ok = true;
   for (size_t e = 0; ok && e < n; e++) {
     ok = !seen[index[e]];
     seen[index[e]] = true;
   }
-  arena_reset(&p->ctx->arena, m);
+  arena_reset(p->temp, m);
   return ok;
 }
 
@@ -223,7 +228,7 @@ static Operand tile_operand(Planner *p, Node id, const int32_t *index, int32_t w
   size_t n = (size_t)p->rows * (size_t)width;
   if (x->op == IR_CONST) return constant_operand(p, x, index, n);
   if (x->op == IR_GATHER) {
-    int32_t *through = NEW_ARRAY(&p->ctx->arena, int32_t, n);
+    int32_t *through = NEW_ARRAY(p->temp, int32_t, n);
     for (size_t e = 0; e < n; e++) through[e] = x->u.index[x->n == 1 ? 0 : index[e]];
     return tile_operand(p, x->args[0], through, width);
   }
@@ -231,10 +236,10 @@ static Operand tile_operand(Planner *p, Node id, const int32_t *index, int32_t w
     int32_t within = x->n % p->full_rows == 0 ? x->n / p->full_rows : 0;
     bool packed = x->op == IR_PACK;
     if (within && same_observation(p, index, width, within) && (!packed || uniform_columns(p, x, within))) {
-      int32_t *own = NEW_ARRAY(&p->ctx->arena, int32_t, p->rows * within);
+      int32_t *own = NEW_ARRAY(p->temp, int32_t, p->rows * within);
       for (int32_t r = 0; r < p->rows; r++)
         for (int32_t w = 0; w < within; w++) own[r * within + w] = p->select[r] * within + w;
-      int32_t *m = NEW_ARRAY(&p->ctx->arena, int32_t, width);
+      int32_t *m = NEW_ARRAY(p->arena, int32_t, width);
       for (int32_t w = 0; w < width; w++) m[w] = index[w] - p->select[0] * within;
       Operand o = {.place = IN_TILE,
                    .access = AT_ROW,
@@ -264,7 +269,7 @@ static size_t find_value(const Planner *p, Node id, const int32_t *index, int32_
 static const double *matrix_rows(Planner *p, Node matrix, int32_t inner, const int32_t *index, size_t n) {
   const double *all = ir_node(p->g, matrix)->u.values;
   if (is_iota(index, n)) return all;
-  double *v = NEW_ARRAY(&p->ctx->arena, double, n *(size_t)inner);
+  double *v = NEW_ARRAY(p->arena, double, n *(size_t)inner);
   for (size_t e = 0; e < n; e++)
     memcpy(v + e * (size_t)inner, all + (size_t)index[e] * (size_t)inner, (size_t)inner * sizeof *v);
   return v;
@@ -297,13 +302,13 @@ static void clear_range(Planner *p, TapeBlock *b, size_t first, size_t count) {
   if (b->nclear && b->clear[b->nclear - 1].first + b->clear[b->nclear - 1].count == first) {
     b->clear[b->nclear - 1].count += count;
   } else {
-    PUSH(&p->ctx->arena, b->clear, b->nclear, b->cap_clear, ((Range){first, count}));
+    PUSH(p->arena, b->clear, b->nclear, b->cap_clear, ((Range){first, count}));
   }
 }
 
 /* Which adjoints are stored before they are added to, and which must begin at zero. On the way back the last user is first. */
 static void plan_adjoints(Planner *p, TapeBlock *b) {
-  bool *touched = NEW_ARRAY(&p->ctx->arena, bool, b->width + 1), *fresh = NEW_ARRAY(&p->ctx->arena, bool, b->width + 1);
+  bool *touched = NEW_ARRAY(p->temp, bool, b->width + 1), *fresh = NEW_ARRAY(p->temp, bool, b->width + 1);
   for (int h = 0; h < VM_HEADS; h++)
     if (b->has[h]) touched[b->out[h]] = true;
   for (int c = b->count; c-- > 0;) {
@@ -330,7 +335,6 @@ static size_t tile_value(Planner *p, Node id, const int32_t *index, int32_t widt
   if (slot != SIZE_MAX) return slot;
   const IrNode *x = ir_node(p->g, id);
   size_t n = (size_t)p->rows * (size_t)width;
-  Arena *a = &p->ctx->arena;
   Instr i = {.op = x->op, .nargs = x->nargs, .n = width, .width = x->attr, .node = id};
   note_width(p, x);
   if (width == 1 && (i.affine = plan_affine(p, id, index))) {
@@ -342,21 +346,21 @@ static size_t tile_value(Planner *p, Node id, const int32_t *index, int32_t widt
     i.in[1] = (Operand){.place = IN_GLOBAL, .base = plan_global(p, b), .adjoint = plan_boundary(p, b)};
   } else if (x->op == IR_NOISE || x->op == IR_OUTER) {
     i.columns = x->attr2;
-    i.in[0].index = x->op == IR_OUTER && is_iota(index, n) ? NULL : index;
+    i.in[0].index = x->op == IR_OUTER && is_iota(index, n) ? NULL : kept_index(p, index, n);
     if (x->op == IR_NOISE) {
       i.kept = p->tape->noise;
       p->tape->noise += n;
     }
   } else if (x->op == IR_PACK) { /* index is the observation's own row, all of it */
-    Operand *columns = NEW_ARRAY(a, Operand, width);
+    Operand *columns = NEW_ARRAY(p->arena, Operand, width);
     for (int32_t w = 0; w < width; w++) {
-      int32_t *elem = NEW_ARRAY(a, int32_t, p->rows);
+      int32_t *elem = NEW_ARRAY(p->temp, int32_t, p->rows);
       for (int32_t r = 0; r < p->rows; r++) elem[r] = x->u.picks[index[r * width + w]].elem;
       columns[w] = tile_operand(p, x->u.picks[index[w]].node, elem, 1);
     }
     i.picks = columns;
   } else if (x->op == IR_SUM || x->op == IR_LSE) {
-    int32_t *wide = NEW_ARRAY(a, int32_t, n * (size_t)x->attr);
+    int32_t *wide = NEW_ARRAY(p->temp, int32_t, n * (size_t)x->attr);
     for (size_t e = 0; e < n; e++)
       for (int32_t w = 0; w < x->attr; w++) wide[e * (size_t)x->attr + (size_t)w] = index[e] * x->attr + w;
     i.in[0] = tile_operand(p, x->args[0], wide, width * x->attr);
@@ -374,16 +378,16 @@ static size_t tile_value(Planner *p, Node id, const int32_t *index, int32_t widt
   i.out = p->block->width;
   p->block->width += (size_t)width;
   choose_kernel(p, &i);
-  PUSH(a, p->block->code, p->block->count, p->block->cap, i);
+  PUSH(p->arena, p->block->code, p->block->count, p->block->cap, i);
   TileValue v = {id, index, width, i.out};
-  PUSH(a, p->values, p->nvalues, p->cap_values, v);
+  PUSH(p->temp, p->values, p->nvalues, p->cap_values, v);
   return i.out;
 }
 
 /* A head must be a tile value of its own; where it is a shared value or data, add 0 to it. */
 static size_t plan_head(Planner *p, Node head) {
   int32_t width = ir_size(p->g, head) / p->full_rows;
-  int32_t *index = NEW_ARRAY(&p->ctx->arena, int32_t, p->rows * width);
+  int32_t *index = NEW_ARRAY(p->temp, int32_t, p->rows * width);
   for (int32_t r = 0; r < p->rows; r++)
     for (int32_t w = 0; w < width; w++) index[r * width + w] = p->select[r] * width + w;
   Operand o = tile_operand(p, head, index, width);
@@ -391,7 +395,7 @@ static size_t plan_head(Planner *p, Node head) {
   static const double zero[1] = {0};
   Instr i = {.op = IR_ADD, .nargs = 2, .n = width, .out = p->block->width, .in = {o, data_operand(zero, 1)}, .node = head};
   p->block->width += (size_t)width;
-  PUSH(&p->ctx->arena, p->block->code, p->block->count, p->block->cap, i);
+  PUSH(p->arena, p->block->code, p->block->count, p->block->cap, i);
   return i.out;
 }
 
@@ -410,8 +414,8 @@ static void plan_block(Planner *p, TapeBlock *block, const VmBlock *given) {
 }
 
 /* Boundaries overlap only where theta is read in overlapping parts. */
-static void mark_boundary(Ctx *c, Tape *t) {
-  t->bordering = NEW_ARRAY(&c->arena, bool, t->elements + 1);
+static void mark_boundary(Arena *a, Tape *t) {
+  t->bordering = NEW_ARRAY(a, bool, t->elements + 1);
   for (size_t b = 0; b < t->nboundary; b++)
     for (size_t e = 0; e < t->boundary[b].n; e++) {
       bool *at = &t->bordering[t->boundary[b].element + e];
@@ -432,27 +436,29 @@ static void count_uses(Planner *p, const IrNode *x) {
   for (int32_t k = 0; x->op == IR_PACK && k < x->n; k++) use(p, x->u.picks[k].node);
 }
 
-Tape *vm_plan(Ctx *c, const Graph *g, size_t dim, const Node *roots, int nroots, const VmBlock *blocks, int nblocks) {
-  Tape *t = NEW(&c->arena, Tape);
+Tape *vm_plan(Ctx *c, Arena *a, const Graph *g, size_t dim, const Node *roots, int nroots, const VmBlock *blocks, int nblocks) {
+  Tape *t = NEW(a, Tape);
   *t = (Tape){.ctx = c, .graph = g, .dim = dim, .elements = dim, .nroots = nroots, .nblocks = nblocks, .max_width = 1};
-  Planner p = {.ctx = c, .tape = t, .g = g};
-  p.global_at = NEW_ARRAY(&c->arena, size_t, g->count + 1);
-  p.boundary_at = NEW_ARRAY(&c->arena, size_t, g->count + 1);
-  p.uses = NEW_ARRAY(&c->arena, uint8_t, g->count + 1);
+  TempArena *task = temp_open(c);
+  Planner p = {.arena = a, .temp = &task->arena, .tape = t, .g = g};
+  p.global_at = NEW_ARRAY(p.temp, size_t, g->count + 1);
+  p.boundary_at = NEW_ARRAY(p.temp, size_t, g->count + 1);
+  p.uses = NEW_ARRAY(p.temp, uint8_t, g->count + 1);
   for (int32_t k = 0; k < g->count; k++) count_uses(&p, ir_node(g, k));
   for (int k = 0; k < nroots; k++) use(&p, roots[k]);
   for (int k = 0; k < nblocks; k++)
     for (int h = 0; h < VM_HEADS; h++)
       if (blocks[k].heads[h] != NO_NODE) use(&p, blocks[k].heads[h]);
-  t->roots = NEW_ARRAY(&c->arena, size_t, nroots + 1);
+  t->roots = NEW_ARRAY(a, size_t, nroots + 1);
   for (int k = 0; k < nroots; k++) t->roots[k] = plan_global(&p, roots[k]);
-  t->blocks = NEW_ARRAY(&c->arena, TapeBlock, nblocks + 1);
+  t->blocks = NEW_ARRAY(a, TapeBlock, nblocks + 1);
   for (int k = 0; k < nblocks; k++) {
     t->blocks[k].first = t->rows;
     plan_block(&p, &t->blocks[k], &blocks[k]);
     t->rows += (size_t)t->blocks[k].rows;
   }
-  mark_boundary(c, t);
+  mark_boundary(a, t);
+  temp_close(task);
   return t;
 }
 

@@ -12,7 +12,8 @@ typedef struct {
 } TileValue;
 
 typedef struct {
-  Ctx *ctx;
+  Arena *arena; /* of the tape */
+  Arena *temp;  /* of what planning needs and the tape does not: indexes are kept where an operand keeps them */
   Tape *tape;
   const Graph *g;
   size_t *global_at;   /* node -> element + 1, 0: not planned */

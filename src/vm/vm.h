@@ -31,7 +31,8 @@ typedef struct {
   int32_t nselect;
 } VmBlock;
 
-Tape *vm_plan(Ctx *c, const Graph *g, size_t dim, const Node *roots, int nroots, const VmBlock *blocks, int nblocks);
+/* In the given arena; the graph must outlive it, the blocks need not. */
+Tape *vm_plan(Ctx *c, Arena *a, const Graph *g, size_t dim, const Node *roots, int nroots, const VmBlock *blocks, int nblocks);
 size_t vm_rows(const Tape *t); /* observations selected, all blocks together, in order of the blocks */
 void vm_print(Text *out, const Tape *t);
 
