@@ -131,6 +131,7 @@ static void measure(const char *program, char *data, const Setting *s, int count
                        .regularizer = "prior",
                        .lambda = 1,
                        .draws = s[k].draws,
+                       .integrate = s[k].draws ? "draws" : "exact",
                        .threads = s[k].threads};
       if (pvi_time(c, m, &o, &t)) fprintf(stderr, "%s", pvi_error(c)), exit(1);
       ms[k] = fmin(ms[k], 1e3 * t);
@@ -148,24 +149,25 @@ static double time_one(const char *program, char *data, size_t draws, int rounds
 
 static const char *verdict(bool ok) { return ok ? "" : "  MISSED"; }
 
-static void by_observations(void) {
+static void by_observations(size_t draws) {
   static const size_t n[] = {1000, 10000, 100000, 1000000};
-  double ms[4];
-  printf("observations (earnings, log score, 100 draws, 1 thread)\n");
+  double ms[4], lanes = draws ? (double)draws : 32;
+  printf("observations (earnings, log score, %s, 1 thread)\n", draws ? "100 draws" : "exact, 32 nodes");
   for (int k = 0; k < 4; k++) {
-    ms[k] = time_one("paper/earnings.stan", earnings(n[k]), 100, k < 3 ? 5 : 4);
-    printf("  n %8zu %11.4f ms %8.3f ns per observation and draw\n", n[k], ms[k], 1e6 * ms[k] / ((double)n[k] * 100));
+    ms[k] = time_one("paper/earnings.stan", earnings(n[k]), draws, k < 3 ? 5 : 4);
+    printf("  n %8zu %11.4f ms %8.3f ns per observation and %s\n", n[k], ms[k], 1e6 * ms[k] / ((double)n[k] * lanes),
+           draws ? "draw" : "node");
   }
   double exponent = log(ms[3] / ms[1]) / log(100);
   printf("  exponent from 1e4 to 1e6: %.3f (bar 0.95 to 1.05)%s\n", exponent, verdict(exponent >= 0.95 && exponent <= 1.05));
 }
 
-static void by_parameters(void) {
+static void by_parameters(size_t draws) {
   static const size_t d[] = {1, 10, 100, 1000, 10000};
   double ms[5];
-  printf("parameters (4 d independent normals, mean-field, log score, 100 draws, 1 thread)\n");
+  printf("parameters (4 d independent normals, mean-field, log score, %s, 1 thread)\n", draws ? "100 draws" : "exact");
   for (int k = 0; k < 5; k++) {
-    ms[k] = time_one("scalability/normal.stan", normals(d[k]), 100, 5);
+    ms[k] = time_one("scalability/normal.stan", normals(d[k]), draws, 5);
     printf("  d %8zu %11.4f ms %8.3f us per parameter\n", d[k], ms[k], 1e3 * ms[k] / (double)d[k]);
   }
   double exponent = log(ms[4] / ms[2]) / log(100);
@@ -197,8 +199,10 @@ static void by_scores(void) {
 
 int main(int argc, char **argv) {
   folder = argc > 1 ? argv[1] : "examples";
-  by_observations();
-  by_parameters();
+  by_observations(100);
+  by_observations(0);
+  by_parameters(100);
+  by_parameters(0);
   by_draws();
   by_threads();
   by_scores();

@@ -100,7 +100,7 @@ int pvi_fit(pvi_context *c, pvi_model *m, const pvi_options *o, pvi_result *out)
 pvi_score pvi_heldout(const pvi_result *r, const char *name);
 
 /* What one value with gradient of the objective costs: seconds, the best of several runs, at q with means 0 and standard
- * deviations 0.1 and o->draws draws (0: 100). */
+ * deviations 0.1 and o->draws draws (0: 100), or with o->integrate = "exact" by quadrature. */
 int pvi_time(pvi_context *c, pvi_model *m, const pvi_options *o, double *seconds);
 
 /* ---- simulators --------------------------------------------------------------------------------------------------- */

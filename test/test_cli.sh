@@ -303,6 +303,14 @@ for example in examples/golf/*.stan examples/paper/*.stan; do
   fi
 done
 
+# ---- bench ---------------------------------------------------------------------------------------------------------------
+
+expect 0 "ns per observation and draw" "bench" bench "$dir/good.stan" "$dir/good.json" --draws 8
+expect 0 '"integration": "exact"' "bench, exact" bench "$dir/good.stan" "$dir/good.json" --integrate exact --json
+expect 2 "more than two affine functions" "bench, exact where it is not" bench "$dir/product.stan" "$dir/good.json" --integrate exact
+expect 2 "no such score" "an unknown metric" fit "$dir/good.stan" "$dir/good.json" --metric frob --out "$dir/none"
+expect 0 '"quantile"' "every metric there is" fit "$dir/good.stan" "$dir/good.json" --metric all --json --out "$dir/metrics"
+
 # ---- the self-contained executable ---------------------------------------------------------------------------------------
 
 static=$(dirname "$PVI")/pvi-static

@@ -1,6 +1,7 @@
 /* fit.c: pvi_fit: options by name -> a fit, its moments, and scores of the observations held out. */
 #include "api/api_int.h"
 
+#include "infer/exact.h"
 #include "infer/fit.h"
 #include "num/rng.h"
 
@@ -235,6 +236,10 @@ static void time_step(pvi_context *c, void *arg) {
   Observed *train = observed_make(ctx, m, split->rows[PART_TRAIN], split->count[PART_TRAIN], target_wants(&o.target));
   Pool *pool = pool_make(ctx, a->o->threads);
   Q q = q_make(arena, o.family, o.shape, m->dim, NULL);
+  if (o.target.integrate == INTEGRATE_EXACT) {
+    observed_reduce(train);
+    if (!exact_applies(train, &o.target, &q, &why)) ctx_fail(ctx, PVI_USAGE, NOWHERE, "exact integration: %s", why);
+  }
   Predictive *p = predictive_make(arena, train, &o.target, &q, o.draws ? o.draws : 100, 1, pool);
   double *phi = NEW_ARRAY(arena, double, q_size(&q)), *grad = NEW_ARRAY(arena, double, q_size(&q));
   double *mean = NEW_ARRAY(arena, double, m->dim), *sd = NEW_ARRAY(arena, double, m->dim);
