@@ -53,7 +53,7 @@ run() {
 }
 
 # columns: sigma, n, score, mean sd
-if run normal "--simulations=2 --n=100 --draws=64" "--simulations=1 --n=30 --draws=16 --sigma=2"; then
+if run normal "--simulations=2 --n=100" "--simulations=1 --n=30 --draws=16 --sigma=2"; then
   for score in log crps interval; do
     expect "$score: wide where the model is wrong" "\$1 == 2 && \$3 == \"$score\" && \$4 > 1.4 && \$4 < 2.1"
     expect "$score: narrow where it is right" "\$1 == 1 && \$3 == \"$score\" && \$4 < 0.6"
@@ -62,7 +62,7 @@ if run normal "--simulations=2 --n=100 --draws=64" "--simulations=1 --n=30 --dra
 fi
 
 # columns: noise (words), trained on, coverage, log, crps, interval; from the right because of the words
-if run scores "--simulations=1 --n=150 --test=1000 --setting=4 --draws=64" "--simulations=1 --n=30 --test=20 --setting=2 --draws=16"; then
+if run scores "--simulations=1 --n=150 --test=1000 --setting=4" "--simulations=1 --n=30 --test=20 --setting=2 --draws=16"; then
   expect "interval training covers, outliers or not" 'NF > 9 && $(NF - 6) == "interval" && $(NF - 5) > 0.86 && $(NF - 5) < 0.97'
   expect "crps training is not led by outliers" 'NF > 9 && $(NF - 6) == "crps" && $(NF - 5) < 0.97 && $(NF - 4) > -1.48'
   expect "VI pays for the outliers" 'NF > 9 && $(NF - 6) == "elbo" && $(NF - 4) < -1.55'
