@@ -89,6 +89,14 @@ bool exact_applies(const Observed *o, const Target *t, const Q *q, const char **
   return !*why;
 }
 
+static bool has_plane(const Reduction *r) {
+  for (int b = 0; r && b < r->nblocks; b++)
+    if (r->blocks[b].rows && r->blocks[b].form == FORM_PLANE) return true;
+  return false;
+}
+
+size_t exact_most_nodes(const Observed *o) { return has_plane(o->reduction) || has_plane(o->prior) ? 64 : 256; }
+
 /* ---- making ------------------------------------------------------------------------------------------------------- */
 
 /* Peaked in its function: counts of many. */

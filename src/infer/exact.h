@@ -11,6 +11,8 @@ typedef struct Exact Exact;
 
 /* Does it apply? If not, *why is the reason. */
 bool exact_applies(const Observed *o, const Target *t, const Q *q, const char **why);
+/* Nodes per dimension beyond which it is not worth while: 256 on a line, 64 where some block needs a plane of them. */
+size_t exact_most_nodes(const Observed *o);
 /* `nodes` per dimension. */
 Exact *exact_make(Arena *a, const Observed *o, const Target *t, const Q *q, size_t nodes, uint64_t seed, Pool *pool);
 /* Only the regularizer, -lambda KL(q || prior), for an objective that integrates its observations by draws: q normal, the prior

@@ -25,7 +25,7 @@ enum { VI_DRAWS = 16, EXPLORE_DRAWS = 32, FIRST_DRAWS = 64, MOST_DRAWS = 128, JU
 #else
 enum { VI_DRAWS = 64, EXPLORE_DRAWS = 256, FIRST_DRAWS = 1024, MOST_DRAWS = 16384, JUDGE_DRAWS = 1024 };
 #endif
-enum { EXPLORE_ITERATIONS = 25, SCRAMBLES = 4, FULLRANK_MOST = 30, EXPLORE_NODES = 16, MOST_NODES = 256 };
+enum { EXPLORE_ITERATIONS = 25, SCRAMBLES = 4, FULLRANK_MOST = 30, EXPLORE_NODES = 16 };
 
 /* Everything a fit needs at hand. */
 typedef struct {
@@ -389,7 +389,7 @@ static void finish_exact(Fitter *f, double *phi) {
     f->target.nodes = nodes;
     Predictive *p = objective_of(f, 0, seed_of(f, SEED_FIT));
     OptimResult r = run_lbfgs(f, p, phi, f->o->iterations ? f->o->iterations : 5000, 1e-9, "fit");
-    bool done = nodes_agree(f, phi, &r, nodes) || nodes >= MOST_NODES;
+    bool done = nodes_agree(f, phi, &r, nodes) || nodes >= exact_most_nodes(f->train);
     arena_reset(f->arena, stage);
     if (done) return;
   }
