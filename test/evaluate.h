@@ -50,7 +50,9 @@ static void collect_tile(void *self, const TileView *t) {
 /* At several points together, point i in u[i dim ..]. */
 UNUSED static Density *densities(Ctx *c, const Model *m, const double *u, size_t points) {
   int32_t *obs = NEW_ARRAY(&c->arena, int32_t, m->n_obs + 1);
-  Tape *tape = model_tape(m, NULL, 0, obs, WANT_LL);
+  ModelRows all = model_rows(&c->arena, m, NULL, 0);
+  model_numbers(m, &all, obs);
+  Tape *tape = model_tape(&c->arena, m, &all, WANT_LL);
   Work *w = vm_work(&c->arena, tape, points, NULL);
   Collect k = {NEW_ARRAY(&c->arena, Density, points), points, vm_lanes(w), obs};
   double *theta = NEW_ARRAY(&c->arena, double, m->dim *k.lanes), *grad = NEW_ARRAY(&c->arena, double, m->dim *k.lanes);

@@ -6,6 +6,9 @@
 #include "infer/optim.h"
 
 #include <errno.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 /* The C library's own functions, under the names it keeps for such purposes. */
 void *__libc_malloc(size_t n);
@@ -36,6 +39,10 @@ int posix_memalign(void **p, size_t align, size_t n) {
   __atomic_add_fetch(&allocations, 1, __ATOMIC_RELAXED);
   *p = __libc_memalign(align, n);
   return *p ? 0 : ENOMEM;
+}
+void *mmap(void *at, size_t n, int protection, int flags, int fd, off_t offset) { /* large blocks of arenas */
+  __atomic_add_fetch(&allocations, 1, __ATOMIC_RELAXED);
+  return (void *)syscall(SYS_mmap, at, n, protection, flags, fd, offset);
 }
 #endif
 
@@ -91,7 +98,7 @@ TEST(allocates_nothing) {
   FamilyId family = FAMILY_meanfield;
   assert_true(score_find(r->score, &t.score) && family_find(r->family, &family));
   Q q = q_make(&c->arena, family, (Shape){0}, m->dim, NULL);
-  Observed *o = observed_make(c, m, NULL, 0, target_wants(&t));
+  Observed *o = observed_make(&c->arena, m, NULL, 0, target_wants(&t));
   observed_reduce(o);
   Pool *pool = r->pool ? pool_make(c, 2) : NULL;
   Counted k = {.p = predictive_make(&c->arena, o, &t, &q, 64, 1, pool)};

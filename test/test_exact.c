@@ -64,7 +64,8 @@ TEST(reduces) {
   const Shown *p = row;
   const char *why = "";
   const Model *m = model_of(c, p->program, data);
-  const Reduction *r = reduce_observations(m, NULL, 0, &why), *prior = reduce_prior(m, &why);
+  ModelRows all = model_rows(&c->arena, m, NULL, 0);
+  const Reduction *r = reduce_observations(&c->arena, m, &all, &why), *prior = reduce_prior(&c->arena, m, &why);
   if (!r || !prior) fail_msg("%s", why);
   if (strncmp(reduced_text(&r->blocks[0]), p->form, strlen(p->form)) != 0) fail_msg("%s", reduced_text(&r->blocks[0]));
 }
@@ -80,7 +81,8 @@ TEST(refuses) {
   const Shown *p = row;
   const char *why = "";
   const Model *m = model_of(c, p->program, data);
-  assert_null(reduce_observations(m, NULL, 0, &why));
+  ModelRows all = model_rows(&c->arena, m, NULL, 0);
+  assert_null(reduce_observations(&c->arena, m, &all, &why));
   if (!strstr(why, p->form)) fail_msg("%s", why);
   if (!strstr(why, "line ")) fail_msg("%s", why);
 }
@@ -123,7 +125,7 @@ TEST(agrees_with_draws) {
   const Shown *p = row;
   static const char *const families[] = {"meanfield", "fullrank", "lowrank", "mixture"};
   Model *m = model_of(c, p->program, data);
-  Observed *o = observed_make(c, m, NULL, 0, WANT_LL);
+  Observed *o = observed_make(&c->arena, m, NULL, 0, WANT_LL);
   observed_reduce(o);
   for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
     Q q = q_make(&c->arena, family_named(families[f]), (Shape){0}, m->dim, NULL);
@@ -187,7 +189,7 @@ static const GradientRow gradients[] = {
 };
 
 static Predictive *exact_objective(Ctx *c, const Model *m, const Target *t, const Q *q, Pool *pool) {
-  Observed *o = observed_make(c, m, NULL, 0, target_wants(t));
+  Observed *o = observed_make(&c->arena, m, NULL, 0, target_wants(t));
   observed_reduce(o);
   const char *why = "";
   if (!exact_applies(o, t, q, &why)) fail_msg("%s", why);
@@ -370,7 +372,7 @@ static const AnchorRow anchors[] = {
 static double metric(Ctx *c, const Model *m, const Fit *f, const char *name, const size_t *rows, size_t n) {
   Target t = {.score_weight = 1, .score_options = {.alpha = 0.1}};
   assert_true(score_find(name, &t.score));
-  Observed *o = observed_make(c, m, rows, n, target_wants(&t));
+  Observed *o = observed_make(&c->arena, m, rows, n, target_wants(&t));
   observed_reduce(o);
   double *s = NEW_ARRAY(&c->arena, double, n);
   predictive_scores(c, o, &t, &f->q, f->phi, 1024, 99, NULL, s);

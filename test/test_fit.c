@@ -59,7 +59,7 @@ TEST(gradient) {
   assert_true(score_find(g->score, &t.score) && family_find(g->family, &family));
   bool point[3] = {false, g->point, false};
   Q q = q_make(&c->arena, family, (Shape){.knots = 5}, m->dim, point);
-  Observed *o = observed_make(c, m, NULL, 0, target_wants(&t));
+  Observed *o = observed_make(&c->arena, m, NULL, 0, target_wants(&t));
   Predictive *p = predictive_make(&c->arena, o, &t, &q, 37, 5, NULL);
   size_t n = q_size(&q);
   double *phi = NEW_ARRAY(&c->arena, double, n), *grad = NEW_ARRAY(&c->arena, double, n);
@@ -119,7 +119,7 @@ static FitOptions options_of(const char *score, const char *family, Regularizer 
 }
 
 static double log_score(Ctx *c, const Model *m, const Fit *f, const size_t *rows, size_t n) {
-  Observed *o = observed_make(c, m, rows, n, WANT_LL);
+  Observed *o = observed_make(&c->arena, m, rows, n, WANT_LL);
   double *s = NEW_ARRAY(&c->arena, double, n), sum = 0;
   predictive_log_scores(c, o, INTEGRATE_DRAWS, &f->q, f->phi, 16384, 99, NULL, s);
   for (size_t k = 0; k < n; k++) sum += s[k];
@@ -167,7 +167,7 @@ TEST(minibatches_scale) {
   Model *m = model_of(c, regression, few);
   Target t = {.score = SCORE_log, .regularizer = REG_POSTERIOR, .lambda = 0.3, .score_weight = 1};
   Q q = q_make(&c->arena, FAMILY_meanfield, (Shape){0}, m->dim, NULL);
-  Predictive *p = predictive_make(&c->arena, observed_make(c, m, NULL, 0, WANT_LL), &t, &q, 16, 1, NULL);
+  Predictive *p = predictive_make(&c->arena, observed_make(&c->arena, m, NULL, 0, WANT_LL), &t, &q, 16, 1, NULL);
   double phi[6] = {0.1, 0.2, 0.3, -1, -1, -1}, whole = value_at(p, phi), mean = 0;
   for (int k = 0; k < 7; k++) {
     predictive_range(p, k / 7.0, (k + 1) / 7.0);
@@ -235,7 +235,8 @@ TEST(rejection_is_unbiased) {
   Target t = {.score = SCORE_log, .regularizer = REG_PRIOR, .score_weight = 1};
   Q q = q_make(&c->arena, FAMILY_meanfield, (Shape){0}, 1, NULL);
   const char *why;
-  Rejection *r = rejection_make(c, &c->arena, observed_make(c, m, NULL, 0, WANT_LL | WANT_PARAMETERS), &t, &q, 1, NULL, &why);
+  Rejection *r =
+      rejection_make(c, &c->arena, observed_make(&c->arena, m, NULL, 0, WANT_LL | WANT_PARAMETERS), &t, &q, 1, NULL, &why);
   assert_non_null(r);
   double phi[2] = {0.2, log(0.8)}, s2 = 0.64, v = 1 + s2, exact[2] = {0, 0}, mean[2] = {0, 0}, ss[2] = {0, 0};
   static const double y[2] = {0.5, 2};
@@ -264,7 +265,7 @@ TEST(one_draw_is_vi) {
   for (int k = 0; k < 2; k++) {
     Target t = {.score = k ? SCORE_elbo : SCORE_log, .regularizer = REG_PRIOR, .lambda = 0, .score_weight = 1};
     PredictiveValue v;
-    Predictive *p = predictive_make(&c->arena, observed_make(c, m, NULL, 0, WANT_LL), &t, &q, 1, 4, NULL);
+    Predictive *p = predictive_make(&c->arena, observed_make(&c->arena, m, NULL, 0, WANT_LL), &t, &q, 1, 4, NULL);
     assert_true(predictive_eval(p, phi, &v, g[k]));
   }
   for (int k = 0; k < 6; k++) assert_close(g[0][k], g[1][k], 1e-14);

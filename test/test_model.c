@@ -743,7 +743,9 @@ TEST(tapes_of_some_rows) {
   Density all = density(c, m, u);
   const size_t rows[] = {14, 0, 3, 7, 5, 1};
   int32_t obs[6];
-  Tape *tape = model_tape(m, rows, 6, obs, WANT_LL);
+  ModelRows selected = model_rows(&c->arena, m, rows, 6);
+  model_numbers(m, &selected, obs);
+  Tape *tape = model_tape(&c->arena, m, &selected, WANT_LL);
   assert_int_equal(vm_rows(tape), 6);
   bool seen[15] = {false};
   for (int k = 0; k < 6; k++) seen[obs[k]] = true;

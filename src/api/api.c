@@ -38,13 +38,13 @@ int api_run(pvi_context *c, ApiStep *step, void *arg) {
   c->ctx.nmessages = c->ctx.nerrors = 0;
   if (setjmp(here)) {
     status = (int)c->ctx.status;
-    ctx_close(&c->ctx); /* threads that the jump left waiting */
   } else {
     c->ctx.trap = &here;
     step(c, arg);
   }
   c->ctx.trap = NULL;
   keep_messages(c);
+  if (status) ctx_close(&c->ctx); /* threads that the jump left waiting, texts that the messages have shown */
   return status;
 }
 
@@ -70,7 +70,7 @@ static Program *load_program(Ctx *ctx, const LoadArgs *a) {
 
 static const Data *load_data(Ctx *ctx, const LoadArgs *a) {
   if (!a->data) return data_empty(ctx);
-  return a->text ? data_read_text(ctx, "data", copy(ctx, a->data), NULL) : data_read(ctx, a->data, NULL);
+  return a->text ? data_read_text(ctx, "data", a->data, NULL) : data_read(ctx, a->data, NULL);
 }
 
 static void load(pvi_context *c, void *arg) {
@@ -154,7 +154,9 @@ static void prepare_density(pvi_model *m, Arena *arena, size_t npoints) {
   m->obs = NEW_ARRAY(arena, int32_t, model->n_obs);
   m->lanes = npoints < BATCH ? (npoints + LANES - 1) / LANES * LANES : BATCH;
   if (!m->lanes) m->lanes = LANES;
-  m->work = vm_work(arena, model_tape(model, n ? NULL : (size_t[]){0}, n, m->obs, WANT_LL), m->lanes, NULL);
+  ModelRows rows = model_rows(arena, model, n ? NULL : (size_t[]){0}, n);
+  model_numbers(model, &rows, m->obs);
+  m->work = vm_work(arena, model_tape(arena, model, &rows, WANT_LL), m->lanes, NULL);
 }
 
 static void density(pvi_context *c, void *arg) {

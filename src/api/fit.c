@@ -98,7 +98,9 @@ typedef struct {
 /* v: in the order of the part's tape. */
 static void add_score(Scorer *s, const char *name, const Observed *part, const double *v) {
   double *rows = NEW_ARRAY(&s->ctx->arena, double, part->n), sum = 0;
-  for (size_t k = 0; k < part->n; k++) rows[s->place[part->obs[k]]] = v[k];
+  int32_t *obs = NEW_ARRAY(&s->ctx->arena, int32_t, part->n);
+  model_numbers(s->m, &part->rows, obs);
+  for (size_t k = 0; k < part->n; k++) rows[s->place[obs[k]]] = v[k];
   for (size_t k = 0; k < part->n; k++) sum += rows[k];
   s->scores[s->nscores++] = (pvi_score){name, sum, rows};
 }
@@ -118,7 +120,7 @@ static void add_scores(Scorer *s, const char *const *names, size_t count, unsign
                 .nodes = s->f->exact ? s->f->draws : 0};
     if (!score_find(names[k], &t.score) || !observed_allows(s->ctx, s->m, t.score, &why)) continue;
     if (!part) {
-      part = observed_make(s->ctx, s->m, s->p->test, s->p->ntest, wants);
+      part = observed_make(&s->ctx->arena, s->m, s->p->test, s->p->ntest, wants);
       if (model_has_densities(s->m)) observed_reduce(part);
     }
     predictive_scores(s->ctx, part, &t, &s->f->q, s->f->phi, scoring_draws(s, DRAWS), rng_mix(s->p->seed + 78), s->pool, v);
@@ -128,7 +130,7 @@ static void add_scores(Scorer *s, const char *const *names, size_t count, unsign
 
 static void add_log_scores(Scorer *s, double *v) {
   Ctx *ctx = s->ctx;
-  Observed *part = observed_make(ctx, s->m, s->p->test, s->p->ntest, WANT_LL);
+  Observed *part = observed_make(&ctx->arena, s->m, s->p->test, s->p->ntest, WANT_LL);
   observed_reduce(part);
   double *mean = NEW_ARRAY(&ctx->arena, double, s->m->dim), *sd = NEW_ARRAY(&ctx->arena, double, s->m->dim);
   predictive_log_scores(ctx, part, scoring_how(s), &s->f->q, s->f->phi, scoring_draws(s, CHEAP_DRAWS), rng_mix(s->p->seed + 77),
@@ -233,7 +235,7 @@ static void time_step(pvi_context *c, void *arg) {
   const char *why;
   if (!observed_allows(ctx, m, o.target.score, &why)) ctx_fail(ctx, PVI_USAGE, NOWHERE, "%s", why);
   Split *split = split_of(ctx, a->o, m->n_obs);
-  Observed *train = observed_make(ctx, m, split->rows[PART_TRAIN], split->count[PART_TRAIN], target_wants(&o.target));
+  Observed *train = observed_make(&ctx->arena, m, split->rows[PART_TRAIN], split->count[PART_TRAIN], target_wants(&o.target));
   Pool *pool = pool_make(ctx, a->o->threads);
   Q q = q_make(arena, o.family, o.shape, m->dim, NULL);
   if (o.target.integrate == INTEGRATE_EXACT) {

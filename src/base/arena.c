@@ -1,9 +1,13 @@
 /* arena.c: memory with a lifetime. A chain of blocks, bump allocation, everything zeroed.
+ *
+ * Large blocks are mapped: the system gives them zeroed, page by page as they are written (what is never written takes no
+ * room), and has them back the moment they are freed.
  * The torture build makes blocks tiny (PVI_ARENA_BLOCK) and lets the k-th block allocation fail (Ctx.alloc_left). */
 #include "base/base.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #ifndef PVI_ARENA_BLOCK
 #define PVI_ARENA_BLOCK (64 * 1024)
@@ -14,7 +18,10 @@ struct ArenaBlock {
   size_t size; /* usable bytes behind the header */
 };
 
-enum { HEADER = 64 }; /* keeps the payload aligned to a cache line */
+enum {
+  HEADER = 64,      /* keeps the payload aligned to a cache line */
+  MAPPED = 1 << 18, /* bytes from which blocks are mapped */
+};
 
 _Static_assert(sizeof(ArenaBlock) <= HEADER, "the block header must fit");
 
@@ -22,12 +29,26 @@ Arena arena_make(Ctx *ctx) { return (Arena){.ctx = ctx}; }
 
 static void *block_payload(ArenaBlock *b) { return (char *)b + HEADER; }
 
+static ArenaBlock *get_block(size_t size) {
+  if (size < MAPPED) return aligned_alloc(64, (HEADER + size + 63) / 64 * 64);
+  void *b = mmap(NULL, HEADER + size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return b == MAP_FAILED ? NULL : b;
+}
+
+static void free_block(ArenaBlock *b) {
+  if (b->size < MAPPED) {
+    free(b);
+  } else {
+    munmap(b, HEADER + b->size);
+  }
+}
+
 static void add_block(Arena *a, size_t need) {
   size_t size = need > PVI_ARENA_BLOCK ? need : PVI_ARENA_BLOCK;
   ArenaBlock *b = NULL;
   if (a->ctx->alloc_left != 0 && size <= SIZE_MAX - HEADER - 63) {
     if (a->ctx->alloc_left > 0) a->ctx->alloc_left--;
-    b = aligned_alloc(64, (HEADER + size + 63) / 64 * 64);
+    b = get_block(size);
   }
   if (!b) ctx_fail(a->ctx, PVI_FAILURE, NOWHERE, "out of memory (%zu bytes wanted)", need);
   b->older = a->block;
@@ -40,12 +61,14 @@ void *arena_alloc(Arena *a, size_t bytes) {
   size_t align = bytes >= 64 ? 64 : 16;
   size_t at = (a->used + align - 1) / align * align;
   if (bytes > SIZE_MAX - 256) ctx_fail(a->ctx, PVI_FAILURE, NOWHERE, "out of memory (%zu bytes wanted)", bytes);
-  if (!a->block || at > a->block->size || a->block->size - at < bytes) {
+  bool fresh = !a->block || at > a->block->size || a->block->size - at < bytes;
+  if (fresh) {
     add_block(a, bytes ? bytes : 1);
     at = 0;
   }
   a->used = at + bytes;
-  return memset((char *)block_payload(a->block) + at, 0, bytes);
+  char *p = (char *)block_payload(a->block) + at;
+  return fresh && a->block->size >= MAPPED ? p : memset(p, 0, bytes);
 }
 
 void *arena_array(Arena *a, size_t count, size_t size) {
@@ -80,7 +103,7 @@ void arena_reset(Arena *a, ArenaMark m) {
   while (a->block != m.block) {
     ArenaBlock *b = a->block;
     a->block = b->older;
-    free(b);
+    free_block(b);
   }
   a->used = m.used;
 }

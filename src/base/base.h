@@ -114,7 +114,7 @@ void map_set(Map *m, const char *key, void *value);
 
 typedef struct Source {
   const char *name; /* as the user gave it */
-  const char *text; /* NUL-terminated */
+  const char *text; /* NUL-terminated; NULL: let go, as a large data file is once it is bound */
   size_t length;
   const struct Source *from; /* the text that included this one, or NULL */
   uint32_t from_line;

@@ -33,15 +33,17 @@ void ctx_close(Ctx *c) {
 static void temp_closer(Closer *self) { temp_close((TempArena *)self); }
 
 TempArena *temp_open(Ctx *c) {
-  TempArena *t = NEW(&c->arena, TempArena);
-  t->arena = arena_make(c);
+  Arena own = arena_make(c);
+  TempArena *t = NEW(&own, TempArena); /* lives in itself */
+  t->arena = own;
   ctx_opened(c, &t->closer, temp_closer);
   return t;
 }
 
 void temp_close(TempArena *t) {
+  Arena own = t->arena;
   ctx_closed(&t->closer);
-  arena_free(&t->arena);
+  arena_free(&own);
 }
 
 void ctx_free(Ctx *c) {
@@ -100,6 +102,7 @@ static const char *line_of(const Source *s, uint32_t line, size_t *n) {
 }
 
 static void print_caret(const Loc *loc, FILE *to) {
+  if (!loc->source->text) return;
   size_t n;
   const char *line = line_of(loc->source, loc->line, &n);
   if (n > 400) return; /* a data file on one line: the place says enough */

@@ -119,7 +119,7 @@ Status cmd_bench(Ctx *c, int argc, char **argv) {
   const char *why;
   if (!observed_allows(c, model, target.score, &why)) ctx_fail(c, PVI_USAGE, NOWHERE, "%s", why);
   Split *split = split_file ? split_read(c, split_file, model->n_obs) : split_all(c, model->n_obs);
-  Observed *o = observed_make(c, model, split->rows[PART_TRAIN], split->count[PART_TRAIN], target_wants(&target));
+  Observed *o = observed_make(&c->arena, model, split->rows[PART_TRAIN], split->count[PART_TRAIN], target_wants(&target));
   Pool *pool = pool_make(c, (int)threads);
   Q q = q_make(&c->arena, family, (Shape){0}, model->dim, NULL);
   if (integrate) observed_reduce(o);

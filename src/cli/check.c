@@ -82,7 +82,9 @@ static void json_loops(JsonWriter *j, const Model *m) {
 /* Does exact integration apply, and why not? */
 static void json_exact(JsonWriter *j, const Model *m) {
   const char *why = NULL;
-  const Reduction *r = reduce_observations(m, NULL, 0, &why), *prior = r ? reduce_prior(m, &why) : NULL;
+  Arena *a = &m->ctx->arena;
+  ModelRows all = model_rows(a, m, NULL, 0);
+  const Reduction *r = reduce_observations(a, m, &all, &why), *prior = r ? reduce_prior(a, m, &why) : NULL;
   json_key(j, "exact_integration"), json_object(j);
   json_key(j, "observations"), json_bool(j, r != NULL);
   json_key(j, "prior"), json_bool(j, prior != NULL);
@@ -95,14 +97,16 @@ static void json_exact(JsonWriter *j, const Model *m) {
 
 static void print_exact(const Model *m) {
   const char *why = NULL;
-  const Reduction *r = reduce_observations(m, NULL, 0, &why);
+  Arena *a = &m->ctx->arena;
+  ModelRows all = model_rows(a, m, NULL, 0);
+  const Reduction *r = reduce_observations(a, m, &all, &why);
   if (!r) {
     printf("exact integration: no: %s\n", why);
     return;
   }
   puts("exact integration, for normal q and mixtures of normals:");
   for (int k = 0; k < r->nblocks; k++) printf("  line %u: %s\n", m->blocks[k].loc.line, reduced_text(&r->blocks[k]));
-  if (!reduce_prior(m, &why)) printf("  but only with --lambda 0: %s\n", why);
+  if (!reduce_prior(a, m, &why)) printf("  but only with --lambda 0: %s\n", why);
 }
 
 static void print_json(Ctx *c, const Program *p, const Model *m) {
@@ -178,7 +182,8 @@ static void dump_model(Ctx *c, const Model *m, int stage) {
     for (int k = 0; k < m->nblocks; k++)
       text_printf(&out, "observations of line %u: %%%d\n", m->blocks[k].loc.line, m->blocks[k].root);
   } else {
-    vm_print(&out, model_tape(m, NULL, 0, NULL, WANT_LL));
+    ModelRows all = model_rows(&c->arena, m, NULL, 0);
+    vm_print(&out, model_tape(&c->arena, m, &all, WANT_LL));
   }
   fputs(out.s, stdout);
 }

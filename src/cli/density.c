@@ -107,7 +107,9 @@ Status cmd_density(Ctx *c, int argc, char **argv) {
   Pointwise p = {.n_obs = model->n_obs};
   double *theta = read_points(c, at, model->dim, &p.npoints, &p.lanes);
   int32_t *obs = NEW_ARRAY(&c->arena, int32_t, model->n_obs);
-  Tape *tape = model_tape(model, NULL, 0, obs, WANT_LL);
+  ModelRows all = model_rows(&c->arena, model, NULL, 0);
+  model_numbers(model, &all, obs);
+  Tape *tape = model_tape(&c->arena, model, &all, WANT_LL);
   Work *work = vm_work(&c->arena, tape, p.lanes, NULL);
   p.obs = obs;
   p.pointwise = NEW_ARRAY(&c->arena, double, p.npoints *p.n_obs);

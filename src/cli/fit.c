@@ -19,7 +19,13 @@ static const Command command = {
     "  pvi fit model.stan data.json --split split.json --regularize prior --lambda 0.01 --json\n"
     "  pvi fit model.stan data.json --optimizer rmsprop --iterations 20000 --learning-rate 1e-4 --schedule step\n"};
 
-enum { SCORING_DRAWS = 16384, METRIC_DRAWS = 1024 };
+enum { SCORING_DRAWS = 16384, METRIC_DRAWS = 1024, LEAST_DRAWS = 128, BATCH_ROWS = 1 << 16 };
+
+/* Draws for scoring n observations: fewer of them where there are very many observations, whose sum has less noise. */
+static size_t scoring_draws(size_t usual, double work, size_t n) {
+  double most = work / (double)(n + 1);
+  return most > (double)usual ? usual : most < LEAST_DRAWS ? LEAST_DRAWS : (size_t)most;
+}
 
 typedef struct {
   const char *place[2];
@@ -110,41 +116,69 @@ static Scores *choose_scores(Ctx *c, const Model *m, const OptionList *asked) {
   return r;
 }
 
-static void score_part(const Scorer *s, const size_t *rows, size_t n, int part, Scores *r) {
+static void keep_scores(Scores *r, size_t score, const int32_t *obs, const double *v, size_t n) {
+  for (size_t k = 0; k < n; k++) r->by_obs[(size_t)obs[k] * r->nscores + score] = v[k];
+}
+
+/* All scores of a batch of rows: memory is that of a batch. */
+static void score_rows(const Scorer *s, const ModelRows *rows, Scores *r) {
   Ctx *c = s->c;
-  SummaryScore *scores = NEW_ARRAY(&c->arena, SummaryScore, r->nscores);
-  ArenaMark mark = arena_mark(&c->arena); /* the rest is for here only */
-  Observed *o = observed_make(c, s->m, rows, n, WANT_LL);
-  bool reduce = s->o->target.integrate != INTEGRATE_DRAWS && r->first;
+  TempArena *temp = temp_open(c);
+  Arena *a = &temp->arena;
+  const Q *q = &s->fit->q;
+  Integrate how = s->o->target.integrate;
+  double *v = NEW_ARRAY(a, double, rows->n), *mean = NEW_ARRAY(a, double, s->m->dim + 1);
+  double *sd = NEW_ARRAY(a, double, s->m->dim + 1);
+  int32_t *obs = NEW_ARRAY(a, int32_t, rows->n);
+  model_numbers(s->m, rows, obs);
+  q_moments(q, s->fit->phi, mean, sd);
+  Observed *o = observed_of(a, s->m, rows, WANT_LL);
+  bool reduce = how != INTEGRATE_DRAWS && r->first;
   if (reduce) observed_reduce(o);
-  double *mean = NEW_ARRAY(&c->arena, double, s->m->dim + 1), *sd = NEW_ARRAY(&c->arena, double, s->m->dim + 1);
-  double *v[MOST_SCORES];
-  for (size_t j = 0; j < r->nscores; j++) v[j] = NEW_ARRAY(&c->arena, double, n);
-  q_moments(&s->fit->q, s->fit->phi, mean, sd);
-  if (r->first)
-    predictive_log_scores(c, o, s->o->target.integrate, &s->fit->q, s->fit->phi, SCORING_DRAWS, rng_mix(s->seed + 77), s->pool,
-                          v[0]);
-  if (r->first) predictive_point(c, o, mean, v[1]);
+  if (r->first) {
+    predictive_log_scores(c, o, how, q, s->fit->phi, scoring_draws(SCORING_DRAWS, 2e9, s->m->n_obs), rng_mix(s->seed + 77),
+                          s->pool, v);
+    keep_scores(r, 0, obs, v, rows->n);
+    predictive_point(c, o, mean, v);
+    keep_scores(r, 1, obs, v, rows->n);
+  }
   for (int k = 0; k < r->nextra; k++) {
     Target t = {.score = r->extra[k],
                 .score_options = s->o->target.score_options,
                 .regularizer = REG_PRIOR,
                 .score_weight = 1,
-                .integrate = s->o->target.integrate,
+                .integrate = how,
                 .nodes = s->fit->exact ? s->fit->draws : 0};
     if (o->wants != target_wants(&t)) {
-      o = observed_make(c, s->m, rows, n, target_wants(&t));
+      o = observed_of(a, s->m, rows, target_wants(&t));
       if (reduce) observed_reduce(o);
     }
-    predictive_scores(c, o, &t, &s->fit->q, s->fit->phi, METRIC_DRAWS, rng_mix(s->seed + 78), s->pool, v[r->first + (size_t)k]);
+    predictive_scores(c, o, &t, q, s->fit->phi, scoring_draws(METRIC_DRAWS, 1e8, s->m->n_obs), rng_mix(s->seed + 78), s->pool,
+                      v);
+    keep_scores(r, r->first + (size_t)k, obs, v, rows->n);
   }
+  temp_close(temp);
+}
+
+static void score_part(const Scorer *s, const size_t *rows, size_t n, int part, Scores *r) {
+  SummaryScore *scores = NEW_ARRAY(&s->c->arena, SummaryScore, r->nscores);
+  TempArena *temp = temp_open(s->c);
+  Arena *a = &temp->arena;
+  ModelRows all = model_rows(a, s->m, rows, n);
+  for (size_t from = 0; from < n; from += BATCH_ROWS) {
+    ModelRows batch = model_slice(a, s->m, &all, from, from + BATCH_ROWS);
+    score_rows(s, &batch, r);
+  }
+  int32_t *obs = NEW_ARRAY(a, int32_t, n);
+  double *v = NEW_ARRAY(a, double, n);
+  model_numbers(s->m, &all, obs);
   for (size_t j = 0; j < r->nscores; j++) {
-    scores[j] = summary_score(r->names[j], v[j], n);
-    for (size_t k = 0; k < n; k++) r->by_obs[(size_t)o->obs[k] * r->nscores + j] = v[j][k];
+    for (size_t k = 0; k < n; k++) v[k] = r->by_obs[(size_t)obs[k] * r->nscores + j];
+    scores[j] = summary_score(r->names[j], v, n);
   }
-  for (size_t k = 0; k < n; k++) r->part[o->obs[k]] = part;
+  for (size_t k = 0; k < n; k++) r->part[obs[k]] = part;
   r->parts[part] = (SummaryPart){scores, r->nscores};
-  arena_reset(&c->arena, mark);
+  temp_close(temp);
 }
 
 static void score_parts(Ctx *c, const Model *m, const Split *split, const Fit *fit, const FitOptions *o, Pool *pool,
@@ -171,14 +205,29 @@ static void add_rows(void *self, const TileView *v) {
     for (size_t j = 0; j < t->lanes; j++) t->sum[j] += v->heads[0][r * t->lanes + j];
 }
 
+/* The log likelihoods of some rows; of none: prior and Jacobian. */
+static void add_to_joint(Ctx *c, const Model *m, const ModelRows *rows, const double *theta, Totals *t) {
+  TempArena *temp = temp_open(c);
+  Work *w = vm_work(&temp->arena, model_tape(&temp->arena, m, rows, WANT_LL), t->lanes, NULL);
+  vm_forward(w, theta);
+  vm_tiles(w, add_rows, t, false);
+  const double *prior = vm_value(w, ROOT_PRIOR, 0), *jacobian = vm_value(w, ROOT_JACOBIAN, 0);
+  for (size_t j = 0; !rows->n && j < t->lanes; j++) t->sum[j] += prior[j] + jacobian[j];
+  temp_close(temp);
+}
+
 static double *log_joint(Ctx *c, const Model *m, const Split *s, const double *theta, size_t lanes) {
   size_t n = model_has_densities(m) ? s->count[PART_TRAIN] : 0;
-  Work *w = vm_work(&c->arena, model_tape(m, s->rows[PART_TRAIN], n, NULL, WANT_LL), lanes, NULL);
   Totals t = {lanes, NEW_ARRAY(&c->arena, double, lanes)};
-  vm_forward(w, theta);
-  vm_tiles(w, add_rows, &t, false);
-  const double *prior = vm_value(w, ROOT_PRIOR, 0), *jacobian = vm_value(w, ROOT_JACOBIAN, 0);
-  for (size_t j = 0; j < lanes; j++) t.sum[j] += prior[j] + jacobian[j];
+  TempArena *temp = temp_open(c);
+  ModelRows all = model_rows(&temp->arena, m, s->rows[PART_TRAIN], n);
+  for (size_t from = 0; from < n; from += BATCH_ROWS) {
+    ModelRows batch = model_slice(&temp->arena, m, &all, from, from + BATCH_ROWS);
+    add_to_joint(c, m, &batch, theta, &t);
+  }
+  ModelRows none = model_slice(&temp->arena, m, &all, n, n);
+  add_to_joint(c, m, &none, theta, &t);
+  temp_close(temp);
   return t.sum;
 }
 

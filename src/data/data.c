@@ -194,9 +194,9 @@ static void add_json_file(Ctx *c, Data *d, const Source *source) {
 
 /* ---- --set name=value --------------------------------------------------------------------------------------------- */
 
-static const Source *text_source(Ctx *c, const char *name, const char *text) {
+static Source *text_source(Ctx *c, Arena *into, const char *name, const char *text) {
   Source *s = NEW(&c->arena, Source);
-  *s = (Source){.name = name, .text = arena_text(&c->arena, text, strlen(text)), .length = strlen(text)};
+  *s = (Source){.name = name, .text = arena_text(into, text, strlen(text)), .length = strlen(text)};
   return s;
 }
 
@@ -204,7 +204,7 @@ static void add_set(Ctx *c, Data *d, const char *set) {
   const char *equal = strchr(set, '=');
   if (!equal || equal == set) ctx_fail(c, PVI_USAGE, NOWHERE, "--set takes name=value, as in --set N=19; got '%s'", set);
   const char *name = arena_text(&c->arena, set, (size_t)(equal - set));
-  const Source *source = text_source(c, arena_format(&c->arena, "--set %s", name), equal + 1);
+  const Source *source = text_source(c, &c->arena, arena_format(&c->arena, "--set %s", name), equal + 1);
   Json *j = json_read(c, source, JSON_STAN);
   data_add_value(c, d, name, j->loc, j);
 }
@@ -214,6 +214,25 @@ static void add_sets(Ctx *c, Data *d, const DataOptions *o) {
 }
 
 /* ---- files -------------------------------------------------------------------------------------------------------- */
+
+struct DataText {
+  TempArena *memory; /* NULL: let go */
+  Source *source;
+};
+
+static DataText *open_text(Ctx *c) {
+  DataText *t = NEW(&c->arena, DataText);
+  t->memory = temp_open(c);
+  return t;
+}
+
+void data_forget_text(const Data *d) {
+  DataText *t = d->text;
+  if (!t || !t->memory) return;
+  temp_close(t->memory);
+  t->memory = NULL;
+  t->source->text = NULL;
+}
 
 static bool has_extension(const char *name, const char *extension) {
   size_t n = strlen(name), m = strlen(extension);
@@ -229,23 +248,30 @@ static bool looks_like_csv(const Source *s) {
   return *p && *p != '{' && *p != '[';
 }
 
-static Data *read_source(Ctx *c, const Source *source, const DataOptions *o) {
+static Data *read_source(Ctx *c, DataText *text, const DataOptions *o) {
   size_t errors = c->nerrors;
-  Data *d = data_new(c, source);
-  if (looks_like_csv(source)) {
-    data_add_csv(c, d, source);
+  Data *d = data_new(c, text->source);
+  d->text = text;
+  if (looks_like_csv(text->source)) {
+    data_add_csv(c, d, text->source);
   } else {
-    add_json_file(c, d, source);
+    add_json_file(c, d, text->source);
   }
   add_sets(c, d, o);
   if (c->nerrors > errors) ctx_jump(c, PVI_DATA);
   return d;
 }
 
-Data *data_read(Ctx *c, const char *path, const DataOptions *o) { return read_source(c, source_read(c, path, "data file"), o); }
+Data *data_read(Ctx *c, const char *path, const DataOptions *o) {
+  DataText *t = open_text(c);
+  t->source = source_read_into(&t->memory->arena, c, path, "data file");
+  return read_source(c, t, o);
+}
 
 Data *data_read_text(Ctx *c, const char *name, const char *text, const DataOptions *o) {
-  return read_source(c, text_source(c, name, text), o);
+  DataText *t = open_text(c);
+  t->source = text_source(c, &t->memory->arena, name, text);
+  return read_source(c, t, o);
 }
 
 Data *data_from_sets(Ctx *c, const DataOptions *o) {

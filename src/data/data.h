@@ -6,7 +6,8 @@
  *   data_check_structure  values x declared structure (simplex, ordered, cov_matrix, ...) -> errors
  *   split_*             parts of the rows: train, valid, test
  *
- * Data is frozen when data_read returns. Values are doubles, row-major; integers are marked as such.
+ * Data is frozen when data_read returns. Values are doubles, row-major; integers are marked as such; whoever binds them shares
+ * them. The text of the file is kept for messages until data_forget_text.
  */
 #ifndef PVI_DATA_H
 #define PVI_DATA_H
@@ -29,8 +30,11 @@ typedef struct DataVar {
   Loc problem_at;
 } DataVar;
 
+typedef struct DataText DataText;
+
 typedef struct Data {
   const Source *source; /* NULL: data_empty */
+  DataText *text;       /* of the source; NULL: data_empty */
   Map vars;             /* name -> DataVar */
   long rows;            /* of a CSV; -1 otherwise */
 } Data;
@@ -47,6 +51,8 @@ Data *data_empty(Ctx *c);
 Data *data_from_sets(Ctx *c, const DataOptions *o);        /* no file, only --set */
 const DataVar *data_find(const Data *d, const char *name); /* NULL when absent */
 long data_rows(const Data *d);                             /* of a CSV; -1 otherwise */
+/* All is bound: messages about places in the file will not show its lines. Data and their values stay. */
+void data_forget_text(const Data *d);
 
 /* The values of a data-block variable whose sizes are dims: array sizes, then those of vector or matrix. Complex types: re, im
  * pairs. On a wrong or missing variable ctx_error (naming variable, type, declaration, what the file has) and NULL. */

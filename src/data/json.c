@@ -20,6 +20,7 @@ typedef struct {
   JsonStyle style;
   int depth;
   const char *variable; /* the key of the outermost object that we are in, or NULL */
+  Arena *temp;          /* of the stack */
   double *stack;
   size_t nstack, cap_stack;
 } Reader;
@@ -205,7 +206,7 @@ static const char *read_string(Reader *r) {
 
 static Json read_value(Reader *r);
 
-static void push(Reader *r, double x) { PUSH(&r->c->arena, r->stack, r->nstack, r->cap_stack, x); }
+static void push(Reader *r, double x) { PUSH(r->temp, r->stack, r->nstack, r->cap_stack, x); }
 
 static Json *keep(Reader *r, const Json *v) {
   Json *j = NEW(&r->c->arena, Json);
@@ -465,25 +466,36 @@ static Json read_value(Reader *r) {
 }
 
 Json *json_read(Ctx *c, const Source *source, JsonStyle style) {
-  Reader r = {.c = c, .source = source, .p = source->text, .end = source->text + source->length, .line = 1, .style = style};
+  TempArena *temp = temp_open(c);
+  Reader r = {.c = c,
+              .source = source,
+              .p = source->text,
+              .end = source->text + source->length,
+              .line = 1,
+              .style = style,
+              .temp = &temp->arena};
   r.line_start = r.p;
   if (strncmp(r.p, "\xEF\xBB\xBF", 3) == 0) r.p += 3; /* a byte order mark */
   Json v = read_value(&r);
   skip_space(&r);
   if (r.p < r.end) expected(&r, "nothing more after the value");
-  return settle(&r, &v);
+  Json *j = settle(&r, &v);
+  temp_close(temp);
+  return j;
 }
 
 /* ---- files and access --------------------------------------------------------------------------------------------- */
 
-const Source *source_read(Ctx *c, const char *path, const char *what) {
+Source *source_read_into(Arena *text, Ctx *c, const char *path, const char *what) {
   const char *why = NULL;
   Source *s = NEW(&c->arena, Source);
   s->name = arena_text(&c->arena, path, strlen(path));
-  s->text = text_read_file(&c->arena, path, &s->length, &why);
+  s->text = text_read_file(text, path, &s->length, &why);
   if (!s->text) ctx_fail(c, PVI_DATA, NOWHERE, "cannot read the %s '%s': %s", what, path, why ? why : "unknown reason");
   return s;
 }
+
+const Source *source_read(Ctx *c, const char *path, const char *what) { return source_read_into(&c->arena, c, path, what); }
 
 Json *json_read_file(Ctx *c, const char *path, JsonStyle style) { return json_read(c, source_read(c, path, "file"), style); }
 

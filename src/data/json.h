@@ -50,6 +50,7 @@ Json *json_read_file(Ctx *c, const char *path, JsonStyle style); /* ctx_fail(PVI
 
 /* A file as a Source in the Ctx's arena; ctx_fail(PVI_DATA) saying why when it cannot be read. `what` names it: "data file". */
 const Source *source_read(Ctx *c, const char *path, const char *what);
+Source *source_read_into(Arena *text, Ctx *c, const char *path, const char *what); /* its text in another arena */
 
 const Json *json_get(const Json *object, const char *key); /* NULL when absent or no object */
 const char *json_kind_name(const Json *j);                 /* "an array of numbers", "null", ... */

@@ -146,7 +146,7 @@ static void make_leaf(Arena *a, Integral *I, int leaf, size_t powers, size_t row
   vm_set_outer(I->work, leaf, (VmOuter){terms, basis, I->coef[leaf], I->adj[leaf]});
 }
 
-static Tape *make_tape(Ctx *c, Arena *a, const Exact *e, const Integral *I, const Graph *g) {
+static Tape *make_tape(Arena *a, const Exact *e, const Integral *I, const Graph *g) {
   const Reduced *r = I->r;
   int32_t *select = NEW_ARRAY(a, int32_t, r->rows);
   for (int32_t k = 0; k < r->rows; k++) select[k] = k;
@@ -157,7 +157,7 @@ static Tape *make_tape(Ctx *c, Arena *a, const Exact *e, const Integral *I, cons
   if (needs & NEEDS_LL) v.heads[HEAD_LL] = mean ? r->mean : I->centred ? r->centred : r->density;
   for (int k = 0; needs & NEEDS_KIND && k < kind_parameters(I->kind); k++) v.heads[HEAD_PAR + k] = r->par[k];
   if (!I->prior && e->posterior != 0) v.heads[HEAD_SIM] = r->mean;
-  return vm_plan(c, a, g, 0, NULL, 0, &v, 1);
+  return vm_plan(a->ctx, a, g, 0, NULL, 0, &v, 1);
 }
 
 static void make_integral(Arena *a, Integral *I, const Graph *g, size_t K) {
@@ -167,7 +167,7 @@ static void make_integral(Arena *a, Integral *I, const Graph *g, size_t K) {
   make_nodes(a, I, r->form == FORM_PLANE ? plane_nodes(K) : K);
   I->M = C * I->nodes;
   I->pool = rows * I->M > 40000 ? e->pool : NULL;
-  I->work = vm_work(a, make_tape(e->o->model->ctx, a, e, I, g), I->M, I->pool);
+  I->work = vm_work(a, make_tape(a, e, I, g), I->M, I->pool);
   I->ld = vm_lanes(I->work);
   I->weights = NEW_ARRAY(a, double, I->ld);
   I->log_weights = NEW_ARRAY(a, double, I->ld);
@@ -295,7 +295,7 @@ static bool related(const NormalLaw *law, const AffineTerm *a, const AffineTerm 
 }
 
 static void means(const Affine *f, const NormalLaw *law, size_t row, size_t n, double *mean) {
-  for (size_t r = 0; r < n; r++) mean[r] = f->constant[row_in(f, row + r)];
+  for (size_t r = 0; r < n; r++) mean[r] = f->constant ? f->constant[row_in(f, row + r)] : 0;
   for (int t = 0; t < f->nterms; t++) {
     const AffineTerm *a = &f->terms[t];
     for (size_t r = 0; r < n; r++) {
@@ -625,13 +625,13 @@ static double score_row(Integral *I, const TileView *t, size_t r, double *adj_w)
   size_t ld = I->ld, obs = I->first + t->row + r;
   double *mine = e->lane_row + (size_t)t->worker * 3 * e->lane_size, *p = mine + e->lane_size;
   ScoreCase c = {.q = {.kind = I->kind, .M = I->M, .ld = ld, .weights = I->weights, .log_weights = I->log_weights},
-                 .y = o->y[obs],
+                 .y = observed_y(o, I->block, obs),
                  .o = e->target.score_options,
                  .k = e->k,
                  .scratch = e->scratch + (size_t)t->worker * e->scratch_size};
   ScoreAdjoint adj = {.weights = adj_w ? mine : NULL};
   if (I->hint) c.hint = I->hint + 2 * (t->row + r);
-  c.q.size = (size_t)o->size[obs];
+  c.q.size = observed_size(o, I->block, obs);
   if (t->heads[HEAD_LL]) c.ll = t->heads[HEAD_LL] + r * ld;
   if (t->adj[HEAD_LL]) adj.ll = t->adj[HEAD_LL] + r * ld;
   for (int k = 0; k < KIND_PARAMETERS; k++) {

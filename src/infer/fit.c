@@ -30,7 +30,8 @@ enum { EXPLORE_ITERATIONS = 25, SCRAMBLES = 4, FULLRANK_MOST = 30, EXPLORE_NODES
 /* Everything a fit needs at hand. */
 typedef struct {
   Ctx *ctx;
-  Arena *arena;
+  Arena *parts; /* of the observations */
+  Arena *arena; /* of objectives and the like, reset from stage to stage */
   const Model *model;
   const Observed *train, *train_ll, *valid; /* the training part with the heads of the target, and with the log likelihood */
   const FitOptions *o;
@@ -110,6 +111,11 @@ static Predictive *objective_of(Fitter *f, size_t M, uint64_t seed) {
   return predictive_make(f->arena, f->train, &f->target, &f->q, M, seed, f->pool);
 }
 
+static bool is_exact(const Fitter *f) {
+  const char *why;
+  return f->target.integrate != INTEGRATE_DRAWS && exact_applies(f->train, &f->target, &f->q, &why);
+}
+
 static bool evaluate(Fitter *f, Predictive *p, const double *phi, PredictiveValue *v) {
   f->fit->evaluations++;
   return predictive_eval(p, phi, v, NULL);
@@ -132,6 +138,7 @@ static Target vi_target(const Fitter *f) {
 static void vi_centre(Fitter *f, double *mean, double *sd) {
   size_t d = f->model->dim;
   Target vi = vi_target(f);
+  ArenaMark mark = arena_mark(f->arena);
   Q *q = NEW(f->arena, Q);
   *q = q_make(f->arena, FAMILY_meanfield, (Shape){0}, d, NULL);
   Predictive *p = predictive_make(f->arena, f->train_ll, &vi, q, VI_DRAWS, seed_of(f, SEED_VI), f->pool);
@@ -149,6 +156,7 @@ static void vi_centre(Fitter *f, double *mean, double *sd) {
   double tolerance = f->target.score == SCORE_elbo ? 1e-7 : 1e-5; /* others need only a centre and units */
   run_lbfgs(f, p, phi, 2000, tolerance, "VI");
   q_moments(q, phi, mean, sd);
+  arena_reset(f->arena, mark);
 }
 
 /* ---- 2. starts ---------------------------------------------------------------------------------------------------- */
@@ -194,8 +202,14 @@ static size_t draws_of(const Fitter *f, size_t draws) {
 /* Standard deviation of the training outcomes: the unit of their interval score. */
 static double outcome_sd(const Fitter *f) {
   double mean = 0, ss = 0, n = (double)f->train->n;
-  for (size_t k = 0; k < f->train->n; k++) mean += f->train->y[k] / n;
-  for (size_t k = 0; k < f->train->n; k++) ss += (f->train->y[k] - mean) * (f->train->y[k] - mean);
+  const ModelRows *rows = &f->train->rows;
+  for (int b = 0; b < f->model->nblocks; b++)
+    for (size_t k = rows->first[b]; k < rows->first[b + 1]; k++) mean += observed_y(f->train, b, k) / n;
+  for (int b = 0; b < f->model->nblocks; b++)
+    for (size_t k = rows->first[b]; k < rows->first[b + 1]; k++) {
+      double d = observed_y(f->train, b, k) - mean;
+      ss += d * d;
+    }
   return sqrt(ss / n);
 }
 
@@ -216,12 +230,14 @@ static const double *correlated_vi(Fitter *f, const double *mean, const double *
   const char *why;
   if (!family_of(f->q.family)->widen || !exact_applies(f->train_ll, &vi, &f->q, &why)) return NULL;
   double *phi = NEW_ARRAY(f->arena, double, q_size(&f->q));
+  ArenaMark mark = arena_mark(f->arena);
   PredictiveValue v;
   Predictive *p = predictive_make(f->arena, f->train_ll, &vi, &f->q, 0, seed_of(f, SEED_VI), f->pool);
   q_start(&f->q, phi, mean, sd);
-  if (!evaluate(f, p, phi, &v)) return NULL;
-  run_lbfgs(f, p, phi, 500, 1e-6, "VI, correlated");
-  return phi;
+  bool finite = evaluate(f, p, phi, &v);
+  if (finite) run_lbfgs(f, p, phi, 500, 1e-6, "VI, correlated");
+  arena_reset(f->arena, mark);
+  return finite ? phi : NULL;
 }
 
 /* Of VI's q times 1, 2, 4, ... that with the best objective; NULL: none is finite. Where one observation says as much as a
@@ -249,9 +265,11 @@ typedef struct {
   double *phi;
 } Start;
 
-/* The best of the starts after a few iterations each. */
-static double *explore(Fitter *f, const double *mean, const double *sd) {
+/* phi: the best of the starts after a few iterations each. */
+static void explore(Fitter *f, const double *mean, const double *sd, double *phi) {
   enum { NWIDTHS = sizeof widths / sizeof *widths };
+  ArenaMark mark = arena_mark(f->arena);
+  const double *correlated = is_exact(f) ? correlated_vi(f, mean, sd) : NULL;
   size_t size = q_size(&f->q), M = draws_of(f, 2 * EXPLORE_DRAWS);
   if (!is_rich(f)) M /= 2;
   if (f->o->draws && f->o->draws < M) M = f->o->draws;
@@ -272,7 +290,6 @@ static double *explore(Fitter *f, const double *mean, const double *sd) {
   }
   if (predictive_is_exact(p)) { /* evaluations are cheap: look for the best width */
     starts[n++] = (Start){"VI at its best width", best_width(f, p, mean, sd, NULL)};
-    const double *correlated = correlated_vi(f, mean, sd);
     if (correlated) starts[n++] = (Start){"correlated VI at its best width", best_width(f, p, mean, sd, correlated)};
   }
   if (given) {
@@ -288,7 +305,8 @@ static double *explore(Fitter *f, const double *mean, const double *sd) {
     }
   }
   if (!best) ctx_fail(f->ctx, PVI_FAILURE, NOWHERE, "the objective is not finite at any start");
-  return best;
+  memcpy(phi, best, size * sizeof *phi);
+  arena_reset(f->arena, mark);
 }
 
 /* ---- 3. to convergence, with enough draws ------------------------------------------------------------------------- */
@@ -389,15 +407,11 @@ static void finish_exact(Fitter *f, double *phi) {
     f->target.nodes = nodes;
     Predictive *p = objective_of(f, 0, seed_of(f, SEED_FIT));
     OptimResult r = run_lbfgs(f, p, phi, f->o->iterations ? f->o->iterations : 5000, 1e-9, "fit");
+    arena_reset(f->arena, stage); /* the next has as many rows */
     bool done = nodes_agree(f, phi, &r, nodes) || nodes >= exact_most_nodes(f->train);
     arena_reset(f->arena, stage);
     if (done) return;
   }
-}
-
-static bool is_exact(const Fitter *f) {
-  const char *why;
-  return f->target.integrate != INTEGRATE_DRAWS && exact_applies(f->train, &f->target, &f->q, &why);
 }
 
 static void finish(Fitter *f, double *phi) {
@@ -453,7 +467,7 @@ static bool stochastic_eval(void *self, const double *phi, double *value, double
 /* The rejection estimator in the place of the reparameterized one. */
 static void use_rejection(Fitter *f, Stochastic *s, size_t M) {
   const char *why;
-  const Observed *o = observed_make(f->ctx, f->model, f->order, f->n, WANT_LL | WANT_PARAMETERS);
+  const Observed *o = observed_make(f->parts, f->model, f->order, f->n, WANT_LL | WANT_PARAMETERS);
   s->rejection = rejection_make(f->ctx, f->arena, o, &f->target, &f->q, M, f->pool, &why);
   if (!s->rejection) ctx_fail(f->ctx, PVI_USAGE, NOWHERE, "%s", why);
 }
@@ -533,7 +547,7 @@ static void run(Fitter *f) {
   if (f->target.score == SCORE_elbo) {
     start_at(f, mean, sd, 1, phi);
   } else {
-    memcpy(phi, explore(f, mean, sd), size * sizeof *phi);
+    explore(f, mean, sd, phi);
   }
   f->best_valid = -INFINITY;
   if (f->o->select_validation) f->best_phi = NEW_ARRAY(f->arena, double, size);
@@ -585,9 +599,10 @@ static void choose_integration(Fitter *f, Observed *train, Observed *train_ll, O
 
 Fit *fit_run(Ctx *c, const Model *m, const Split *split, const FitOptions *o, Pool *pool) {
   Fit *fit = NEW(&c->arena, Fit);
-  Arena arena = arena_make(c);
+  TempArena *parts = temp_open(c), *work = temp_open(c);
   Fitter f = {.ctx = c,
-              .arena = &arena,
+              .parts = &parts->arena,
+              .arena = &work->arena,
               .model = m,
               .o = o,
               .target = o->target,
@@ -596,13 +611,6 @@ Fit *fit_run(Ctx *c, const Model *m, const Split *split, const FitOptions *o, Po
               .n = split->count[PART_TRAIN],
               .started = base_seconds(),
               .nvalid = split->count[PART_VALID]};
-  jmp_buf here, *outer = c->trap;
-  if (setjmp(here)) {
-    arena_free(&arena);
-    c->trap = outer;
-    ctx_jump(c, c->status);
-  }
-  c->trap = &here;
   if (f.target.score == SCORE_elbo) {
     f.target.regularizer = REG_PRIOR;
     f.target.lambda = 1;
@@ -614,17 +622,17 @@ Fit *fit_run(Ctx *c, const Model *m, const Split *split, const FitOptions *o, Po
   choose_q(&f);
   const size_t *order = f.order = training_order(&f, split);
   unsigned wants = target_wants(&f.target);
-  Observed *train = observed_make(c, m, order, f.n, wants), *valid;
+  Observed *train = observed_make(f.parts, m, order, f.n, wants), *valid;
   f.train = train;
-  Observed *train_ll = wants == WANT_LL ? train : observed_make(c, m, order, model_has_densities(m) ? f.n : 0, WANT_LL);
+  Observed *train_ll = wants == WANT_LL ? train : observed_make(f.parts, m, order, model_has_densities(m) ? f.n : 0, WANT_LL);
   f.train_ll = train_ll;
-  f.valid = valid = observed_make(c, m, split->rows[PART_VALID], f.nvalid, wants);
+  f.valid = valid = observed_make(f.parts, m, split->rows[PART_VALID], f.nvalid, wants);
   choose_integration(&f, train, train_ll, valid);
-  f.valid_scores = NEW_ARRAY(&arena, double, f.nvalid);
+  f.valid_scores = NEW_ARRAY(f.arena, double, f.nvalid);
   run(&f);
   fit->q = f.q;
   fit->seconds = base_seconds() - f.started;
-  c->trap = outer;
-  arena_free(&arena);
+  temp_close(work);
+  temp_close(parts);
   return fit;
 }

@@ -21,40 +21,31 @@ Kind observed_kind(const ObsBlock *b) {
   }
 }
 
-Observed *observed_make(Ctx *c, const Model *m, const size_t *rows, size_t nrows, unsigned wants) {
-  Observed *o = NEW(&c->arena, Observed);
-  Arena *a = &c->arena;
-  size_t n = rows ? nrows : m->n_obs;
-  o->model = m;
-  o->n = n;
-  o->wants = wants;
-  o->obs = NEW_ARRAY(a, int32_t, n);
-  o->y = NEW_ARRAY(a, double, n);
-  o->size = NEW_ARRAY(a, double, n);
+Observed *observed_make(Arena *a, const Model *m, const size_t *rows, size_t nrows, unsigned wants) {
+  ModelRows r = model_rows(a, m, rows, nrows);
+  return observed_of(a, m, &r, wants);
+}
+
+Observed *observed_of(Arena *a, const Model *m, const ModelRows *rows, unsigned wants) {
+  Observed *o = NEW(a, Observed);
+  *o = (Observed){.model = m, .arena = a, .n = rows->n, .rows = *rows, .wants = wants};
+  o->tape = NEW(a, Tape *);
   o->kinds = NEW_ARRAY(a, Kind, m->nblocks + 1);
-  o->tape = model_tape(m, rows, n, o->obs, wants);
-  int32_t *block = NEW_ARRAY(a, int32_t, n), *row = NEW_ARRAY(a, int32_t, n);
-  model_block_rows(m, rows, n, block, row);
   for (int b = 0; b < m->nblocks; b++) o->kinds[b] = observed_kind(&m->blocks[b]);
-  o->sim_y = NEW_ARRAY(a, const double *, n);
-  for (size_t k = 0; k < n; k++) {
-    const ObsBlock *b = &m->blocks[block[k]];
-    if (b->sim_y) o->sim_y[k] = b->sim_y + (size_t)row[k] * (size_t)b->sim_width;
-    if (b->dist < 0) continue;
-    o->y[k] = b->y[row[k]];
-    o->size[k] = b->size ? b->size[row[k]] : b->width;
-  }
   return o;
 }
 
+const Tape *observed_tape(const Observed *o) {
+  if (!*o->tape) *o->tape = model_tape(o->arena, o->model, &o->rows, o->wants);
+  return *o->tape;
+}
+
 void observed_reduce(Observed *o) {
-  size_t n = o->n, *rows = NEW_ARRAY(&o->model->ctx->arena, size_t, n);
-  for (size_t k = 0; k < n; k++) rows[k] = (size_t)o->obs[k];
-  o->reduction = reduce_observations(o->model, rows, n, &o->not_reduced);
+  o->reduction = reduce_observations(o->arena, o->model, &o->rows, &o->not_reduced);
   observed_reduce_prior(o);
 }
 
-void observed_reduce_prior(Observed *o) { o->prior = reduce_prior(o->model, &o->prior_not_reduced); }
+void observed_reduce_prior(Observed *o) { o->prior = reduce_prior(o->arena, o->model, &o->prior_not_reduced); }
 
 /* Scores by densities and by simulation: every block must have what they need. */
 static bool block_allows(Ctx *c, const ObsBlock *b, ScoreId score, const char **why) {

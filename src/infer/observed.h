@@ -8,22 +8,39 @@
 
 typedef struct {
   const Model *model;
-  Tape *tape;
+  Arena *arena; /* of all that is made of it */
   size_t n;
-  int32_t *obs;         /* number of the observation of each row */
-  double *y, *size;     /* of each row, where its block knows them */
-  const double **sim_y; /* of each row: what a simulated outcome is compared with */
-  Kind *kinds;          /* of each block; KIND_NONE: unknown */
-  unsigned wants;       /* heads of the tape: WANT_LL, WANT_PARAMETERS */
+  ModelRows rows;
+  Kind *kinds;    /* of each block; KIND_NONE: unknown */
+  unsigned wants; /* heads of the tape: WANT_LL, WANT_PARAMETERS */
+  Tape **tape;    /* made when it is asked for: exact integration does without */
   /* for exact integration, where asked for by observed_reduce: NULL, and the reason, where it cannot be */
   const Reduction *reduction, *prior;
   const char *not_reduced, *prior_not_reduced;
 } Observed;
 
-/* The given observations (0-based; NULL: all). */
-Observed *observed_make(Ctx *c, const Model *m, const size_t *rows, size_t nrows, unsigned wants);
+/* The given observations (0-based; NULL: all). Whatever is made of them, now or later, lives in the arena. */
+Observed *observed_make(Arena *a, const Model *m, const size_t *rows, size_t nrows, unsigned wants);
+Observed *observed_of(Arena *a, const Model *m, const ModelRows *rows, unsigned wants); /* rows->row outlives it */
+const Tape *observed_tape(const Observed *o);
 void observed_reduce(Observed *o);
 void observed_reduce_prior(Observed *o); /* only that */
+
+/* What was seen in row k of all, which is one of the given block. */
+static inline double observed_y(const Observed *o, int block, size_t k) {
+  const ObsBlock *b = &o->model->blocks[block];
+  return b->dist < 0 ? 0 : b->y[o->rows.row[k]];
+}
+static inline size_t observed_size(const Observed *o, int block, size_t k) { /* trials, categories */
+  const ObsBlock *b = &o->model->blocks[block];
+  return b->dist < 0 ? 0 : b->size ? (size_t)b->size[o->rows.row[k]] : (size_t)b->width;
+}
+/* What a simulated outcome is compared with. */
+static inline const double *observed_sim_y(const Observed *o, int block, size_t k) {
+  const ObsBlock *b = &o->model->blocks[block];
+  return b->sim_y ? b->sim_y + (size_t)o->rows.row[k] * (size_t)b->sim_width : NULL;
+}
+
 Kind observed_kind(const ObsBlock *b);
 /* Can the score be computed for every observation? If not, *why is the reason. */
 bool observed_allows(Ctx *c, const Model *m, ScoreId score, const char **why);

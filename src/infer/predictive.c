@@ -57,7 +57,7 @@ Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const 
   }
   if (exact_prior_applies(o, t, q)) p->prior = exact_prior(a, o, t, q, seed, pool);
   p->score = score_of(t->score);
-  p->work = vm_work(a, o->tape, M, pool);
+  p->work = vm_work(a, observed_tape(o), M, pool);
   p->M = M;
   p->ld = vm_lanes(p->work);
   p->posterior = t->regularizer == REG_POSTERIOR ? t->lambda : 0;
@@ -142,8 +142,8 @@ static ScoreCase case_of(const Predictive *p, const TileView *t, size_t r, Score
   if (t->heads[HEAD_LL]) c.ll = t->heads[HEAD_LL] + r * ld;
   if (t->adj[HEAD_LL] && score_needs(p->target.score) & NEEDS_LL) adj->ll = t->adj[HEAD_LL] + r * ld;
   if (kind == KIND_NONE) return c;
-  c.y = o->y[t->row + r];
-  c.q.size = (size_t)o->size[t->row + r];
+  c.y = observed_y(o, t->block, t->row + r);
+  c.q.size = observed_size(o, t->block, t->row + r);
   for (int k = 0; k < kind_parameters(kind); k++) {
     c.q.par[k] = t->heads[HEAD_PAR + k] + r * width * ld;
     if (t->adj[HEAD_PAR + k]) adj->par[k] = t->adj[HEAD_PAR + k] + r * width * ld;
@@ -155,8 +155,8 @@ static ScoreCase case_of(const Predictive *p, const TileView *t, size_t r, Score
 static void simulate_case(const Predictive *p, const TileView *t, size_t r, ScoreCase *c, ScoreAdjoint *adj) {
   size_t ld = t->lanes, width = (size_t)p->o->model->blocks[t->block].sim_width;
   const double *sim = t->heads[HEAD_SIM] + r * width * ld;
-  c->y = p->o->sim_y[t->row + r][0];
-  c->yvec = p->o->sim_y[t->row + r];
+  c->yvec = observed_sim_y(p->o, t->block, t->row + r);
+  c->y = c->yvec[0];
   c->nsim = p->M;
   c->dim = width;
   if (!(score_needs(p->target.score) & NEEDS_VECTOR_SIM)) {
@@ -357,7 +357,6 @@ enum { SCORING_NODES = 64 };
 
 /* ---- scores on fresh draws ---------------------------------------------------------------------------------------- */
 
-/* Runs work with an arena of its own, freed whatever happens. */
 typedef struct {
   Ctx *c;
   const Observed *o;
@@ -371,17 +370,9 @@ typedef struct {
 } ScoreJob;
 
 static void in_arena(ScoreJob *job, void (*run)(ScoreJob *, Arena *)) {
-  Arena arena = arena_make(job->c);
-  jmp_buf here, *outer = job->c->trap;
-  if (setjmp(here)) {
-    arena_free(&arena);
-    job->c->trap = outer;
-    ctx_jump(job->c, job->c->status);
-  }
-  job->c->trap = &here;
-  run(job, &arena);
-  job->c->trap = outer;
-  arena_free(&arena);
+  TempArena *temp = temp_open(job->c);
+  run(job, &temp->arena);
+  temp_close(temp);
 }
 
 typedef struct {
@@ -405,7 +396,7 @@ static void add_densities(void *self, const TileView *v) {
 static void log_scores(ScoreJob *j, Arena *a) {
   enum { BATCH = 1024 };
   size_t batches = (j->M + BATCH - 1) / BATCH, rows = q_noise(j->q);
-  Work *w = vm_work(a, j->o->tape, BATCH, j->pool);
+  Work *w = vm_work(a, observed_tape(j->o), BATCH, j->pool);
   QDraws d = q_draws(a, j->q, BATCH, BATCH, vm_kernels(w));
   double *all = NEW_ARRAY(a, double, rows *batches *BATCH), *theta = NEW_ARRAY(a, double, j->q->dim *BATCH);
   sobol_normal(all, rows, batches * BATCH, batches * BATCH, j->seed, false);
@@ -449,9 +440,11 @@ static void keep_first(void *self, const TileView *t) {
 }
 
 void predictive_point(Ctx *c, const Observed *o, const double *theta, double *log_densities) {
-  double *rows = NEW_ARRAY(&c->arena, double, o->model->dim *LANES);
+  TempArena *temp = temp_open(c);
+  double *rows = NEW_ARRAY(&temp->arena, double, o->model->dim *LANES);
   for (size_t k = 0; k < o->model->dim * LANES; k++) rows[k] = theta[k / LANES];
-  Work *w = vm_work(&c->arena, o->tape, LANES, NULL);
+  Work *w = vm_work(&temp->arena, observed_tape(o), LANES, NULL);
   vm_forward(w, rows);
   vm_tiles(w, keep_first, log_densities, false);
+  temp_close(temp);
 }

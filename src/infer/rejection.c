@@ -42,7 +42,7 @@ Rejection *rejection_make(Ctx *c, Arena *a, const Observed *o, const Target *t, 
   r->o = o;
   r->target = *t;
   r->q = q;
-  r->work = vm_work(a, o->tape, M, pool);
+  r->work = vm_work(a, observed_tape(o), M, pool);
   r->M = M;
   r->ld = vm_lanes(r->work);
   r->draws = q_draws(a, q, M, r->ld, vm_kernels(r->work));

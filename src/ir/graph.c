@@ -32,11 +32,13 @@ const double *ir_op_domain(unsigned op, int *count) {
   return op_domains[op];
 }
 
-Graph *ir_graph(Ctx *c) {
-  Graph *g = NEW(&c->arena, Graph);
-  g->ctx = c;
+Graph *ir_graph_in(Arena *a) {
+  Graph *g = NEW(a, Graph);
+  g->arena = a;
   return g;
 }
+
+Graph *ir_graph(Ctx *c) { return ir_graph_in(&c->arena); }
 
 /* ---- hash-consing ------------------------------------------------------------------------------------------------- */
 
@@ -90,22 +92,26 @@ static void insert(Graph *g, Node id) {
 
 static void grow_table(Graph *g) {
   g->ntable = g->ntable ? g->ntable * 2 : 256;
-  g->table = NEW_ARRAY(&g->ctx->arena, int32_t, g->ntable);
+  g->table = NEW_ARRAY(g->arena, int32_t, g->ntable);
   for (Node k = 0; k < g->count; k++) insert(g, k);
 }
 
-/* The node equal to x, or x itself as a new node; its payload is copied only then. */
-static Node intern(Graph *g, IrNode x) {
+typedef enum { COPY, KEEP } Payload;
+
+/* The node equal to x, or x itself as a new node; its payload is copied, if at all, only then. */
+static Node intern_with(Graph *g, IrNode x, Payload how) {
   if (2 * ((size_t)g->count + 1) > g->ntable) grow_table(g);
   size_t i = hash_node(&x) & (g->ntable - 1);
   for (; g->table[i]; i = (i + 1) & (g->ntable - 1))
     if (same_node(&g->nodes[g->table[i] - 1], &x)) return g->table[i] - 1;
   size_t bytes = payload_bytes(&x);
-  if (bytes) x.u.values = memcpy(arena_alloc(&g->ctx->arena, bytes), x.u.values, bytes);
-  PUSH(&g->ctx->arena, g->nodes, g->count, g->cap, x);
+  if (bytes && how == COPY) x.u.values = memcpy(arena_alloc(g->arena, bytes), x.u.values, bytes);
+  PUSH(g->arena, g->nodes, g->count, g->cap, x);
   g->table[i] = g->count;
   return g->count - 1;
 }
+
+static Node intern(Graph *g, IrNode x) { return intern_with(g, x, COPY); }
 
 void ir_truncate(Graph *g, int32_t count) {
   if (count >= g->count) return;
@@ -125,6 +131,10 @@ static bool all_equal(const double *v, int32_t n) {
 
 Node ir_const(Graph *g, const double *values, int32_t n) {
   return intern(g, (IrNode){.op = IR_CONST, .n = n, .u.values = values});
+}
+
+Node ir_const_kept(Graph *g, const double *values, int32_t n) {
+  return intern_with(g, (IrNode){.op = IR_CONST, .n = n, .u.values = values}, KEEP);
 }
 
 Node ir_number(Graph *g, double value) { return ir_const(g, &value, 1); }
@@ -222,29 +232,31 @@ static bool is_identity(const int32_t *index, int32_t n) {
   return true;
 }
 
-Node ir_gather(Graph *g, Node a, const int32_t *index, int32_t n) {
+static Node gather(Graph *g, Node a, const int32_t *index, int32_t n, Payload how) {
   const IrNode *x = ir_node(g, a);
   if (n == x->n && is_identity(index, n)) return a;
-  Arena *arena = &g->ctx->arena;
+  Arena *arena = g->arena;
   if (x->op == IR_CONST) {
-    ArenaMark m = arena_mark(arena);
     double *v = NEW_ARRAY(arena, double, n);
     for (int32_t k = 0; k < n; k++) v[k] = x->u.values[index[k]];
-    (void)m;
-    return ir_const(g, v, n);
+    return ir_const_kept(g, v, n);
   }
   if (x->op == IR_GATHER) { /* a gather of a gather is one gather */
     int32_t *through = NEW_ARRAY(arena, int32_t, n);
     for (int32_t k = 0; k < n; k++) through[k] = x->u.index[index[k]];
-    return ir_gather(g, x->args[0], through, n);
+    return gather(g, x->args[0], through, n, KEEP);
   }
   if (x->op == IR_PACK) {
     Pick *picks = NEW_ARRAY(arena, Pick, n);
     for (int32_t k = 0; k < n; k++) picks[k] = x->u.picks[index[k]];
     return ir_pack(g, picks, n);
   }
-  return intern(g, (IrNode){.op = IR_GATHER, .nargs = 1, .n = n, .args = {a}, .u.index = index, .likelihood = x->likelihood});
+  return intern_with(
+      g, (IrNode){.op = IR_GATHER, .nargs = 1, .n = n, .args = {a}, .u.index = index, .likelihood = x->likelihood}, how);
 }
+
+Node ir_gather(Graph *g, Node a, const int32_t *index, int32_t n) { return gather(g, a, index, n, COPY); }
+Node ir_gather_kept(Graph *g, Node a, const int32_t *index, int32_t n) { return gather(g, a, index, n, KEEP); }
 
 /* An element of a gather or a pack is an element of what it was taken from. */
 static Pick resolve(const Graph *g, Pick p) {
@@ -261,7 +273,7 @@ static Pick resolve(const Graph *g, Pick p) {
 }
 
 Node ir_pack(Graph *g, const Pick *given, int32_t n) {
-  Arena *arena = &g->ctx->arena;
+  Arena *arena = g->arena;
   Pick *picks = NEW_ARRAY(arena, Pick, n);
   bool one = true, constant = true, likelihood = false;
   for (int32_t k = 0; k < n; k++) {
@@ -273,14 +285,14 @@ Node ir_pack(Graph *g, const Pick *given, int32_t n) {
   if (constant) {
     double *v = NEW_ARRAY(arena, double, n);
     for (int32_t k = 0; k < n; k++) v[k] = ir_node(g, picks[k].node)->u.values[picks[k].elem];
-    return ir_const(g, v, n);
+    return ir_const_kept(g, v, n);
   }
   if (one) {
     int32_t *index = NEW_ARRAY(arena, int32_t, n);
     for (int32_t k = 0; k < n; k++) index[k] = picks[k].elem;
-    return ir_gather(g, picks[0].node, index, n);
+    return ir_gather_kept(g, picks[0].node, index, n);
   }
-  return intern(g, (IrNode){.op = IR_PACK, .n = n, .u.picks = picks, .likelihood = likelihood});
+  return intern_with(g, (IrNode){.op = IR_PACK, .n = n, .u.picks = picks, .likelihood = likelihood}, KEEP);
 }
 
 /* ---- combining elements ------------------------------------------------------------------------------------------- */

@@ -55,14 +55,15 @@ typedef struct {
 } IrNode;
 
 typedef struct Graph {
-  Ctx *ctx;
+  Arena *arena; /* of nodes and payloads */
   IrNode *nodes;
   int32_t count, cap;
   int32_t *table; /* hash-consing: node + 1 */
   size_t ntable;
 } Graph;
 
-Graph *ir_graph(Ctx *c);
+Graph *ir_graph(Ctx *c); /* lives as long as the run */
+Graph *ir_graph_in(Arena *a);
 static inline const IrNode *ir_node(const Graph *g, Node x) { return &g->nodes[x]; }
 static inline int32_t ir_size(const Graph *g, Node x) { return g->nodes[x].n; }
 static inline bool ir_is_const(const Graph *g, Node x) { return g->nodes[x].op == IR_CONST; }
@@ -72,15 +73,17 @@ const char *ir_op_name(unsigned op);
 int ir_op_arity(unsigned op);                        /* elementwise ops */
 const double *ir_op_domain(unsigned op, int *count); /* elementwise ops: lo0, hi0, lo1, hi1, ... */
 
-Node ir_const(Graph *g, const double *values, int32_t n); /* copies */
+Node ir_const(Graph *g, const double *values, int32_t n);      /* copies */
+Node ir_const_kept(Graph *g, const double *values, int32_t n); /* does not: they outlive the graph and do not change */
 Node ir_number(Graph *g, double value);
 Node ir_input(Graph *g, int32_t offset, int32_t n);
 typedef enum { NOISE_NORMAL, NOISE_UNIFORM } NoiseKind;
 Node ir_noise(Graph *g, NoiseKind kind, int32_t stream, int32_t n);
 Node ir_outer(Graph *g, int32_t leaf, int32_t n);
-Node ir_map(Graph *g, unsigned op, const Node *args);              /* elementwise: sizes n or 1 */
-Node ir_gather(Graph *g, Node a, const int32_t *index, int32_t n); /* copies the index */
-Node ir_pack(Graph *g, const Pick *picks, int32_t n);              /* becomes a gather, or the node itself, where it can */
+Node ir_map(Graph *g, unsigned op, const Node *args);                   /* elementwise: sizes n or 1 */
+Node ir_gather(Graph *g, Node a, const int32_t *index, int32_t n);      /* copies the index */
+Node ir_gather_kept(Graph *g, Node a, const int32_t *index, int32_t n); /* does not */
+Node ir_pack(Graph *g, const Pick *picks, int32_t n);                   /* becomes a gather, or the node itself, where it can */
 Node ir_reduce(Graph *g, unsigned op /* SUM, LSE */, Node a, int32_t width);
 Node ir_cumsum(Graph *g, Node a, int32_t width);
 Node ir_matvec(Graph *g, Node matrix, Node b);

@@ -80,9 +80,9 @@ typedef struct {
   int dist;         /* canonical DistId of the outcome, or -1: unknown */
   int npar;
   int32_t width;
-  Node par[3];      /* rows x width elements */
-  double *y, *size; /* rows; size may be NULL */
-  Node sim;         /* rows: a simulated outcome, or NO_NODE */
+  Node par[3];            /* rows x width elements */
+  const double *y, *size; /* rows; size may be NULL */
+  Node sim;               /* rows: a simulated outcome, or NO_NODE */
 } Site;
 
 typedef enum { FLOW_NEXT, FLOW_BREAK, FLOW_CONTINUE, FLOW_RETURN } Flow;

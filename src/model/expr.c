@@ -83,6 +83,10 @@ Selection eval_selection(Eval *E, const Value *base, const Index *indexes, int n
   int inner = base->array_dims;
   s.shape.kind = remaining_kind(base->kind, dropped[inner < MAX_DIMS ? inner : 0], inner + 1 < MAX_DIMS && dropped[inner + 1]);
   int32_t rows = s.axis ? s.axis->rows : 1, n = s.shape.n;
+  if (base->ndims == 1) {
+    s.index = by[0].at;
+    return s;
+  }
   s.index = NEW_ARRAY(E->arena, int32_t, rows * n);
   for (int32_t r = 0; r < rows; r++) {
     int32_t *out = s.index + r * n;

@@ -54,12 +54,14 @@ static void bind_data(Eval *E, const Program *p, const Data *data) {
       eval_dims(E, d, &shape);
       const double *v = values_of(E, p, data, d, &shape);
       if (!v) ctx_jump(E->ctx, PVI_DATA);
-      Value *x = value_known(E, &shape, NULL);
-      if (x->n) memcpy(x->v, v, (size_t)x->n * sizeof *v);
+      Value *x = value_like(E, &shape);
+      x->known = x->shared = true;
+      x->v = (double *)v; /* nobody changes what is shared */
       check_data(E, d, x);
       E->frame[d->slot] = (Var){x, d, NULL};
       if (E->ctx->nerrors) ctx_jump(E->ctx, PVI_DATA);
     }
+  data_forget_text(data);
 }
 
 /* ---- parameters and outputs --------------------------------------------------------------------------------------- */
@@ -153,11 +155,13 @@ static void join_outcomes(Model *m, Site *all, const Site *s, int32_t count) {
     for (int32_t k = 0; k < count * all->width; k++) picks[k] = (Pick){s[k / all->width].par[p], k % all->width};
     all->par[p] = ir_pack(m->graph, picks, count * all->width);
   }
-  all->y = NEW_ARRAY(a, double, count);
-  for (int32_t k = 0; k < count; k++) all->y[k] = s[k].y[0];
-  if (!all->size) return;
-  all->size = NEW_ARRAY(a, double, count);
-  for (int32_t k = 0; k < count; k++) all->size[k] = s[k].size[0];
+  double *y = NEW_ARRAY(a, double, count), *size = all->size ? NEW_ARRAY(a, double, count) : NULL;
+  for (int32_t k = 0; k < count; k++) {
+    y[k] = s[k].y[0];
+    if (size) size[k] = s[k].size[0];
+  }
+  all->y = y;
+  all->size = size;
 }
 
 /* An unrolled loop: its iterations are the observations, whatever each of them adds. */
@@ -358,52 +362,76 @@ static int by_position(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-/* Place + 1 of every observation in the selection; 0 where it is not in it. */
-static int32_t *positions(const Model *m, const size_t *rows, size_t nrows) {
-  int32_t *position = NEW_ARRAY(&m->ctx->arena, int32_t, m->n_obs + 1);
-  for (size_t k = 0; k < (rows ? nrows : m->n_obs); k++) position[rows ? rows[k] : k] = (int32_t)k + 1;
+/* Place + 1 of every observation in the selection; 0 where it is not in it. NULL: all are, each in its own place. */
+static const int32_t *positions(Arena *a, const Model *m, const size_t *rows, size_t nrows) {
+  if (!rows) return NULL;
+  int32_t *position = NEW_ARRAY(a, int32_t, m->n_obs + 1);
+  for (size_t k = 0; k < nrows; k++) position[rows[k]] = (int32_t)k + 1;
   return position;
 }
 
-/* The selected rows of a block, in the order of the selection. */
-static int32_t *select_rows(const Model *m, const ObsBlock *o, const int32_t *position, int32_t *count) {
-  Arena *a = &m->ctx->arena;
-  Placed *placed = NEW_ARRAY(a, Placed, o->rows);
-  int32_t n = 0;
-  for (int32_t r = 0; r < o->rows; r++)
-    if (position[o->obs[r]]) placed[n++] = (Placed){position[o->obs[r]], r};
-  qsort(placed, (size_t)n, sizeof *placed, by_position);
-  int32_t *select = NEW_ARRAY(a, int32_t, n);
-  for (int32_t k = 0; k < n; k++) select[k] = placed[k].row;
-  *count = n;
-  return select;
+static int32_t position_of(const ObsBlock *o, const int32_t *position, int32_t row) {
+  return position ? position[o->obs[row]] : o->obs[row] + 1;
 }
 
-Tape *model_tape(const Model *m, const size_t *rows, size_t nrows, int32_t *obs, unsigned wants) {
-  VmBlock *blocks = NEW_ARRAY(&m->ctx->arena, VmBlock, m->nblocks + 1);
-  int32_t *position = positions(m, rows, nrows);
+/* The selected rows of a block, in the order of the selection; how many. */
+static size_t select_rows(Arena *temp, const ObsBlock *o, const int32_t *position, int32_t *select) {
   size_t n = 0;
+  bool sorted = true;
+  for (int32_t r = 0, last = 0; r < o->rows; r++) {
+    int32_t at = position_of(o, position, r);
+    if (!at) continue;
+    select[n++] = r;
+    sorted &= at > last;
+    last = at;
+  }
+  if (sorted) return n;
+  Placed *placed = NEW_ARRAY(temp, Placed, n);
+  for (size_t k = 0; k < n; k++) placed[k] = (Placed){position_of(o, position, select[k]), select[k]};
+  qsort(placed, n, sizeof *placed, by_position);
+  for (size_t k = 0; k < n; k++) select[k] = placed[k].row;
+  return n;
+}
+
+ModelRows model_rows(Arena *a, const Model *m, const size_t *rows, size_t nrows) {
+  ModelRows r = {.n = rows ? nrows : m->n_obs, .first = NEW_ARRAY(a, size_t, m->nblocks + 1)};
+  int32_t *row = NEW_ARRAY(a, int32_t, r.n);
+  TempArena *temp = temp_open(m->ctx);
+  const int32_t *position = positions(&temp->arena, m, rows, nrows);
+  for (int b = 0; b < m->nblocks; b++)
+    r.first[b + 1] = r.first[b] + select_rows(&temp->arena, &m->blocks[b], position, row + r.first[b]);
+  temp_close(temp);
+  r.row = row;
+  return r;
+}
+
+static size_t clamp(size_t x, size_t low, size_t high) { return x < low ? low : x > high ? high : x; }
+
+ModelRows model_slice(Arena *a, const Model *m, const ModelRows *r, size_t from, size_t to) {
+  from = clamp(from, 0, r->n);
+  to = clamp(to, from, r->n);
+  ModelRows s = {.n = to - from, .first = NEW_ARRAY(a, size_t, m->nblocks + 1), .row = r->row + from};
+  for (int b = 0; b <= m->nblocks; b++) s.first[b] = clamp(r->first[b], from, to) - from;
+  return s;
+}
+
+void model_numbers(const Model *m, const ModelRows *r, int32_t *obs) {
+  for (int b = 0; b < m->nblocks; b++)
+    for (size_t k = r->first[b]; k < r->first[b + 1]; k++) obs[k] = m->blocks[b].obs[r->row[k]];
+}
+
+Tape *model_tape(Arena *a, const Model *m, const ModelRows *r, unsigned wants) {
+  VmBlock *blocks = NEW_ARRAY(a, VmBlock, m->nblocks + 1);
   for (int b = 0; b < m->nblocks; b++) {
     const ObsBlock *o = &m->blocks[b];
     VmBlock *v = &blocks[b];
-    *v = (VmBlock){.rows = o->rows};
+    *v = (VmBlock){.rows = o->rows, .select = r->row + r->first[b], .nselect = (int32_t)(r->first[b + 1] - r->first[b])};
     for (int h = 0; h < VM_HEADS; h++) v->heads[h] = NO_NODE;
     if (wants & WANT_LL) v->heads[HEAD_LL] = o->root;
     for (int k = 0; (wants & WANT_PARAMETERS) && o->dist >= 0 && k < o->npar; k++) v->heads[HEAD_PAR + k] = o->par[k];
     if (wants & WANT_SIM) v->heads[HEAD_SIM] = o->sim;
-    v->select = select_rows(m, o, position, &v->nselect);
-    for (int32_t k = 0; obs && k < v->nselect; k++) obs[n + (size_t)k] = o->obs[v->select[k]];
-    n += (size_t)v->nselect;
   }
-  return vm_plan(m->ctx, &m->ctx->arena, m->graph, m->dim, (Node[]){m->prior, m->jacobian}, MODEL_ROOTS, blocks, m->nblocks);
-}
-
-void model_block_rows(const Model *m, const size_t *rows, size_t nrows, int32_t *block, int32_t *row) {
-  int32_t *position = positions(m, rows, nrows);
-  for (int b = 0, n = 0; b < m->nblocks; b++) {
-    int32_t count, *select = select_rows(m, &m->blocks[b], position, &count);
-    for (int32_t k = 0; k < count; k++, n++) block[n] = b, row[n] = select[k];
-  }
+  return vm_plan(m->ctx, a, m->graph, m->dim, (Node[]){m->prior, m->jacobian}, MODEL_ROOTS, blocks, m->nblocks);
 }
 
 /* ---- names -------------------------------------------------------------------------------------------------------- */

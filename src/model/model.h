@@ -76,15 +76,23 @@ Model *model_make(Ctx *c, const Program *p, const Data *d);
 Model *model_make_simulator(Ctx *c, const Program *p, const Data *d, const char *simulate, const char *observed);
 bool model_has_densities(const Model *m);
 
-/* A tape of the given observations (0-based numbers; NULL: all), with the prior and the Jacobian as roots 0 and 1. Its tiles'
- * heads are the log likelihood (HEAD_LL) and, where wanted and known, the parameters of the outcome (HEAD_PAR ...). obs, when
- * not NULL, receives the number of the observation of each row of the tape. */
+/* A selection of observations as tapes have it: block by block, within a block in the order of the selection. */
+typedef struct {
+  size_t n;
+  size_t *first;      /* nblocks + 1: block b has the rows [first[b], first[b + 1]) */
+  const int32_t *row; /* of its block, for each of them */
+} ModelRows;
+ModelRows model_rows(Arena *a, const Model *m, const size_t *rows, size_t nrows); /* 0-based numbers; rows NULL: all */
+/* The rows [from, to) of r, or as many of them as there are; it reads r's. */
+ModelRows model_slice(Arena *a, const Model *m, const ModelRows *r, size_t from, size_t to);
+void model_numbers(const Model *m, const ModelRows *r, int32_t *obs); /* number of the observation of each row */
+
+/* A tape of these rows, with the prior and the Jacobian as roots 0 and 1. Its tiles' heads are the log likelihood (HEAD_LL)
+ * and, where wanted and known, the parameters of the outcome (HEAD_PAR ...). */
 enum { ROOT_PRIOR, ROOT_JACOBIAN, MODEL_ROOTS };
 enum { HEAD_LL, HEAD_PAR, HEAD_SIM = HEAD_PAR + 3 };
 typedef enum { WANT_LL = 1, WANT_PARAMETERS = 2, WANT_SIM = 4 } ModelWants;
-Tape *model_tape(const Model *m, const size_t *rows, size_t nrows, int32_t *obs, unsigned wants);
-/* Row of its block for each row of a tape over the same observations. */
-void model_block_rows(const Model *m, const size_t *rows, size_t nrows, int32_t *block, int32_t *row);
+Tape *model_tape(Arena *a, const Model *m, const ModelRows *r, unsigned wants);
 
 const char *model_unconstrained_name(const Model *m, Arena *a, size_t k); /* theta[1,2], as tables print it */
 

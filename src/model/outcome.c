@@ -81,18 +81,22 @@ static Node rows_node(Eval *E, Value *v, const Axis *axis, int32_t n, int32_t wi
   if (width == 1) {
     Node node = value_node_total(E, v, axis, axis ? 1 : n);
     if (ir_size(E->graph, node) == rows) return node;
-    return ir_gather(E->graph, node, NEW_ARRAY(E->arena, int32_t, rows), rows);
+    return ir_gather_kept(E->graph, node, NEW_ARRAY(E->arena, int32_t, rows), rows); /* sites are kept as long as the graph */
   }
   Node node = value_node(E, v);
   if (v->axis) return node;
   int32_t *index = NEW_ARRAY(E->arena, int32_t, rows * width);
   for (int32_t k = 0; k < rows * width; k++) index[k] = k % width;
-  return ir_gather(E->graph, node, index, rows * width);
+  return ir_gather_kept(E->graph, node, index, rows * width);
 }
 
-static double *rows_known(Eval *E, Value *v, const Axis *axis, int32_t n) {
+static const double *rows_known(Eval *E, Value *v, const Axis *axis, int32_t n) {
   v = value_on_axis(E, v, E->axis);
   int32_t rows = axis ? axis->rows : n;
+  if (value_total(v) == rows) {
+    v->shared = true;
+    return v->v;
+  }
   double *x = NEW_ARRAY(E->arena, double, rows);
   for (int32_t r = 0; r < rows; r++) x[r] = v->v[v->axis ? r : v->n == 1 ? 0 : r];
   return x;

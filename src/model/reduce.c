@@ -70,6 +70,7 @@ typedef struct {
   Graph *out;
   int32_t rows;
   const int32_t *zeros; /* rows of them */
+  const double *ones;   /* likewise, when first needed */
   Affine f[2];
   int count;
   bool centred; /* leaves on centred nodes, one row an observation */
@@ -115,8 +116,9 @@ static const int32_t *arg_map(const Reducer *r, const IrNode *x, int k, const in
 /* ---- collecting an affine function down to theta ------------------------------------------------------------------ */
 
 typedef struct {
-  int32_t *index;
-  double *coef;
+  int32_t *index;     /* one, or one a row */
+  const double *coef; /* as given, until something is added */
+  double *sum;        /* the same, once it is our own */
   bool same;
 } Term;
 
@@ -144,19 +146,21 @@ static bool same_index(const Term *t, const int32_t *index, bool same, int32_t r
   return same ? t->index[0] == index[0] : memcmp(t->index, index, (size_t)rows * sizeof *index) == 0;
 }
 
+/* One more term; coef stays as it is. */
 static bool add_term(Collector *c, int32_t first, const int32_t *map, const double *coef) {
   int32_t rows = c->r->rows;
-  int32_t *index = NEW_ARRAY(c->r->temp, int32_t, rows);
-  for (int32_t k = 0; k < rows; k++) index[k] = first + map[k];
-  bool same = all_equal_int(index, rows);
+  bool same = all_equal_int(map, rows);
+  int32_t *index = NEW_ARRAY(c->r->temp, int32_t, same ? 1 : rows);
+  for (int32_t k = 0; k < (same ? 1 : rows); k++) index[k] = first + map[k];
   for (int k = 0; k < c->count; k++) {
-    if (!same_index(&c->terms[k], index, same, rows)) continue;
-    for (int32_t i = 0; i < rows; i++) c->terms[k].coef[i] += coef[i];
+    Term *t = &c->terms[k];
+    if (!same_index(t, index, same, rows)) continue;
+    if (!t->sum) t->coef = t->sum = memcpy(NEW_ARRAY(c->r->temp, double, rows), t->coef, (size_t)rows * sizeof *coef);
+    for (int32_t i = 0; i < rows; i++) t->sum[i] += coef[i];
     return true;
   }
   if (c->count == MOST_TERMS) return refuse(c->r, "a linear predictor has too many terms"), false;
-  Term t = {index, NEW_ARRAY(c->r->temp, double, rows), same};
-  memcpy(t.coef, coef, (size_t)rows * sizeof *coef);
+  Term t = {index, coef, NULL, same};
   PUSH(c->r->temp, c->terms, c->count, c->cap, t);
   return true;
 }
@@ -181,9 +185,9 @@ static bool collect_arg(Collector *c, const IrNode *x, int k, const int32_t *map
 static bool collect_matvec(Collector *c, const IrNode *x, const int32_t *map, const double *coef, int depth) {
   int32_t rows = c->r->rows, K = x->attr;
   const double *X = ir_node(c->r->g, x->args[0])->u.values;
-  double *column = NEW_ARRAY(c->r->temp, double, rows);
   int32_t *at = NEW_ARRAY(c->r->temp, int32_t, rows);
   for (int32_t k = 0; k < K; k++) {
+    double *column = NEW_ARRAY(c->r->temp, double, rows);
     for (int32_t i = 0; i < rows; i++) {
       at[i] = k;
       column[i] = coef[i] * X[(size_t)map[i] * (size_t)K + (size_t)k];
@@ -265,14 +269,18 @@ static Affine assemble(Collector *c) {
   return f;
 }
 
+static const double *filled(Reducer *r, double x) {
+  double *v = NEW_ARRAY(r->temp, double, r->rows);
+  for (int32_t k = 0; k < r->rows; k++) v[k] = x;
+  return v;
+}
+
 /* The given elements of node, minus those of another where there is one, as one function. */
 static bool affine_of(Reducer *r, Node node, const int32_t *map, Node minus, const int32_t *minus_map, Affine *out) {
-  double *ones = NEW_ARRAY(r->temp, double, r->rows);
   Collector c = {.r = r, .constant = NEW_ARRAY(r->temp, double, r->rows)};
-  for (int32_t k = 0; k < r->rows; k++) ones[k] = 1;
-  if (!collect(&c, node, map, ones, 0)) return false;
-  for (int32_t k = 0; k < r->rows; k++) ones[k] = -1;
-  if (minus != NO_NODE && !collect(&c, minus, minus_map, ones, 0)) return false;
+  if (!r->ones) r->ones = filled(r, 1);
+  if (!collect(&c, node, map, r->ones, 0)) return false;
+  if (minus != NO_NODE && !collect(&c, minus, minus_map, filled(r, -1), 0)) return false;
   *out = assemble(&c);
   return true;
 }
@@ -385,14 +393,26 @@ static Node rebuild_other(Reducer *r, const IrNode *x, const int32_t *map) {
   }
 }
 
+static bool is_iota(const int32_t *map, int32_t n) {
+  for (int32_t k = 0; k < n; k++)
+    if (map[k] != k) return false;
+  return true;
+}
+
+/* All of it in order is the model's own array. */
+static Node rebuild_constant(Reducer *r, const IrNode *x, const int32_t *map) {
+  if (x->n == 1) return ir_number(r->out, x->u.values[0]);
+  if (x->n == r->rows && is_iota(map, r->rows))
+    return all_equal(x->u.values, r->rows) ? ir_number(r->out, x->u.values[0]) : ir_const_kept(r->out, x->u.values, r->rows);
+  double *v = NEW_ARRAY(r->temp, double, r->rows);
+  for (int32_t k = 0; k < r->rows; k++) v[k] = value_at(x, map[k]);
+  return constant_node(r, v);
+}
+
 /* The given elements of node id, one a row, on leaves. NO_NODE: it cannot be done. */
 static Node rebuild(Reducer *r, Node id, const int32_t *map) {
   const IrNode *x = ir_node(r->g, id);
-  if (x->op == IR_CONST) {
-    double *v = NEW_ARRAY(r->temp, double, r->rows);
-    for (int32_t k = 0; k < r->rows; k++) v[k] = value_at(x, map[k]);
-    return constant_node(r, v);
-  }
+  if (x->op == IR_CONST) return rebuild_constant(r, x, map);
   for (size_t k = 0; k < r->nmemo; k++)
     if (r->memo[k].node == id && r->memo[k].map == map) return r->memo[k].made;
   if (++r->depth > MOST_DEPTH) return refuse(r, "an expression is too deep");
@@ -499,7 +519,7 @@ static Node by_rows(Reducer *r, Node x) {
 
 static Reducer reducer(const Model *m, Arena *temp, const uint8_t *degree, Graph *out, int32_t rows) {
   return (Reducer){.m = m,
-                   .arena = &m->ctx->arena,
+                   .arena = out->arena,
                    .temp = temp,
                    .g = m->graph,
                    .degree = degree,
@@ -513,7 +533,8 @@ static void *kept(Arena *a, const void *x, size_t bytes) { return x ? memcpy(are
 /* A function as it stays; one row where all are alike. */
 static Affine keep(Reducer *r, Affine f) {
   size_t n = (size_t)f.rows;
-  f.constant = kept(r->arena, f.constant, n * sizeof *f.constant);
+  bool zeros = f.constant && f.constant[0] == 0 && all_equal(f.constant, f.rows);
+  f.constant = kept(r->arena, zeros ? NULL : f.constant, n * sizeof *f.constant);
   f.terms = kept(r->arena, f.terms, ((size_t)f.nterms + 1) * sizeof *f.terms);
   for (int k = 0; k < f.nterms; k++) {
     f.terms[k].coef = kept(r->arena, f.terms[k].coef, n * sizeof *f.terms[k].coef);
@@ -583,35 +604,28 @@ static void reduce_centred(Reducer *r, Node root, const int32_t *map, Reduced *b
   b->centred = by_rows(r, map2(r->out, IR_ADD, density, ir_outer(r->out, LEAF_WEIGHT, r->rows)));
 }
 
-Reduction *reduce_observations(const Model *m, const size_t *rows, size_t nrows, const char **why) {
-  Arena *a = &m->ctx->arena;
-  size_t n = rows ? nrows : m->n_obs;
+Reduction *reduce_observations(Arena *a, const Model *m, const ModelRows *rows, const char **why) {
   Reduction *out = NEW(a, Reduction);
   TempArena *task = temp_open(m->ctx);
   uint8_t *degree = degrees(&task->arena, m->graph);
-  int32_t *block = NEW_ARRAY(&task->arena, int32_t, n), *row = NEW_ARRAY(&task->arena, int32_t, n);
-  model_block_rows(m, rows, n, block, row);
-  out->graph = ir_graph(m->ctx);
+  out->graph = ir_graph_in(a);
   out->blocks = NEW_ARRAY(a, Reduced, m->nblocks + 1);
-  size_t first = 0;
   for (int b = 0; b < m->nblocks; b++) {
     const ObsBlock *o = &m->blocks[b];
-    size_t last = first;
-    while (last < n && block[last] == b) last++;
+    const int32_t *map = rows->row + rows->first[b];
     Reduced *to = &out->blocks[out->nblocks++];
-    *to = (Reduced){.rows = (int32_t)(last - first)};
-    if (last == first) continue;
+    *to = (Reduced){.rows = (int32_t)(rows->first[b + 1] - rows->first[b])};
+    if (!to->rows) continue;
     Reducer r = reducer(m, &task->arena, degree, out->graph, to->rows);
     Node sigma;
     if (o->root == NO_NODE) refuse(&r, "their density is not known");
-    if (r.why || !reduce_root(&r, o->root, row + first, to, &sigma)) {
+    if (r.why || !reduce_root(&r, o->root, map, to, &sigma)) {
       *why = arena_format(a, "the observations of line %u (%s): %s", o->loc.line, o->name, r.why ? r.why : "not reducible");
       temp_close(task);
       return NULL;
     }
-    reduce_parameters(&r, o, row + first, to, sigma);
-    reduce_centred(&r, o->root, row + first, to);
-    first = last;
+    reduce_parameters(&r, o, map, to, sigma);
+    reduce_centred(&r, o->root, map, to);
   }
   temp_close(task);
   return out;
@@ -642,7 +656,7 @@ static void add_prior(PriorSplit *s, Node node, const int32_t *map, int32_t rows
     return;
   }
   b.factor = factor;
-  PUSH(&s->m->ctx->arena, s->out->blocks, s->out->nblocks, s->cap, b);
+  PUSH(s->out->graph->arena, s->out->blocks, s->out->nblocks, s->cap, b);
 }
 
 static void split_prior(PriorSplit *s, Node id, double factor, int depth);
@@ -699,11 +713,10 @@ static void split_prior(PriorSplit *s, Node id, double factor, int depth) {
   }
 }
 
-Reduction *reduce_prior(const Model *m, const char **why) {
-  Arena *a = &m->ctx->arena;
+Reduction *reduce_prior(Arena *a, const Model *m, const char **why) {
   TempArena *task = temp_open(m->ctx);
   PriorSplit s = {.m = m, .temp = &task->arena, .degree = degrees(&task->arena, m->graph), .out = NEW(a, Reduction)};
-  s.out->graph = ir_graph(m->ctx);
+  s.out->graph = ir_graph_in(a);
   split_prior(&s, m->prior, 1, 0);
   split_prior(&s, m->jacobian, 1, 0);
   temp_close(task);

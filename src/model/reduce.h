@@ -24,8 +24,8 @@ typedef struct {
 
 /* f_r(theta) = constant[r] + sum of terms, r < rows. */
 typedef struct {
-  int32_t rows; /* 1: the same for all observations */
-  const double *constant;
+  int32_t rows;           /* 1: the same for all observations */
+  const double *constant; /* NULL: zeros */
   AffineTerm *terms;
   int nterms;
   bool overlapping; /* two terms of a row may have the same input */
@@ -58,10 +58,11 @@ typedef struct {
   double constant; /* prior: what does not depend on theta */
 } Reduction;
 
-/* The given observations, block by block in the order of model_tape; NULL where one of them sees more, and *why. */
-Reduction *reduce_observations(const Model *m, const size_t *rows, size_t nrows, const char **why);
+/* The given observations; NULL where one of them sees more, and *why. It lives in the arena and reads constants of the model.
+ */
+Reduction *reduce_observations(Arena *a, const Model *m, const ModelRows *rows, const char **why);
 /* log prior + Jacobian = constant + sum over blocks and rows of factor times log density. */
-Reduction *reduce_prior(const Model *m, const char **why);
+Reduction *reduce_prior(Arena *a, const Model *m, const char **why);
 
 /* How the predictive of one of its observations is integrated, in words. */
 const char *reduced_text(const Reduced *r);

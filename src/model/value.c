@@ -91,9 +91,16 @@ Pick value_pick(Eval *E, Value *v, int32_t row, int32_t k) {
   return (Pick){r.node, r.width ? row * r.width + r.elem : r.elem};
 }
 
+/* A gather by an index made for it: where Values live as long as the graph, the graph keeps it. */
+static Node gather(Eval *E, Node a, const int32_t *index, int32_t n) {
+  return (E->arena == E->graph->arena ? ir_gather_kept : ir_gather)(E->graph, a, index, n);
+}
+
 Node value_node(Eval *E, Value *v) {
   if (v->known) {
-    Node k = ir_const(E->graph, v->v, value_total(v));
+    bool keep = E->arena == E->graph->arena;
+    v->shared |= keep;
+    Node k = (keep ? ir_const_kept : ir_const)(E->graph, v->v, value_total(v));
     return v->likelihood ? ir_mark_likelihood(E->graph, k) : k;
   }
   if (v->node == NO_NODE) {
@@ -166,9 +173,26 @@ Value *value_on_axis(Eval *E, Value *v, const Axis *axis) {
   return value_take(E, v, v, axis, index);
 }
 
+static bool is_iota(const int32_t *index, int32_t n) {
+  for (int32_t k = 0; k < n; k++)
+    if (index[k] != k) return false;
+  return true;
+}
+
+/* The same numbers, laid out in another shape. */
+static Value *share_known(Eval *E, Value *v, const Value *shape, const Axis *axis) {
+  Value *r = value_like(E, shape);
+  r->known = r->shared = v->shared = true;
+  r->axis = axis;
+  r->v = v->v;
+  r->likelihood = v->likelihood;
+  return r;
+}
+
 Value *value_take(Eval *E, Value *v, const Value *shape, const Axis *axis, const int32_t *index) {
   const Axis *out = axis ? axis : v->axis; /* index per row of axis; without one the same index in all rows of v */
   int32_t rows = rows_of(out), n = shape->n;
+  if (v->known && !v->axis && rows * n == v->n && is_iota(index, v->n)) return share_known(E, v, shape, out);
   if (v->known) {
     Value *r = value_known(E, shape, out);
     for (int32_t i = 0; i < rows; i++) {
@@ -185,7 +209,7 @@ Value *value_take(Eval *E, Value *v, const Value *shape, const Axis *axis, const
       int32_t base = v->axis ? ancestor_row(out, v->axis, i) * v->n : 0;
       for (int32_t k = 0; k < n; k++) flat[i * n + k] = base + index[(axis ? i * n : 0) + k];
     }
-    return value_of_node(E, shape, out, ir_gather(E->graph, v->node, flat, rows * n));
+    return value_of_node(E, shape, out, gather(E, v->node, flat, rows * n));
   }
   Pick *picks = NEW_ARRAY(E->arena, Pick, rows * n);
   for (int32_t i = 0; i < rows; i++) {
@@ -344,7 +368,7 @@ Node value_node_total(Eval *E, Value *v, const Axis *axis, int32_t n) {
   int32_t *index = NEW_ARRAY(E->arena, int32_t, rows * n);
   for (int32_t r = 0; r < rows; r++)
     for (int32_t k = 0; k < n; k++) index[r * n + k] = (v->axis ? r * v->n : 0) + (v->n == 1 ? 0 : k);
-  return ir_gather(E->graph, value_node(E, v), index, rows * n);
+  return gather(E, value_node(E, v), index, rows * n);
 }
 
 /* The same for known numbers; *size tells which. */
@@ -395,7 +419,7 @@ Value *value_map(Eval *E, unsigned op, Value *const *given) {
   Node node = ir_map(E->graph, op, nodes);
   if (ir_size(E->graph, node) != total) { /* every operand was one element: repeat the result */
     int32_t *zero = NEW_ARRAY(E->arena, int32_t, total);
-    node = ir_gather(E->graph, node, zero, total);
+    node = gather(E, node, zero, total);
   }
   return value_of_node(E, &out, axis, node);
 }
