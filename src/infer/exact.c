@@ -670,7 +670,11 @@ static void tile_rows(void *self, const TileView *t) {
       e->row_prior[I->first + row] = c * mean_head(I, t->heads[HEAD_LL] + r * I->ld, adj_ll, adj_w, c * e->target.lambda);
       continue;
     }
-    if (!scored) e->row_score[I->first + row] = score_row(I, t, r, adj_w);
+    if (e->target.score == SCORE_elbo) {
+      e->row_score[I->first + row] = mean_head(I, t->heads[HEAD_LL] + r * I->ld, adj_ll, adj_w, e->target.score_weight);
+    } else if (!scored) {
+      e->row_score[I->first + row] = score_row(I, t, r, adj_w);
+    }
     if (t->heads[HEAD_SIM])
       e->row_mean[I->first + row] = mean_head(I, t->heads[HEAD_SIM] + r * I->ld,
                                               t->adj[HEAD_SIM] ? t->adj[HEAD_SIM] + r * I->ld : NULL, adj_w, e->posterior);

@@ -131,7 +131,7 @@ static Target vi_target(const Fitter *f) {
                   .lambda = 1,
                   .score_weight = 1,
                   .integrate = f->target.integrate,
-                  .nodes = EXPLORE_NODES};
+                  .nodes = f->target.score == SCORE_elbo ? EXPLORE_NODES : EXPLORE_NODES / 2};
 }
 
 /* Mean-field VI on few draws, from zero: mean and sd of every parameter. */
