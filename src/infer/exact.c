@@ -12,6 +12,7 @@
 #include "infer/exact.h"
 
 #include "num/hermite.h"
+#include "num/linalg.h"
 #include "num/sobol.h"
 
 #include <math.h>
@@ -211,7 +212,7 @@ static Exact *make(Arena *a, const Observed *o, const Reduction *seen, const Tar
   e->workers = pool ? pool_threads(pool) : 1;
   e->posterior = t->regularizer == REG_POSTERIOR ? t->lambda : 0;
   e->laws = q_laws(a, q);
-  for (int plane = 0; plane < 2; plane++) {
+  for (int plane = 0; plane < (exact_most_nodes(o) < 256 ? 2 : 1); plane++) { /* the second where some block needs it */
     size_t K = plane ? plane_nodes(nodes) : nodes;
     e->rule[plane] = NEW_ARRAY(a, double, 2 * K);
     normal_rule(K, e->rule[plane], e->rule[plane] + K);
@@ -294,11 +295,19 @@ static bool related(const NormalLaw *law, const AffineTerm *a, const AffineTerm 
   return law->cov || (a->low <= b->high && b->low <= a->high);
 }
 
+/* The coefficients of a term that is a column of data times one parameter, the usual case; NULL otherwise. */
+static const double *column(const Affine *f, const AffineTerm *a, size_t row) {
+  return f->rows > 1 && !a->index && a->coef ? a->coef + row : NULL;
+}
+
 static void means(const Affine *f, const NormalLaw *law, size_t row, size_t n, double *mean) {
   for (size_t r = 0; r < n; r++) mean[r] = f->constant ? f->constant[row_in(f, row + r)] : 0;
   for (int t = 0; t < f->nterms; t++) {
     const AffineTerm *a = &f->terms[t];
-    for (size_t r = 0; r < n; r++) {
+    const double *x = column(f, a, row);
+    double m = law->mean[a->input];
+    for (size_t r = 0; x && r < n; r++) mean[r] += x[r] * m;
+    for (size_t r = 0; !x && r < n; r++) {
       size_t at = row_in(f, row + r);
       mean[r] += coef_at(a, at) * law->mean[input_at(a, at)];
     }
@@ -308,7 +317,9 @@ static void means(const Affine *f, const NormalLaw *law, size_t row, size_t n, d
 static void means_adjoint(const Affine *f, size_t row, size_t n, const double *g, NormalLaw *adj) {
   for (int t = 0; t < f->nterms; t++) {
     const AffineTerm *a = &f->terms[t];
-    for (size_t r = 0; r < n; r++) {
+    const double *x = column(f, a, row);
+    if (x) adj->mean[a->input] += la_dot(g, x, n);
+    for (size_t r = 0; !x && r < n; r++) {
       size_t at = row_in(f, row + r);
       adj->mean[input_at(a, at)] += g[r] * coef_at(a, at);
     }
@@ -351,7 +362,10 @@ static void variances(const Affine *f, const NormalLaw *law, size_t dim, size_t 
   for (size_t r = 0; r < n; r++) var[r] = 0;
   for (int t = 0; t < f->nterms; t++) {
     const AffineTerm *a = &f->terms[t];
-    for (size_t r = 0; r < n; r++) {
+    const double *x = column(f, a, row);
+    double v = law->var[a->input];
+    for (size_t r = 0; x && r < n; r++) var[r] += x[r] * x[r] * v;
+    for (size_t r = 0; !x && r < n; r++) {
       size_t at = row_in(f, row + r);
       var[r] += coef_at(a, at) * coef_at(a, at) * law->var[input_at(a, at)];
     }
@@ -366,7 +380,11 @@ static void variances_adjoint(const Affine *f, const NormalLaw *law, size_t dim,
   }
   for (int t = 0; t < f->nterms; t++) {
     const AffineTerm *a = &f->terms[t];
-    for (size_t r = 0; r < n; r++) {
+    const double *x = column(f, a, row);
+    double sum = 0;
+    for (size_t r = 0; x && r < n; r++) sum += g[r] * x[r] * x[r];
+    if (x) adj->var[a->input] += sum;
+    for (size_t r = 0; !x && r < n; r++) {
       size_t at = row_in(f, row + r);
       adj->var[input_at(a, at)] += g[r] * coef_at(a, at) * coef_at(a, at);
     }

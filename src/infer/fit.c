@@ -153,7 +153,7 @@ static void vi_centre(Fitter *f, double *mean, double *sd) {
       ctx_fail(f->ctx, PVI_FAILURE, NOWHERE,
                "the log density is not finite at any starting point around zero; check the priors and the data");
   }
-  double tolerance = f->target.score == SCORE_elbo ? 1e-7 : 1e-5; /* others need only a centre and units */
+  double tolerance = f->target.score == SCORE_elbo ? 1e-7 : 1e-4; /* others need only a centre and units */
   run_lbfgs(f, p, phi, 2000, tolerance, "VI");
   q_moments(q, phi, mean, sd);
   arena_reset(f->arena, mark);
@@ -284,11 +284,13 @@ static void explore(Fitter *f, const double *mean, const double *sd, double *phi
   const double *given = f->o->start ? f->o->start(f->o->start_self, &f->q) : NULL;
   Start starts[NWIDTHS + 3];
   int n = 0;
+  bool exact = predictive_is_exact(p);
   for (int k = 0; k < NWIDTHS; k++) {
+    if (exact && k == 1) continue; /* looked for below */
     starts[n] = (Start){widths[k].name, NEW_ARRAY(f->arena, double, size)};
     start_at(f, mean, sd, width_factor(f, &widths[k]), starts[n++].phi);
   }
-  if (predictive_is_exact(p)) { /* evaluations are cheap: look for the best width */
+  if (exact) { /* evaluations are cheap: look for the best width */
     starts[n++] = (Start){"VI at its best width", best_width(f, p, mean, sd, NULL)};
     if (correlated) starts[n++] = (Start){"correlated VI at its best width", best_width(f, p, mean, sd, correlated)};
   }

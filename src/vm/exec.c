@@ -25,6 +25,7 @@ typedef struct {
   double **adj;
   size_t *step;
   double *splat;       /* LANES copies of each data operand */
+  double *spread;      /* the same for a run of elements */
   const double **rows; /* of one density: the rows of its location */
   double **row_adj;
   const double **coef; /* of one affine instruction */
@@ -109,12 +110,48 @@ static inline double *result_adjoint(const Frame *f, const Instr *i, size_t e) {
 
 /* ---- forward ------------------------------------------------------------------------------------------------------ */
 
+enum { WALK = 64 }; /* elements whose operands are found together */
+
+/* Where an operand's rows lie for a run of elements: `stride` apart from the first; or each for itself. Data are spread to
+ * LANES copies for the whole run before the first is read: a vector load right behind narrower stores would wait for them. */
+typedef struct {
+  const double *row;
+  double *adj;
+  size_t step, stride, adj_stride;
+  bool each;
+} Walk;
+
+static Walk walk(const Frame *f, const Operand *o, size_t e, size_t count, size_t first, double *spread) {
+  Walk w = {.stride = o->access == AT_ONE ? 0 : f->w->lanes, .step = 1, .adj_stride = o->access == AT_ONE ? 0 : f->w->lanes};
+  if (o->place == IN_DATA) {
+    w = (Walk){.row = spread, .stride = o->access == AT_ONE ? 0 : LANES};
+    for (size_t k = 0; k < (o->access == AT_ONE ? 1 : count); k++) {
+      double x = o->data[element_of(o, e + k, first)];
+      for (int l = 0; l < LANES; l++) spread[k * LANES + (size_t)l] = x;
+    }
+  } else if (o->access == AT_ONE || (o->access == AT_SAME && (o->place == IN_TILE || !f->tile))) {
+    size_t step;
+    w.row = row_of(f, o, e, first, NULL, &step);
+    w.adj = f->out_adj ? adjoint_of(f, o, e, first) : NULL;
+  } else {
+    w.each = true;
+  }
+  return w;
+}
+
 static void map_forward(const Frame *f, const Instr *i, size_t n, size_t first) {
   MapForward *kernel = f->w->k->forward[i->op];
   const double *in[IR_MAX_ARGS];
   size_t step[IR_MAX_ARGS];
+  Walk w[IR_MAX_ARGS];
   for (size_t e = 0; e < n; e++) {
-    for (int k = 0; k < i->nargs; k++) in[k] = row_of(f, &i->in[k], e, first, f->s->splat + k * LANES, &step[k]);
+    for (int k = 0; k < i->nargs; k++) {
+      if (e % WALK == 0) {
+        w[k] = walk(f, &i->in[k], e, min_size(WALK, n - e), first, f->s->spread + (size_t)k * WALK * LANES);
+        step[k] = w[k].step;
+      }
+      in[k] = w[k].each ? row_of(f, &i->in[k], e, first, NULL, &step[k]) : w[k].row + e % WALK * w[k].stride;
+    }
     kernel(result_row(f, i, e), in, step, f->n);
   }
 }
@@ -412,10 +449,16 @@ static void map_backward(const Frame *f, const Instr *i, size_t n, size_t first)
   const double *in[IR_MAX_ARGS];
   double *adj[IR_MAX_ARGS];
   size_t step[IR_MAX_ARGS];
+  Walk w[IR_MAX_ARGS];
   for (size_t e = 0; e < n; e++) {
+    size_t at = e % WALK;
     for (int k = 0; k < i->nargs; k++) {
-      in[k] = row_of(f, &i->in[k], e, first, f->s->splat + k * LANES, &step[k]);
-      adj[k] = adjoint_of(f, &i->in[k], e, first);
+      if (at == 0) {
+        w[k] = walk(f, &i->in[k], e, min_size(WALK, n - e), first, f->s->spread + (size_t)k * WALK * LANES);
+        step[k] = w[k].step;
+      }
+      in[k] = w[k].each ? row_of(f, &i->in[k], e, first, NULL, &step[k]) : w[k].row + at * w[k].stride;
+      adj[k] = w[k].each ? adjoint_of(f, &i->in[k], e, first) : w[k].adj ? w[k].adj + at * w[k].adj_stride : NULL;
     }
     kernel(result_adjoint(f, i, e), result_row(f, i, e), in, step, adj, f->n);
   }
@@ -536,6 +579,7 @@ static void make_scratch(Arena *a, Scratch *s, const Work *w) {
   s->index = NEW_ARRAY(a, const int32_t *, w->tape->max_width);
   s->rows = NEW_ARRAY(a, const double *, w->T *max_size(vm_shape(w->tape).tile_width, 1));
   s->row_adj = NEW_ARRAY(a, double *, w->T *max_size(vm_shape(w->tape).tile_width, 1));
+  s->spread = NEW_ARRAY(a, double, IR_MAX_ARGS *WALK *LANES);
   s->splat = NEW_ARRAY(a, double, max_size(w->tape->max_width, IR_MAX_ARGS) * LANES);
 }
 
