@@ -651,19 +651,21 @@ static void run_pieces(const Work *w, size_t count, void (*work)(void *, size_t,
 
 /* ---- the three steps of an evaluation ----------------------------------------------------------------------------- */
 
+/* Draws in pieces of at most LANE_BLOCK, as even as they can be. */
+static size_t lane_pieces(const Work *w) { return (w->lanes + LANE_BLOCK - 1) / LANE_BLOCK; }
+static size_t lane_block(const Work *w) { return (w->lanes / LANES + lane_pieces(w) - 1) / lane_pieces(w) * LANES; }
+
 static Frame global_frame(const Work *w, size_t piece, int worker) {
-  size_t lane = piece * LANE_BLOCK;
+  size_t lane = min_size(piece * lane_block(w), w->lanes);
   return (Frame){.w = w,
                  .s = &w->scratch[worker],
                  .lane = lane,
-                 .n = min_size(LANE_BLOCK, w->lanes - lane),
+                 .n = min_size(lane_block(w), w->lanes - lane),
                  .T = 1,
                  .rows = 1,
                  .out = w->global,
                  .out_adj = w->adjoint};
 }
-
-static size_t lane_pieces(const Work *w) { return (w->lanes + LANE_BLOCK - 1) / LANE_BLOCK; }
 
 static void forward_piece(void *arg, size_t piece, int worker) {
   const Work *w = arg;
