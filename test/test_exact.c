@@ -251,6 +251,36 @@ TEST(regularizer_is_closed_form) {
   assert_close(v.regularizer, kl, 1e-13);
 }
 
+/* The same for very many parameters, whose terms are folded in groups; with observations by draws, too. */
+TEST(many_parameters) {
+  enum { D = 9001 };
+  Model *m = model_of(
+      c, "data { int D; } parameters { vector[D] a; } model { a ~ normal(0.5, 2); for (i in 1:3) 0.3 ~ normal(a[i], 1); }",
+      "{\"D\": 9001}");
+  Q q = q_make(&c->arena, FAMILY_meanfield, (Shape){0}, D, NULL);
+  double *phi = NEW_ARRAY(&c->arena, double, 2 * D), *grad = NEW_ARRAY(&c->arena, double, 2 * D), kl = 0;
+  for (int k = 0; k < D; k++) {
+    double mean = phi[k] = 0.1 * (k % 7), s = exp(phi[D + k] = -0.1 * (k % 5)), d = mean - 0.5;
+    kl += log(2 / s) + (s * s + d * d) / 8 - 0.5;
+  }
+  Observed *o = observed_make(&c->arena, m, NULL, 0, WANT_LL);
+  observed_reduce(o);
+  for (int draws = 0; draws < 2; draws++) {
+    Target t = {.score = SCORE_log,
+                .regularizer = REG_PRIOR,
+                .lambda = 1,
+                .score_weight = 1,
+                .integrate = draws ? INTEGRATE_DRAWS : INTEGRATE_EXACT};
+    PredictiveValue v;
+    assert_true(predictive_eval(predictive_make(&c->arena, o, &t, &q, 16, 1, NULL), phi, &v, grad));
+    assert_close(v.regularizer, kl, 1e-12);
+    for (int k = 3; k < D; k++) {
+      double s = exp(phi[D + k]);
+      assert_true(fabs(grad[k] + (phi[k] - 0.5) / 4) < 1e-12 && fabs(grad[D + k] - 1 + s * s / 4) < 1e-12);
+    }
+  }
+}
+
 /* normal(y | m + b x, sqrt(sigma^2 + x'Vx)): the log score in closed form. */
 TEST(normal_is_closed_form) {
   Model *m = model_of(c, fixed.program, data);
@@ -415,6 +445,7 @@ int main(void) {
   for (size_t k = 0; k < sizeof gradients / sizeof *gradients; k++)
     suite_add(&s, gradients[k].program->name, gradient, &gradients[k]);
   SUITE_ADD(&s, regularizer_is_closed_form);
+  SUITE_ADD(&s, many_parameters);
   SUITE_ADD(&s, normal_is_closed_form);
   SUITE_ADD(&s, peaked_counts);
   SUITE_ADD(&s, threads_do_not_matter);

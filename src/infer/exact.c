@@ -205,6 +205,14 @@ static void add_blocks(Arena *a, Exact *e, const Reduction *r, bool prior, size_
   }
 }
 
+static size_t group_count(size_t rows) { return rows > GROUP_ROWS ? MOST_GROUPS : 1; }
+
+static size_t widest(const Reduction *r) {
+  size_t most = 0;
+  for (int b = 0; b < r->nblocks; b++) most = (size_t)r->blocks[b].rows > most ? (size_t)r->blocks[b].rows : most;
+  return most;
+}
+
 static Exact *make(Arena *a, const Observed *o, const Reduction *seen, const Target *t, const Q *q, size_t nodes, uint64_t seed,
                    Pool *pool) {
   Exact *e = NEW(a, Exact);
@@ -220,10 +228,9 @@ static Exact *make(Arena *a, const Observed *o, const Reduction *seen, const Tar
   e->group = NEW_ARRAY(a, QLaws, MOST_GROUPS);
   const Reduction *prior = t->lambda != 0 ? o->prior : NULL;
   e->integrals = NEW_ARRAY(a, Integral, seen->nblocks + (prior ? prior->nblocks : 0) + 1);
-  size_t most_rows = 0;
-  for (int b = 0; b < seen->nblocks; b++)
-    most_rows = (size_t)seen->blocks[b].rows > most_rows ? (size_t)seen->blocks[b].rows : most_rows;
-  for (size_t g = 0; g < (most_rows > GROUP_ROWS ? MOST_GROUPS : 1); g++) e->group[g] = q_laws(a, q);
+  size_t most_rows = widest(seen), prior_rows = prior ? widest(prior) : 0;
+  if (prior_rows > most_rows) most_rows = prior_rows;
+  for (size_t g = 0; g < group_count(most_rows); g++) e->group[g] = q_laws(a, q);
   add_blocks(a, e, seen, false, nodes);
   for (int b = 0; prior && b < prior->nblocks; b++) e->nprior += (size_t)prior->blocks[b].rows;
   if (prior) {
@@ -464,8 +471,6 @@ static void set_centred(Integral *I, size_t c, size_t row, size_t n) {
 static void for_rows(size_t from, size_t to, Integral *I, void (*work)(Integral *, size_t, size_t, size_t), size_t c) {
   for (size_t row = from; row < to; row += ROW_BLOCK) work(I, c, row, to - row < ROW_BLOCK ? to - row : ROW_BLOCK);
 }
-
-static size_t group_count(size_t rows) { return rows > GROUP_ROWS ? MOST_GROUPS : 1; }
 
 static void run_groups(const Integral *I, size_t rows, void (*work)(void *, size_t, int), void *arg) {
   if (I->pool && group_count(rows) > 1) {
