@@ -44,6 +44,7 @@ struct Work {
   size_t T;                 /* observations per tile, at most */
   double *global, *adjoint; /* [elements x lanes] */
   double *chunk_adj;        /* [chunks x boundary x lanes] */
+  bool *touched;            /* [chunks x boundary]: rows of it that the chunk's tiles add to; the others are never read */
   size_t chunks;
   Scratch *scratch;   /* per worker */
   int32_t *from, *to; /* per block: rows in use */
@@ -595,6 +596,7 @@ Work *vm_work(Arena *a, const Tape *t, size_t M, Pool *pool) {
   w->global = NEW_ARRAY(a, double, t->elements * w->lanes);
   w->adjoint = NEW_ARRAY(a, double, t->elements * w->lanes);
   w->chunk_adj = NEW_ARRAY(a, double, w->chunks * t->boundary_elements * w->lanes);
+  w->touched = NEW_ARRAY(a, bool, w->chunks * t->boundary_elements + 1);
   int workers = pool ? pool_threads(pool) : 1;
   w->scratch = NEW_ARRAY(a, Scratch, workers);
   for (int k = 0; k < workers; k++) make_scratch(a, &w->scratch[k], w);
@@ -626,6 +628,53 @@ void vm_set_draws(Work *w, size_t M) {
   w->M = M;
 }
 
+/* ---- which shared values a chunk's tiles read --------------------------------------------------------------------- */
+
+/* Those behind an operand, `each` elements an observation, of rows [row, row + rows) of the block. */
+static void touch_operand(const Operand *o, size_t each, size_t row, size_t rows, bool *touched) {
+  if (o->place != IN_GLOBAL) return;
+  if (o->access != AT_INDEX) {
+    touched[o->adjoint] = true;
+    return;
+  }
+  for (size_t e = row * each; e < (row + rows) * each; e++) touched[o->adjoint + (size_t)o->index[e]] = true;
+}
+
+static void touch_affine(const TapeAffine *t, size_t row, size_t rows, bool *touched) {
+  for (size_t k = 0; k < t->ndense; k++) touched[t->dense_adj[k]] = true;
+  for (size_t s = 0; s < t->nsparse; s++)
+    for (size_t r = row; r < row + rows; r++) touched[t->base_adj[s] + (size_t)t->index[s][r]] = true;
+}
+
+static void touch_rows(const TapeBlock *b, size_t row, size_t rows, bool *touched) {
+  for (int c = 0; c < b->count; c++) {
+    const Instr *i = &b->code[c];
+    size_t each = (size_t)i->n * (i->op == IR_SUM || i->op == IR_LSE ? (size_t)i->width : 1);
+    if (i->op == IR_AFFINE) {
+      touch_affine(i->affine, row, rows, touched);
+    } else if (i->op == IR_MATVEC) {
+      for (int32_t k = 0; k < i->width; k++) touched[i->in[1].adjoint + (size_t)k] = true;
+    } else if (i->op == IR_PACK) {
+      for (int32_t k = 0; k < i->n; k++) touch_operand(&i->picks[k], 1, row, rows, touched);
+    } else if (i->op != IR_NOISE && i->op != IR_OUTER) {
+      for (int k = 0; k < i->nargs; k++) touch_operand(&i->in[k], each, row, rows, touched);
+    }
+  }
+}
+
+/* Of mini-batches, which come one after the other: all. */
+static void find_touched(Work *w, bool whole) {
+  size_t n = w->tape->boundary_elements, tiles = w->tile_first[w->tape->nblocks];
+  memset(w->touched, !whole, w->chunks * n);
+  for (size_t c = 0; whole && n && c < w->chunks; c++)
+    for (size_t tile = tiles * c / w->chunks; tile < tiles * (c + 1) / w->chunks; tile++) {
+      int b = 0;
+      while (tile >= w->tile_first[b + 1]) b++;
+      size_t row = (size_t)w->from[b] + (tile - w->tile_first[b]) * w->T;
+      touch_rows(&w->tape->blocks[b], row, min_size(w->T, (size_t)w->to[b] - row), w->touched + c * n);
+    }
+}
+
 size_t vm_set_range(Work *w, double lo, double hi) {
   size_t tiles = 0, rows = 0;
   for (int b = 0; b < w->tape->nblocks; b++) {
@@ -638,6 +687,7 @@ size_t vm_set_range(Work *w, double lo, double hi) {
     rows += count;
   }
   w->tile_first[w->tape->nblocks] = tiles;
+  find_touched(w, lo == 0 && hi == 1);
   return rows;
 }
 
@@ -739,9 +789,10 @@ static void run_tile(Work *w, size_t tile, size_t chunk, double *boundary, int w
 static void chunk_piece(void *arg, size_t chunk, int worker) {
   Work *w = arg;
   size_t tiles = w->tile_first[w->tape->nblocks];
-  size_t size = w->tape->boundary_elements * w->lanes;
-  double *boundary = w->chunk_adj + chunk * size;
-  if (w->want_adjoint) memset(boundary, 0, size * sizeof *boundary);
+  size_t n = w->tape->boundary_elements;
+  double *boundary = w->chunk_adj + chunk * n * w->lanes;
+  for (size_t e = 0; w->want_adjoint && e < n; e++)
+    if (w->touched[chunk * n + e]) memset(boundary + e * w->lanes, 0, w->lanes * sizeof *boundary);
   for (size_t t = tiles * chunk / w->chunks; t < tiles * (chunk + 1) / w->chunks; t++) run_tile(w, t, chunk, boundary, worker);
 }
 
@@ -764,9 +815,14 @@ static void gather_boundary(const Work *w, const Frame *f) {
     for (size_t e = 0; e < k->n; e++) {
       double *to = w->adjoint + (k->element + e) * w->lanes + f->lane;
       const double *from = w->chunk_adj + (k->at + e) * w->lanes + f->lane;
-      size_t c = 0;
-      if (w->tape->bordering) memcpy(to, from + size * c++, f->n * sizeof *to);
-      for (; c < w->chunks; c++) w->k->add(to, from + size * c, f->n);
+      bool fresh = w->tape->bordering; /* nothing is there yet */
+      for (size_t c = 0; c < w->chunks; c++) {
+        if (!w->touched[c * w->tape->boundary_elements + k->at + e]) continue;
+        if (fresh) memcpy(to, from + size * c, f->n * sizeof *to);
+        if (!fresh) w->k->add(to, from + size * c, f->n);
+        fresh = false;
+      }
+      if (fresh) memset(to, 0, f->n * sizeof *to);
     }
   }
 }
