@@ -44,7 +44,7 @@ LIB_OBJ  := $(LIB_SRC:src/%.c=$(BUILD)/%.o) $(ISAS:%=$(BUILD)/vm/kernels_%.o)
 CLI_OBJ  := $(CLI_SRC:src/%.c=$(BUILD)/%.o)
 TESTS    := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/test_*.c)) \
             $(BUILD)/test/test_vmath_avx2 $(BUILD)/test/test_vmath_avx512
-FORMATTED = $(wildcard include/*.h src/*/*.[ch] test/*.[ch] bench/*.[ch])
+FORMATTED = $(wildcard include/*.h src/*/*.[ch] test/*.[ch] bench/*.[ch] examples/*.h examples/*/*.c)
 
 all: $(BUILD)/pvi ## build/pvi (the default)
 
