@@ -7,17 +7,7 @@ PVI=${PVI:-build/pvi}
 shared=${PVI_SHARED:-../shared}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-failed=0
-
-check() { # RESULT NAME [DETAIL]
-  if [ "$1" -eq 0 ]; then
-    echo "ok - $2"
-  else
-    echo "not ok - $2"
-    [ $# -gt 2 ] && printf '%s\n' "$3" | head -n 12 | sed 's/^/# /'
-    failed=1
-  fi
-}
+. test/tap.sh
 
 # expect STATUS FRAGMENT NAME ARGUMENTS...: the status, and the fragment somewhere in what is said; a crash is never right
 expect() {

@@ -1,6 +1,6 @@
 /* test_exact.c: exact integration: which observations reduce, values against many draws, gradients against finite differences,
  * the regularizer against its closed form, the exact optima of the paper's models, the same bytes for any number of threads. */
-#include "evaluate.h"
+#include "objective.h"
 
 #include "infer/exact.h"
 #include "infer/fit.h"
@@ -198,12 +198,6 @@ static Predictive *exact_objective(Ctx *c, const Model *m, const Target *t, cons
   return p;
 }
 
-static double value_at(Predictive *p, const double *phi) {
-  PredictiveValue v;
-  assert_true(predictive_eval(p, phi, &v, NULL));
-  return v.value;
-}
-
 TEST(gradient) {
   const GradientRow *g = row;
   Model *m = model_of(c, g->program->program, data);
@@ -220,17 +214,7 @@ TEST(gradient) {
   double *phi = some_phi(c, &q), *grad = NEW_ARRAY(&c->arena, double, n);
   PredictiveValue v;
   for (int k = 0; k < 2; k++) assert_true(predictive_eval(p, phi, &v, grad)); /* centred nodes are placed */
-  for (size_t k = 0; k < n; k++) {
-    double f[4], step = 1e-5, x = phi[k];
-    static const double at[4] = {-2, -1, 1, 2};
-    for (int i = 0; i < 4; i++) {
-      phi[k] = x + at[i] * step;
-      f[i] = value_at(p, phi);
-    }
-    phi[k] = x;
-    double d = difference(f, step);
-    if (fabs(d - grad[k]) > 3e-6 * fmax(1, fabs(d))) fail_msg("entry %zu: %.10g, by differences %.10g", k, grad[k], d);
-  }
+  check_gradient(p, phi, grad, n, 3e-6);
 }
 
 /* ---- laws ---------------------------------------------------------------------------------------------------------- */

@@ -7,17 +7,7 @@ PVI=${PVI:-build/pvi}
 dir=$(dirname "$PVI")/examples
 torture=0
 [[ $PVI == *-torture/* ]] && torture=1
-failed=0
-
-check() { # RESULT NAME [DETAIL]
-  if [ "$1" -eq 0 ]; then
-    echo "ok - $2"
-  else
-    echo "not ok - $2"
-    [ $# -gt 2 ] && printf '%s\n' "$3" | head -n 20 | sed 's/^/# /'
-    failed=1
-  fi
-}
+. test/tap.sh
 
 # example NAME OPTIONS...: its output into $said
 example() {

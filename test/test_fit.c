@@ -1,7 +1,7 @@
 /* test_fit.c: the objective on draws, and whole fits with it: gradients against finite differences for every score and family,
  * the exact optima of the paper's models, the same bytes for any number of threads, points, mini-batches, simulators and the
  * rejection estimator. */
-#include "evaluate.h"
+#include "objective.h"
 
 #include "infer/fit.h"
 #include "infer/rejection.h"
@@ -45,12 +45,6 @@ static const GradientRow gradients[] = {
     {"quadratic, mixture", binary, "quadratic", "mixture", REG_PRIOR, 0.1, 1, false},
 };
 
-static double value_at(Predictive *p, const double *phi) {
-  PredictiveValue v;
-  assert_true(predictive_eval(p, phi, &v, NULL));
-  return v.value;
-}
-
 TEST(gradient) {
   const GradientRow *g = row;
   Model *m = model_of(c, g->program, few);
@@ -68,17 +62,7 @@ TEST(gradient) {
   for (size_t k = 0; k < n; k++) phi[k] += uniform(&state, -0.1, 0.1);
   PredictiveValue v;
   assert_true(predictive_eval(p, phi, &v, grad));
-  for (size_t k = 0; k < n; k++) {
-    double f[4], h = 1e-5, x = phi[k];
-    static const double step[4] = {-2, -1, 1, 2};
-    for (int i = 0; i < 4; i++) {
-      phi[k] = x + step[i] * h;
-      f[i] = value_at(p, phi);
-    }
-    phi[k] = x;
-    double d = difference(f, h);
-    if (fabs(d - grad[k]) > 2e-6 * fmax(1, fabs(d))) fail_msg("entry %zu: %.10g, by differences %.10g", k, grad[k], d);
-  }
+  check_gradient(p, phi, grad, n, 2e-6);
 }
 
 /* ---- exact optima -------------------------------------------------------------------------------------------------- */

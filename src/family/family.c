@@ -49,6 +49,11 @@ bool family_inverse(FamilyId id, const double *phi, const Shape *s, const double
 
 double family_sd(double x) { return exp(x < -LOG_SD_LIMIT ? -LOG_SD_LIMIT : x > LOG_SD_LIMIT ? LOG_SD_LIMIT : x); }
 
+size_t family_one_normal(const Shape *s) {
+  (void)s;
+  return 1;
+}
+
 /* ---- moments from draws ------------------------------------------------------------------------------------------- */
 
 enum {

@@ -141,11 +141,6 @@ static void inverse(const double *phi, const Shape *shape, const double *theta, 
   }
 }
 
-static size_t normals(const Shape *s) {
-  (void)s;
-  return 1;
-}
-
 /* L L', row by row */
 static void laws(const double *phi, const Shape *shape, NormalLaw *out) {
   size_t dim = shape->dim;
@@ -196,7 +191,7 @@ const Family family_fullrank = {.size = size,
                                 .scale = scale,
                                 .parts = parts,
                                 .inverse = inverse,
-                                .normals = normals,
+                                .normals = family_one_normal,
                                 .dense = true,
                                 .laws = laws,
                                 .laws_adjoint = laws_adjoint};

@@ -159,11 +159,6 @@ static int parts(const Shape *s, FamilyPart *out) {
   return 3;
 }
 
-static size_t normals(const Shape *s) {
-  (void)s;
-  return 1;
-}
-
 static void laws(const double *phi, const Shape *shape, NormalLaw *out) {
   size_t dim = shape->dim, rank = shape->rank;
   out->weight = 1;
@@ -203,7 +198,7 @@ const Family family_lowrank = {.size = size,
                                .log_q = log_q,
                                .scale = scale,
                                .parts = parts,
-                               .normals = normals,
+                               .normals = family_one_normal,
                                .dense = true,
                                .laws = laws,
                                .laws_adjoint = laws_adjoint};

@@ -99,11 +99,6 @@ static void inverse(const double *phi, const Shape *shape, const double *theta, 
   }
 }
 
-static size_t normals(const Shape *s) {
-  (void)s;
-  return 1;
-}
-
 static void laws(const double *phi, const Shape *shape, NormalLaw *out) {
   size_t dim = shape->dim;
   out->weight = 1;
@@ -135,6 +130,6 @@ const Family family_meanfield = {.size = size,
                                  .scale = scale,
                                  .parts = parts,
                                  .inverse = inverse,
-                                 .normals = normals,
+                                 .normals = family_one_normal,
                                  .laws = laws,
                                  .laws_adjoint = laws_adjoint};

@@ -11,9 +11,12 @@
  */
 #include "infer/exact.h"
 
+#include "infer/predictive_int.h"
+
 #include "num/hermite.h"
 #include "num/linalg.h"
 #include "num/sobol.h"
+#include "num/stats.h"
 
 #include <math.h>
 #include <string.h>
@@ -220,13 +223,13 @@ static Exact *make(Arena *a, const Observed *o, const Reduction *seen, const Tar
   e->workers = pool ? pool_threads(pool) : 1;
   e->posterior = t->regularizer == REG_POSTERIOR ? t->lambda : 0;
   e->laws = q_laws(a, q);
-  for (int plane = 0; plane < (exact_most_nodes(o) < 256 ? 2 : 1); plane++) { /* the second where some block needs it */
+  const Reduction *prior = t->lambda != 0 ? o->prior : NULL;
+  for (int plane = 0; plane < 1 + (has_plane(seen) || has_plane(prior)); plane++) {
     size_t K = plane ? plane_nodes(nodes) : nodes;
     e->rule[plane] = NEW_ARRAY(a, double, 2 * K);
     normal_rule(K, e->rule[plane], e->rule[plane] + K);
   }
   e->group = NEW_ARRAY(a, QLaws, MOST_GROUPS);
-  const Reduction *prior = t->lambda != 0 ? o->prior : NULL;
   e->integrals = NEW_ARRAY(a, Integral, seen->nblocks + (prior ? prior->nblocks : 0) + 1);
   size_t most_rows = widest(seen), prior_rows = prior ? widest(prior) : 0;
   if (prior_rows > most_rows) most_rows = prior_rows;
@@ -609,10 +612,6 @@ static void fold_leaves(Integral *I) {
 
 /* ---- tiles -------------------------------------------------------------------------------------------------------- */
 
-static void times(double *x, double c, size_t n) {
-  for (size_t j = 0; x && c != 1 && j < n; j++) x[j] *= c;
-}
-
 /* Are the nodes of component c centred where f is, given y? ll: its log densities. If not, they move. */
 static void settle(Integral *I, size_t row, size_t c, const double *ll, double *p, int worker) {
   size_t at = row * I->e->laws.count + c, n = I->nodes, padded = (n + LANES - 1) / LANES * LANES;
@@ -704,22 +703,6 @@ static void tile_rows(void *self, const TileView *t) {
   }
 }
 
-static void pass(double *clock, double *sum) {
-  double now = base_seconds();
-  *sum += now - *clock;
-  *clock = now;
-}
-
-static void pass_tiles(Exact *e, double *clock) {
-  for (int k = 0; k < e->workers; k++) {
-    e->stages->observations += e->times[k].forward;
-    e->stages->score += e->times[k].score;
-    e->stages->adjoints += e->times[k].backward;
-    e->times[k] = (VmTimes){0};
-  }
-  *clock = base_seconds();
-}
-
 /* One integral, over again while its centred nodes move. */
 static void integrate(Integral *I, bool back) {
   static const double nothing[1] = {0};
@@ -734,7 +717,7 @@ static void integrate(Integral *I, bool back) {
     vm_forward(I->work, nothing);
     if (e->stages) pass(&clock, &e->stages->globals);
     vm_tiles(I->work, tile_rows, I, back);
-    if (e->stages) pass_tiles(e, &clock);
+    if (e->stages) pass_tiles(e->stages, e->times, e->workers, &clock);
     bool again = false;
     for (int w = 0; w < e->workers; w++) again = again || e->unsettled[w];
     if (!again) break;
@@ -748,31 +731,15 @@ static void integrate(Integral *I, bool back) {
 
 /* ---- one evaluation ----------------------------------------------------------------------------------------------- */
 
-/* Sum in a fixed order. */
-static double sum_rows(const double *x, size_t n) {
-  if (n <= 64) {
-    double s = 0;
-    for (size_t k = 0; k < n; k++) s += x[k];
-    return s;
-  }
-  return sum_rows(x, n / 2) + sum_rows(x + n / 2, n - n / 2);
-}
-
-static bool all_finite(const double *x, size_t n) {
-  for (size_t k = 0; k < n; k++)
-    if (!isfinite(x[k])) return false;
-  return true;
-}
-
 bool exact_eval(Exact *e, const double *phi, PredictiveValue *v, double *grad) {
   double lambda = e->target.lambda, *g = grad ? grad : e->gradient;
   memset(g, 0, q_size(e->q) * sizeof *g);
   q_laws_at(e->q, phi, &e->laws);
   for (int k = 0; k < e->count; k++) integrate(&e->integrals[k], grad != NULL);
-  double prior = lambda == 0 ? 0 : e->prior_constant + sum_rows(e->row_prior, e->nprior);
+  double prior = lambda == 0 ? 0 : e->prior_constant + stat_sum(e->row_prior, e->nprior);
   double entropy = lambda == 0 ? 0 : q_entropy(e->q, phi, &e->draws, lambda, g);
-  v->score = sum_rows(e->row_score, e->o->n);
-  v->regularizer = -(prior + entropy) - (e->posterior != 0 ? sum_rows(e->row_mean, e->o->n) : 0);
+  v->score = stat_sum(e->row_score, e->o->n);
+  v->regularizer = -(prior + entropy) - (e->posterior != 0 ? stat_sum(e->row_mean, e->o->n) : 0);
   v->value = e->target.score_weight * v->score - (lambda == 0 ? 0 : lambda * v->regularizer);
   if (!isfinite(v->value)) return false;
   if (!grad) return true;

@@ -1,8 +1,10 @@
 /* predictive.c: the objective: theta = T_phi(u), global values, tiles with their scores, and all the way back. */
 #include "infer/exact.h"
+#include "infer/predictive_int.h"
 
 #include "num/rng.h"
 #include "num/sobol.h"
+#include "num/stats.h"
 
 #include <assert.h>
 #include <math.h>
@@ -126,10 +128,6 @@ static void add_posterior(Predictive *p, size_t row, const double *ll, double *a
   for (size_t j = 0; adj_w && j < p->M; j++) adj_w[j] += c * ll[j];
 }
 
-static void times(double *x, double c, size_t n) {
-  for (size_t j = 0; x && c != 1 && j < n; j++) x[j] *= c;
-}
-
 /* What the score sees of row r of the tile, and where its derivatives go. */
 static ScoreCase case_of(const Predictive *p, const TileView *t, size_t r, ScoreAdjoint *adj) {
   const Observed *o = p->o;
@@ -220,22 +218,6 @@ static void score_tile(void *self, const TileView *t) {
   }
 }
 
-/* Sum in a fixed order. */
-static double sum_rows(const double *x, size_t n) {
-  if (n <= 64) {
-    double s = 0;
-    for (size_t k = 0; k < n; k++) s += x[k];
-    return s;
-  }
-  return sum_rows(x, n / 2) + sum_rows(x + n / 2, n - n / 2);
-}
-
-static bool all_finite(const double *x, size_t n) {
-  for (size_t k = 0; k < n; k++)
-    if (!isfinite(x[k])) return false;
-  return true;
-}
-
 /* Derivative in the weights: of all chunks, and of the prior's mean. */
 static const double *sum_adj_w(Predictive *p) {
   if (!p->adj_w) return NULL;
@@ -258,22 +240,6 @@ static bool eval_exact(Predictive *p, const double *phi, PredictiveValue *v, dou
   if (!exact_eval(p->exact, phi, v, grad)) return false;
   p->last = *v;
   return true;
-}
-
-static void pass(double *clock, double *sum) {
-  double now = base_seconds();
-  *sum += now - *clock;
-  *clock = now;
-}
-
-static void pass_tiles(Predictive *p, double *clock) {
-  for (int k = 0; k < vm_workers(p->work); k++) {
-    p->stages->observations += p->times[k].forward;
-    p->stages->score += p->times[k].score;
-    p->stages->adjoints += p->times[k].backward;
-    p->times[k] = (VmTimes){0};
-  }
-  *clock = base_seconds();
 }
 
 void predictive_time(Arena *a, Predictive *p, Stages *stages) {
@@ -313,13 +279,13 @@ bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, doubl
   if (p->stages) pass(&clock, &p->stages->globals);
   if (p->linear) set_linear(p);
   vm_tiles(p->work, score_tile, p, grad != NULL);
-  if (p->stages) pass_tiles(p, &clock);
+  if (p->stages) pass_tiles(p->stages, p->times, vm_workers(p->work), &clock);
   if (!p->prior) {
     double prior = mean_of(p, vm_value(p->work, ROOT_PRIOR, 0)) + mean_of(p, vm_value(p->work, ROOT_JACOBIAN, 0));
     kl.regularizer = lambda == 0 ? 0 : -prior - q_entropy(p->q, phi, &p->draws, lambda, g);
   }
-  v->score = p->scale * sum_rows(p->row_score, p->o->n);
-  v->regularizer = kl.regularizer - (p->posterior != 0 ? p->scale * sum_rows(p->row_mean, p->o->n) : 0);
+  v->score = p->scale * stat_sum(p->row_score, p->o->n);
+  v->regularizer = kl.regularizer - (p->posterior != 0 ? p->scale * stat_sum(p->row_mean, p->o->n) : 0);
   v->value = p->target.score_weight * v->score - (lambda == 0 ? 0 : lambda * v->regularizer);
   if (!isfinite(v->value)) return false;
   if (grad) {

@@ -22,7 +22,7 @@ static Degree largest(const Degree *d, int n) {
   return most;
 }
 
-static Degree degree_of(const Graph *g, const uint8_t *degree, const IrNode *x) {
+static Degree degree_of(const uint8_t *degree, const IrNode *x) {
   Degree d[IR_MAX_ARGS], most;
   if (x->op == IR_CONST) return IS_CONST;
   if (x->op == IR_INPUT) return IS_AFFINE;
@@ -33,7 +33,6 @@ static Degree degree_of(const Graph *g, const uint8_t *degree, const IrNode *x) 
   }
   for (int k = 0; k < x->nargs; k++) d[k] = degree[x->args[k]];
   most = largest(d, x->nargs);
-  (void)g;
   switch (x->op) {
   case IR_GATHER:
   case IR_SUM:
@@ -49,7 +48,7 @@ static Degree degree_of(const Graph *g, const uint8_t *degree, const IrNode *x) 
 
 static uint8_t *degrees(Arena *a, const Graph *g) {
   uint8_t *degree = NEW_ARRAY(a, uint8_t, g->count + 1);
-  for (int32_t k = 0; k < g->count; k++) degree[k] = (uint8_t)degree_of(g, degree, &g->nodes[k]);
+  for (int32_t k = 0; k < g->count; k++) degree[k] = (uint8_t)degree_of(degree, &g->nodes[k]);
   return degree;
 }
 
