@@ -123,6 +123,41 @@ typedef struct {
   double *roots[MAX_ROOTS], *grad;
 } Run;
 
+typedef struct {
+  size_t lanes;
+  double *grad;
+  int *times; /* each parameter was handed over */
+} Taken;
+
+static void take(void *self, size_t parameter, const double *adj) {
+  Taken *t = self;
+  memcpy(t->grad + parameter * t->lanes, adj, t->lanes * sizeof *adj);
+  t->times[parameter]++;
+}
+
+/* Adjoints handed over one by one are those of vm_backward; without roots, those of seeds that are zero. */
+static void check_taking(Ctx *c, Work *w, const Case *k, const double *theta, Seen *seen, const double *grad) {
+  static const double none[MAX_ROOTS];
+  size_t lanes = vm_lanes(w), n = k->dim * lanes;
+  Taken t = {lanes, NEW_ARRAY(&c->arena, double, n), NEW_ARRAY(&c->arena, int, k->dim)};
+  double *unseeded = NEW_ARRAY(&c->arena, double, n);
+  vm_set_take(w, take, &t);
+  vm_forward(w, theta);
+  vm_tiles(w, look, seen, true);
+  vm_backward(w, seeds, NULL, NULL);
+  assert_memory_equal(t.grad, grad, n * sizeof *grad);
+  for (size_t e = 0; e < k->dim; e++) assert_int_equal(t.times[e], 1);
+  vm_set_take(w, NULL, NULL);
+  vm_backward(w, none, NULL, unseeded);
+  vm_skip_roots(w);
+  vm_set_take(w, take, &t);
+  vm_forward(w, theta);
+  vm_tiles(w, look, seen, true);
+  vm_backward(w, seeds, NULL, NULL);
+  for (size_t e = 0; e < n; e++) assert_close(t.grad[e], unseeded[e], 1e-13);
+  for (size_t e = 0; e < k->dim; e++) assert_int_equal(t.times[e], 2);
+}
+
 static Run run(Ctx *c, const Case *k, size_t M, const double *theta, int threads) {
   Tape *tape = vm_plan(c, &c->arena, k->g, k->dim, k->roots, k->nroots, k->blocks, k->nblocks);
   Pool *pool = threads ? pool_make(c, threads) : NULL;
@@ -146,6 +181,7 @@ static Run run(Ctx *c, const Case *k, size_t M, const double *theta, int threads
     r.roots[i] = NEW_ARRAY(&c->arena, double, lanes);
     memcpy(r.roots[i], vm_value(w, i, 0), lanes * sizeof(double));
   }
+  check_taking(c, w, k, theta, &r.seen, r.grad);
   pool_free(pool);
   return r;
 }
@@ -268,6 +304,20 @@ TEST(gather_and_matvec) {
   Graph *g = ir_graph(c);
   Node theta = ir_input(g, 0, 5);
   Case k = one_block(c, g, 5, ir_reduce(g, IR_SUM, map1(g, IR_SQUARE, theta), 5), regression(c, g, 131, theta), 131);
+  check_case(c, &k);
+}
+
+/* Sorted by group, so that chunks hardly overlap: most adjoints belong to one chunk, the root reads some of them too. */
+TEST(sorted_groups) {
+  Graph *g = ir_graph(c);
+  enum { R = 700, GROUPS = 90 };
+  Node theta = ir_input(g, 0, GROUPS + 2);
+  int32_t group[R], pair[R];
+  for (int r = 0; r < R; r++) group[r] = r * GROUPS / R, pair[r] = group[r] + 1; /* parts of theta that overlap */
+  Node mu = map2(g, IR_MUL, ir_gather(g, theta, group, R), map1(g, IR_EXP, ir_gather(g, theta, pair, R)));
+  Node head = map1(g, IR_SIN, map2(g, IR_ADD, mu, ir_gather(g, theta, (int32_t[]){GROUPS + 1}, 1)));
+  Node some = ir_gather(g, theta, (int32_t[]){3, 50}, 2);
+  Case k = one_block(c, g, GROUPS + 2, ir_reduce(g, IR_SUM, map1(g, IR_SQUARE, some), 2), head, R);
   check_case(c, &k);
 }
 
@@ -606,6 +656,7 @@ TEST(softmax_of_extremes) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(gather_and_matvec),
+      cmocka_unit_test(sorted_groups),
       cmocka_unit_test(rows_of_several_elements),
       cmocka_unit_test(everything_global),
       cmocka_unit_test(packs_of_rows),

@@ -20,7 +20,8 @@ struct ArenaBlock {
 
 enum {
   HEADER = 64,      /* keeps the payload aligned to a cache line */
-  MAPPED = 1 << 18, /* bytes from which blocks are mapped */
+  MAPPED = 1 << 18, /* bytes from which blocks are mapped, */
+  HUGE = 1 << 22,   /* and from which in huge pages, where the system has them */
 };
 
 _Static_assert(sizeof(ArenaBlock) <= HEADER, "the block header must fit");
@@ -32,7 +33,11 @@ static void *block_payload(ArenaBlock *b) { return (char *)b + HEADER; }
 static ArenaBlock *get_block(size_t size) {
   if (size < MAPPED) return aligned_alloc(64, (HEADER + size + 63) / 64 * 64);
   void *b = mmap(NULL, HEADER + size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return b == MAP_FAILED ? NULL : b;
+  if (b == MAP_FAILED) return NULL;
+#ifdef MADV_HUGEPAGE
+  if (size >= HUGE) madvise(b, HEADER + size, MADV_HUGEPAGE); /* a wish: rows of draws are many, translations of pages few */
+#endif
+  return b;
 }
 
 static void free_block(ArenaBlock *b) {

@@ -1,10 +1,16 @@
-/* pool.c: threads that take pieces of work by number. The piece, never the thread, decides what is written where. */
+/* pool.c: threads that take pieces of work by number. The piece, never the thread, decides what is written where.
+ *
+ * An evaluation is a few jobs with little between them, so whoever waits looks for a moment before he sleeps: being woken
+ * takes longer than many a job. Where threads outnumber processors he sleeps at once.
+ */
 #include "base/base.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+enum { LOOKS = 4000 }; /* tens of microseconds */
 
 typedef struct {
   Pool *pool;
@@ -22,10 +28,17 @@ struct Pool {
   void *arg;
   size_t count;
   atomic_size_t next;
-  long round;  /* number of the current job */
-  int running; /* workers that have not finished it */
+  atomic_long round;  /* number of the current job */
+  atomic_int running; /* workers that have not finished it */
+  int looks;
   bool quit;
 };
+
+static void pause_looking(void) {
+#if defined __x86_64__ || defined __i386__
+  __builtin_ia32_pause();
+#endif
+}
 
 static void take_pieces(Pool *p, int id) {
   for (size_t k; (k = atomic_fetch_add(&p->next, 1)) < p->count;) p->work(p->arg, k, id);
@@ -36,15 +49,17 @@ static void *worker_main(void *arg) {
   Pool *p = w->pool;
   long seen = 0;
   for (;;) {
+    for (int k = 0; k < p->looks && atomic_load(&p->round) == seen; k++) pause_looking();
     pthread_mutex_lock(&p->lock);
-    while (p->round == seen && !p->quit) pthread_cond_wait(&p->start, &p->lock);
+    while (atomic_load(&p->round) == seen && !p->quit) pthread_cond_wait(&p->start, &p->lock);
     bool quit = p->quit;
-    seen = p->round;
+    seen = atomic_load(&p->round);
     pthread_mutex_unlock(&p->lock);
     if (quit) return NULL;
     take_pieces(p, w->id);
-    pthread_mutex_lock(&p->lock);
-    if (--p->running == 0) pthread_cond_signal(&p->done);
+    if (atomic_fetch_sub(&p->running, 1) > 1) continue;
+    pthread_mutex_lock(&p->lock); /* the caller is either before his last look or asleep */
+    pthread_cond_signal(&p->done);
     pthread_mutex_unlock(&p->lock);
   }
 }
@@ -62,6 +77,7 @@ Pool *pool_make(Ctx *c, int threads) {
   pthread_cond_init(&p->start, NULL);
   pthread_cond_init(&p->done, NULL);
   p->threads = 1;
+  p->looks = threads <= sysconf(_SC_NPROCESSORS_ONLN) ? LOOKS : 0;
   ctx_opened(c, &p->closer, close_pool);
   for (int k = 1; k < threads; k++) {
     p->workers[k] = (Worker){p, k};
@@ -83,13 +99,15 @@ void pool_run(Pool *p, size_t count, void (*work)(void *arg, size_t k, int worke
   p->arg = arg;
   p->count = count;
   atomic_store(&p->next, 0);
-  p->running = p->threads - 1;
-  p->round++;
+  atomic_store(&p->running, p->threads - 1);
+  atomic_fetch_add(&p->round, 1);
   pthread_cond_broadcast(&p->start);
   pthread_mutex_unlock(&p->lock);
   take_pieces(p, 0);
+  for (int k = 0; k < p->looks && atomic_load(&p->running); k++) pause_looking();
+  if (!atomic_load(&p->running)) return;
   pthread_mutex_lock(&p->lock);
-  while (p->running) pthread_cond_wait(&p->done, &p->lock);
+  while (atomic_load(&p->running)) pthread_cond_wait(&p->done, &p->lock);
   pthread_mutex_unlock(&p->lock);
 }
 

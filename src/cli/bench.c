@@ -122,7 +122,11 @@ Status cmd_bench(Ctx *c, int argc, char **argv) {
   Observed *o = observed_make(&c->arena, model, split->rows[PART_TRAIN], split->count[PART_TRAIN], target_wants(&target));
   Pool *pool = pool_make(c, (int)threads);
   Q q = q_make(&c->arena, family, (Shape){0}, model->dim, NULL);
-  if (integrate) observed_reduce(o);
+  if (integrate) {
+    observed_reduce(o);
+  } else if (target.score != SCORE_elbo) { /* whose cost is that of the draws' whole densities */
+    observed_reduce_prior(o);
+  }
   target.integrate = integrate ? INTEGRATE_EXACT : INTEGRATE_DRAWS;
   if (integrate && !exact_applies(o, &target, &q, &why)) ctx_fail(c, PVI_USAGE, NOWHERE, "--integrate exact: %s", why);
   Predictive *p = predictive_make(&c->arena, o, &target, &q, (size_t)draws, 1, pool);
@@ -145,6 +149,7 @@ Status cmd_bench(Ctx *c, int argc, char **argv) {
     json_key(&j, "family"), json_string(&j, family_text);
     json_key(&j, "integration"), json_string(&j, integrate ? "exact" : "draws");
     json_key(&j, integrate ? "nodes" : "draws"), json_integer(&j, draws);
+    json_key(&j, "prior"), json_string(&j, o->prior && q_is_normal(&q) ? "exact" : "draws");
     json_key(&j, "observations"), json_integer(&j, (long long)o->n);
     json_key(&j, "dim"), json_integer(&j, (long long)model->dim);
     json_key(&j, "threads"), json_integer(&j, used);

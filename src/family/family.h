@@ -55,6 +55,9 @@ typedef struct Family {
   void (*weights)(const double *phi, const Noise *n, double *w);
   /* grad += sum over the M draws of adj_theta d theta / d phi (+ adj_w[j] d w[j] / d phi where draws have weights) */
   void (*adjoint)(const double *phi, const Noise *n, const double *adj_theta, const double *adj_w, double *grad);
+  /* Families whose parameters have a row of u each: both of these for parameter k alone, adj its row. NULL: no such rows */
+  void (*draw_row)(const double *phi, const Noise *n, size_t k, double *theta);
+  void (*adjoint_row)(const double *phi, const Noise *n, size_t k, const double *adj, double *grad);
   /* entropy of q, exact or by the draws; grad += weight d entropy / d phi */
   double (*entropy)(const double *phi, const Noise *n, double weight, double *grad);
   /* log q(T_phi(u)) of every draw */

@@ -22,23 +22,26 @@ static void moments(const double *phi, const Shape *shape, double *mean, double 
   }
 }
 
+static void draw_row(const double *phi, const Noise *n, size_t k, double *theta) {
+  double m = phi[k], s = family_sd(phi[n->shape->dim + k]);
+  const double *u = n->u + k * n->ld;
+  for (size_t j = 0; j < n->ld; j++) theta[j] = m + s * u[j];
+}
+
 static void draw(const double *phi, const Noise *n, double *theta) {
-  size_t dim = n->shape->dim;
-  for (size_t k = 0; k < dim; k++) {
-    double m = phi[k], s = family_sd(phi[dim + k]);
-    for (size_t j = 0; j < n->ld; j++) theta[k * n->ld + j] = m + s * n->u[k * n->ld + j];
-  }
+  for (size_t k = 0; k < n->shape->dim; k++) draw_row(phi, n, k, theta + k * n->ld);
 }
 
 /* d theta / d m = 1, d theta / d log s = s u */
+static void adjoint_row(const double *phi, const Noise *n, size_t k, const double *adj, double *grad) {
+  size_t log_s = n->shape->dim + k;
+  grad[k] += n->k->sum(adj, n->M);
+  grad[log_s] += family_sd(phi[log_s]) * n->k->dot(adj, n->u + k * n->ld, n->M);
+}
+
 static void adjoint(const double *phi, const Noise *n, const double *adj, const double *adj_w, double *grad) {
-  size_t dim = n->shape->dim;
   (void)adj_w;
-  for (size_t k = 0; k < dim; k++) {
-    const double *a = adj + k * n->ld;
-    grad[k] += n->k->sum(a, n->M);
-    grad[dim + k] += family_sd(phi[dim + k]) * n->k->dot(a, n->u + k * n->ld, n->M);
-  }
+  for (size_t k = 0; k < n->shape->dim; k++) adjoint_row(phi, n, k, adj + k * n->ld, grad);
 }
 
 /* sum log s + d (1 + log 2 pi) / 2 */
@@ -124,6 +127,8 @@ const Family family_meanfield = {.size = size,
                                  .moments = moments,
                                  .draw = draw,
                                  .adjoint = adjoint,
+                                 .draw_row = draw_row,
+                                 .adjoint_row = adjoint_row,
                                  .entropy = entropy,
                                  .log_q = log_q,
                                  .score_function = score_function,

@@ -31,9 +31,11 @@ struct Predictive {
   size_t scratch_size;
   double *vectors; /* per worker: simulated vectors, simulation by simulation, and their adjoints */
   size_t vector_size;
-  double *adj_w;    /* [chunks + 1 x ld]: derivative in the draws' weights, last row the sum; NULL: equal weights */
-  double *adj_row;  /* per worker: one row of it */
-  double *gradient; /* for those who do not ask for it */
+  double *adj_w;     /* [chunks + 1 x ld]: derivative in the draws' weights, last row the sum; NULL: equal weights */
+  double *adj_row;   /* per worker: one row of it */
+  double *gradient;  /* for those who do not ask for it */
+  const double *phi; /* during an evaluation: where, */
+  double *grad;      /* and its gradient */
   PredictiveValue last;
   Stages *stages; /* NULL: nobody asks */
   VmTimes *times; /* per worker */
@@ -44,6 +46,11 @@ unsigned target_wants(const Target *t) {
   unsigned wants = needs & NEEDS_LL || (t->regularizer == REG_POSTERIOR && t->lambda != 0) ? WANT_LL : 0;
   if (needs & NEEDS_KIND) wants |= WANT_PARAMETERS;
   return needs & (NEEDS_SIM | NEEDS_VECTOR_SIM) ? wants | WANT_SIM : wants;
+}
+
+static void take_row(void *self, size_t k, const double *adj) {
+  const Predictive *p = self;
+  q_adjoint_row(p->q, p->phi, &p->draws, k, adj, p->grad);
 }
 
 Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const Q *q, size_t M, uint64_t seed, Pool *pool) {
@@ -64,6 +71,9 @@ Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const 
   p->ld = vm_lanes(p->work);
   p->posterior = t->regularizer == REG_POSTERIOR ? t->lambda : 0;
   p->draws = q_draws(a, q, M, p->ld, vm_kernels(p->work));
+  p->draws.pool = pool;
+  if (q_by_rows(q)) vm_set_take(p->work, take_row, p);
+  if (p->prior || t->lambda == 0) vm_skip_roots(p->work);
   p->together = p->draws.weights ? NULL : score_rows_of(t->score);
   if (p->together) vm_overwrites(p->work);
   if (p->together && t->score == SCORE_elbo) p->linear = NEW_ARRAY(a, double, p->ld);
@@ -223,17 +233,21 @@ static const double *sum_adj_w(Predictive *p) {
   if (!p->adj_w) return NULL;
   size_t chunks = vm_chunks(p->work);
   double *sum = p->adj_w + chunks * p->ld;
-  const double *prior = vm_value(p->work, ROOT_PRIOR, 0), *jacobian = vm_value(p->work, ROOT_JACOBIAN, 0);
   double lambda = p->prior ? 0 : p->target.lambda;
-  for (size_t j = 0; j < p->ld; j++) sum[j] = j < p->M && lambda != 0 ? lambda * (prior[j] + jacobian[j]) : 0;
+  memset(sum, 0, p->ld * sizeof *sum);
+  if (lambda != 0) {
+    const double *prior = vm_value(p->work, ROOT_PRIOR, 0), *jacobian = vm_value(p->work, ROOT_JACOBIAN, 0);
+    for (size_t j = 0; j < p->M; j++) sum[j] = lambda * (prior[j] + jacobian[j]);
+  }
   for (size_t c = 0; c < chunks; c++) p->draws.noise.k->add(sum, p->adj_w + c * p->ld, p->ld);
   return sum;
 }
 
 static void pull_back(Predictive *p, const double *phi, double *grad) {
   double each = p->prior ? 0 : p->target.lambda / (p->draws.weights ? 1 : (double)p->M);
-  vm_backward(p->work, (double[]){each, each}, p->draws.weights, p->adj);
-  q_adjoint(p->q, phi, &p->draws, p->adj, sum_adj_w(p), grad);
+  const double seeds[] = {each, each};
+  vm_backward(p->work, seeds, p->draws.weights, p->adj);
+  if (!q_by_rows(p->q)) q_adjoint(p->q, phi, &p->draws, p->adj, sum_adj_w(p), grad);
 }
 
 static bool eval_exact(Predictive *p, const double *phi, PredictiveValue *v, double *grad) {
@@ -269,6 +283,8 @@ bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, doubl
   memset(p->row_score, 0, p->o->n * sizeof *p->row_score);
   memset(p->row_mean, 0, p->o->n * sizeof *p->row_mean);
   memset(g, 0, q_size(p->q) * sizeof *g);
+  p->phi = phi;
+  p->grad = grad;
   PredictiveValue kl = {0, 0, 0};
   if (p->prior && !exact_eval(p->prior, phi, &kl, grad)) return false;
   if (p->adj_w) memset(p->adj_w, 0, vm_chunks(p->work) * p->ld * sizeof *p->adj_w);
@@ -280,9 +296,9 @@ bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, doubl
   if (p->linear) set_linear(p);
   vm_tiles(p->work, score_tile, p, grad != NULL);
   if (p->stages) pass_tiles(p->stages, p->times, vm_workers(p->work), &clock);
-  if (!p->prior) {
+  if (!p->prior && lambda != 0) {
     double prior = mean_of(p, vm_value(p->work, ROOT_PRIOR, 0)) + mean_of(p, vm_value(p->work, ROOT_JACOBIAN, 0));
-    kl.regularizer = lambda == 0 ? 0 : -prior - q_entropy(p->q, phi, &p->draws, lambda, g);
+    kl.regularizer = -prior - q_entropy(p->q, phi, &p->draws, lambda, g);
   }
   v->score = p->scale * stat_sum(p->row_score, p->o->n);
   v->regularizer = kl.regularizer - (p->posterior != 0 ? p->scale * stat_sum(p->row_mean, p->o->n) : 0);

@@ -1,75 +1,15 @@
-/* exec.c: running a Tape: forward and backward over rows of draws, globally in blocks of draws and tile by tile.
+/* exec.c: running the instructions of a Tape, forward and backward, over rows of draws.
  *
- * Every instruction is a loop over its elements; `rows_at` finds the row of draws behind an operand, a kernel does the
- * arithmetic. The same two functions (run_forward, run_backward) serve the global part and the tiles; a Frame says where things
- * lie.
+ * Every instruction is a loop over its elements; `row_of` finds the row of draws behind an operand, a kernel does the
+ * arithmetic. The same two functions (exec_forward, exec_backward) serve the global part and the tiles; a Frame says where
+ * things lie. What is run when, and by whom, is work.c's.
  */
-#include "vm/vm_int.h"
+#include "vm/work_int.h"
 
 #include "num/rng.h"
 
-#include <assert.h>
 #include <math.h>
 #include <string.h>
-
-#ifdef PVI_TORTURE
-enum { TILE_BYTES = 1, TILE_LEAST = 4, TILE_MAX = 4, LANE_BLOCK = 8 };
-#else
-enum { TILE_BYTES = 64 * 1024, TILE_LEAST = 4, TILE_MAX = ROWS_MOST, LANE_BLOCK = 64 };
-#endif
-enum { CHUNKS_MIN = 2, CHUNKS_MAX = 32, KEPT_BYTES = 64 << 20 };
-
-typedef struct {
-  double *tile, *tile_adj; /* [width x T x lanes] */
-  const double **in;       /* pointers of one SUM or LSE */
-  double **adj;
-  size_t *step;
-  double *splat;       /* LANES copies of each data operand */
-  double *spread;      /* the same for a run of elements */
-  const double **rows; /* of one density: the rows of its location */
-  double **row_adj;
-  const double **coef; /* of one affine instruction */
-  const int32_t **index;
-} Scratch;
-
-struct Work {
-  const Tape *tape;
-  const Kernels *k;
-  Pool *pool;
-  size_t M, lanes;
-  uint64_t noise_seed;
-  VmOuter outer[VM_LEAVES];
-  double *kept;             /* noise of tiles [tape->noise x lanes]; NULL: too much of it */
-  uint64_t *kept_seed;      /* of each row of it: seed + 1; 0: nothing yet */
-  size_t T;                 /* observations per tile, at most */
-  double *global, *adjoint; /* [elements x lanes] */
-  double *chunk_adj;        /* [chunks x boundary x lanes] */
-  bool *touched;            /* [chunks x boundary]: rows of it that the chunk's tiles add to; the others are never read */
-  size_t chunks;
-  Scratch *scratch;   /* per worker */
-  int32_t *from, *to; /* per block: rows in use */
-  size_t *tile_first; /* per block: number of its first tile; [nblocks]: all */
-  VmTile *call;
-  void *self;
-  bool want_adjoint, tiles_ran, overwrites;
-  double *adj_theta;
-  const double *linear; /* weights of vm_set_linear */
-  VmTimes *times;       /* per worker; NULL: nobody asks */
-};
-
-/* Where an instruction's rows lie: n draws from `lane` on; for tiles, from observation `row` on. */
-typedef struct {
-  const Work *w;
-  Scratch *s;
-  size_t lane, n;
-  size_t T, row, rows;   /* tile; rows = 1 and T = 1 for the global part */
-  double *out, *out_adj; /* values and adjoints of the instruction's own place */
-  double *boundary;      /* tile: adjoints of shared values */
-  bool tile;
-} Frame;
-
-static size_t max_size(size_t a, size_t b) { return a > b ? a : b; }
-static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
 
 /* ---- finding rows ------------------------------------------------------------------------------------------------- */
 
@@ -110,8 +50,6 @@ static inline double *result_adjoint(const Frame *f, const Instr *i, size_t e) {
 }
 
 /* ---- forward ------------------------------------------------------------------------------------------------------ */
-
-enum { WALK = 64 }; /* elements whose operands are found together */
 
 /* Where an operand's rows lie for a run of elements: `stride` apart from the first; or each for itself. Data are spread to
  * LANES copies for the whole run before the first is read: a vector load right behind narrower stores would wait for them. */
@@ -182,8 +120,7 @@ static void density_backward(const Frame *f, const Instr *i, size_t n, size_t fi
   f->w->k->density_adjoint[i->op](result_adjoint(f, i, 0), f->w->lanes, &x, n, f->n);
 }
 
-/* The last instruction of a block, forward and backward at once. */
-static void run_total(const Frame *f, const Instr *i, double *totals) {
+void exec_total(const Frame *f, const Instr *i, double *totals) {
   const Kernels *k = f->w->k;
   if (i->density) {
     DensityRows x = density_rows(f, i, f->rows, f->row, true);
@@ -338,7 +275,7 @@ static double finite_dot(const double *a, const double *b, size_t n) {
 }
 
 /* d / d coef[e, b] = sum over lanes of adjoint times basis[b]; rows of all lanes. */
-static void outer_backward(const Frame *f, const Instr *i, size_t n, size_t first) {
+void exec_outer_backward(const Frame *f, const Instr *i, size_t n, size_t first) {
   const VmOuter *o = &f->w->outer[i->width];
   size_t step = outer_together(i, n), lanes = f->w->lanes;
   for (size_t e = 0; e < n; e += step) {
@@ -410,7 +347,7 @@ static void matmul_forward(const Frame *f, const Instr *i) {
     }
 }
 
-static void run_forward(const Frame *f, const Instr *code, int count) {
+void exec_forward(const Frame *f, const Instr *code, int count) {
   for (int c = 0; c < count; c++) {
     const Instr *i = &code[c];
     size_t n = (size_t)i->n * f->rows, first = (size_t)i->n * f->row;
@@ -522,7 +459,7 @@ static void matmul_backward(const Frame *f, const Instr *i) {
     }
 }
 
-static void run_backward(const Frame *f, const Instr *code, int count) {
+void exec_backward(const Frame *f, const Instr *code, int count) {
   for (int c = count; c-- > 0;) {
     const Instr *i = &code[c];
     size_t n = (size_t)i->n * f->rows, first = (size_t)i->n * f->row;
@@ -530,7 +467,7 @@ static void run_backward(const Frame *f, const Instr *code, int count) {
     case IR_CONST:
     case IR_NOISE: break;
     case IR_OUTER:
-      if (f->tile) outer_backward(f, i, n, first);
+      if (f->tile) exec_outer_backward(f, i, n, first);
       break; /* shared ones: when all lanes are there */
     case IR_GATHER:
       for (size_t e = 0; e < n; e++) copy_backward(f, result_adjoint(f, i, e), &i->in[0], e, 0);
@@ -549,318 +486,6 @@ static void run_backward(const Frame *f, const Instr *code, int count) {
     }
   }
 }
-
-/* ---- work --------------------------------------------------------------------------------------------------------- */
-
-/* Observations per tile: as many as keep the widest block's values and adjoints near the first-level cache; with very many
- * draws a few all the same, so that shared values are read once for them. */
-static size_t tile_height(const Tape *t, size_t lanes) {
-  size_t row = 2 * max_size(vm_shape(t).tile_width, 1) * lanes * sizeof(double);
-  size_t height = TILE_BYTES / row;
-  if (height >= 8) height -= height % 8; /* as the kernels take rows */
-  return height < TILE_LEAST ? TILE_LEAST : min_size(height, TILE_MAX);
-}
-
-/* Pieces into which the tiles are divided, each with its own copy of the boundary's adjoints: decided by the problem alone, a
- * power of two that leaves each copy four observations per element. */
-static size_t chunk_count(const Tape *t) {
-  size_t n = CHUNKS_MIN;
-  while (n < CHUNKS_MAX && 2 * n * 4 * (t->boundary_elements + 1) <= t->rows) n *= 2;
-  return n;
-}
-
-static void make_scratch(Arena *a, Scratch *s, const Work *w) {
-  size_t tile = max_size(vm_shape(w->tape).tile_width, 1) * w->T * w->lanes;
-  s->tile = NEW_ARRAY(a, double, tile);
-  s->tile_adj = NEW_ARRAY(a, double, tile);
-  s->in = NEW_ARRAY(a, const double *, w->tape->max_width);
-  s->adj = NEW_ARRAY(a, double *, w->tape->max_width);
-  s->step = NEW_ARRAY(a, size_t, w->tape->max_width);
-  s->coef = NEW_ARRAY(a, const double *, w->tape->max_width);
-  s->index = NEW_ARRAY(a, const int32_t *, w->tape->max_width);
-  s->rows = NEW_ARRAY(a, const double *, w->T *max_size(vm_shape(w->tape).tile_width, 1));
-  s->row_adj = NEW_ARRAY(a, double *, w->T *max_size(vm_shape(w->tape).tile_width, 1));
-  s->spread = NEW_ARRAY(a, double, IR_MAX_ARGS *WALK *LANES);
-  s->splat = NEW_ARRAY(a, double, max_size(w->tape->max_width, IR_MAX_ARGS) * LANES);
-}
-
-Work *vm_work(Arena *a, const Tape *t, size_t M, Pool *pool) {
-  Work *w = NEW(a, Work);
-  w->tape = t;
-  w->k = kernels_best();
-  w->pool = pool;
-  w->M = M;
-  w->lanes = (M + LANES - 1) / LANES * LANES;
-  w->T = tile_height(t, w->lanes);
-  w->chunks = chunk_count(t);
-  w->global = NEW_ARRAY(a, double, t->elements * w->lanes);
-  w->adjoint = NEW_ARRAY(a, double, t->elements * w->lanes);
-  w->chunk_adj = NEW_ARRAY(a, double, w->chunks * t->boundary_elements * w->lanes);
-  w->touched = NEW_ARRAY(a, bool, w->chunks * t->boundary_elements + 1);
-  int workers = pool ? pool_threads(pool) : 1;
-  w->scratch = NEW_ARRAY(a, Scratch, workers);
-  for (int k = 0; k < workers; k++) make_scratch(a, &w->scratch[k], w);
-  if (t->noise && t->noise * w->lanes * sizeof(double) <= KEPT_BYTES) {
-    w->kept = NEW_ARRAY(a, double, t->noise * w->lanes);
-    w->kept_seed = NEW_ARRAY(a, uint64_t, t->noise);
-  }
-  w->from = NEW_ARRAY(a, int32_t, t->nblocks + 1);
-  w->to = NEW_ARRAY(a, int32_t, t->nblocks + 1);
-  w->tile_first = NEW_ARRAY(a, size_t, t->nblocks + 1);
-  vm_set_range(w, 0, 1);
-  return w;
-}
-
-double *vm_theta(Work *w) { return w->global; }
-double *vm_theta_adjoint(Work *w) { return w->adjoint; }
-void vm_set_times(Work *w, VmTimes *times) { w->times = times; }
-size_t vm_tile_rows(const Work *w) { return w->T; }
-void vm_set_linear(Work *w, const double *weights) { w->linear = weights; }
-void vm_overwrites(Work *w) { w->overwrites = true; }
-void vm_set_noise(Work *w, uint64_t seed) { w->noise_seed = seed; }
-void vm_set_outer(Work *w, int leaf, VmOuter o) { w->outer[leaf] = o; }
-const Tape *vm_tape(const Work *w) { return w->tape; }
-size_t vm_lanes(const Work *w) { return w->lanes; }
-const Kernels *vm_kernels(const Work *w) { return w->k; }
-
-void vm_set_draws(Work *w, size_t M) {
-  assert(M <= w->lanes);
-  w->M = M;
-}
-
-/* ---- which shared values a chunk's tiles read --------------------------------------------------------------------- */
-
-/* Those behind an operand, `each` elements an observation, of rows [row, row + rows) of the block. */
-static void touch_operand(const Operand *o, size_t each, size_t row, size_t rows, bool *touched) {
-  if (o->place != IN_GLOBAL) return;
-  if (o->access != AT_INDEX) {
-    touched[o->adjoint] = true;
-    return;
-  }
-  for (size_t e = row * each; e < (row + rows) * each; e++) touched[o->adjoint + (size_t)o->index[e]] = true;
-}
-
-static void touch_affine(const TapeAffine *t, size_t row, size_t rows, bool *touched) {
-  for (size_t k = 0; k < t->ndense; k++) touched[t->dense_adj[k]] = true;
-  for (size_t s = 0; s < t->nsparse; s++)
-    for (size_t r = row; r < row + rows; r++) touched[t->base_adj[s] + (size_t)t->index[s][r]] = true;
-}
-
-static void touch_rows(const TapeBlock *b, size_t row, size_t rows, bool *touched) {
-  for (int c = 0; c < b->count; c++) {
-    const Instr *i = &b->code[c];
-    size_t each = (size_t)i->n * (i->op == IR_SUM || i->op == IR_LSE ? (size_t)i->width : 1);
-    if (i->op == IR_AFFINE) {
-      touch_affine(i->affine, row, rows, touched);
-    } else if (i->op == IR_MATVEC) {
-      for (int32_t k = 0; k < i->width; k++) touched[i->in[1].adjoint + (size_t)k] = true;
-    } else if (i->op == IR_PACK) {
-      for (int32_t k = 0; k < i->n; k++) touch_operand(&i->picks[k], 1, row, rows, touched);
-    } else if (i->op != IR_NOISE && i->op != IR_OUTER) {
-      for (int k = 0; k < i->nargs; k++) touch_operand(&i->in[k], each, row, rows, touched);
-    }
-  }
-}
-
-/* Of mini-batches, which come one after the other: all. */
-static void find_touched(Work *w, bool whole) {
-  size_t n = w->tape->boundary_elements, tiles = w->tile_first[w->tape->nblocks];
-  memset(w->touched, !whole, w->chunks * n);
-  for (size_t c = 0; whole && n && c < w->chunks; c++)
-    for (size_t tile = tiles * c / w->chunks; tile < tiles * (c + 1) / w->chunks; tile++) {
-      int b = 0;
-      while (tile >= w->tile_first[b + 1]) b++;
-      size_t row = (size_t)w->from[b] + (tile - w->tile_first[b]) * w->T;
-      touch_rows(&w->tape->blocks[b], row, min_size(w->T, (size_t)w->to[b] - row), w->touched + c * n);
-    }
-}
-
-size_t vm_set_range(Work *w, double lo, double hi) {
-  size_t tiles = 0, rows = 0;
-  for (int b = 0; b < w->tape->nblocks; b++) {
-    double n = w->tape->blocks[b].rows;
-    w->from[b] = (int32_t)(lo * n + 0.5);
-    w->to[b] = (int32_t)(hi * n + 0.5);
-    size_t count = (size_t)(w->to[b] - w->from[b]);
-    w->tile_first[b] = tiles;
-    tiles += (count + w->T - 1) / w->T;
-    rows += count;
-  }
-  w->tile_first[w->tape->nblocks] = tiles;
-  find_touched(w, lo == 0 && hi == 1);
-  return rows;
-}
-
-static void run_pieces(const Work *w, size_t count, void (*work)(void *, size_t, int), void *arg) {
-  if (w->pool) {
-    pool_run(w->pool, count, work, arg);
-  } else {
-    for (size_t k = 0; k < count; k++) work(arg, k, 0);
-  }
-}
-
-/* ---- the three steps of an evaluation ----------------------------------------------------------------------------- */
-
-/* Draws in pieces of at most LANE_BLOCK, as even as they can be. */
-static size_t lane_pieces(const Work *w) { return (w->lanes + LANE_BLOCK - 1) / LANE_BLOCK; }
-static size_t lane_block(const Work *w) { return (w->lanes / LANES + lane_pieces(w) - 1) / lane_pieces(w) * LANES; }
-
-static Frame global_frame(const Work *w, size_t piece, int worker) {
-  size_t lane = min_size(piece * lane_block(w), w->lanes);
-  return (Frame){.w = w,
-                 .s = &w->scratch[worker],
-                 .lane = lane,
-                 .n = min_size(lane_block(w), w->lanes - lane),
-                 .T = 1,
-                 .rows = 1,
-                 .out = w->global,
-                 .out_adj = w->adjoint};
-}
-
-static void forward_piece(void *arg, size_t piece, int worker) {
-  const Work *w = arg;
-  Frame f = global_frame(w, piece, worker);
-  run_forward(&f, w->tape->code, w->tape->count);
-}
-
-void vm_forward(Work *w, const double *theta) {
-  if (theta != w->global) memcpy(w->global, theta, w->tape->dim * w->lanes * sizeof *theta);
-  run_pieces(w, lane_pieces(w), forward_piece, w);
-  w->tiles_ran = false;
-}
-
-const double *vm_value(const Work *w, int root, int32_t element) {
-  return w->global + (w->tape->roots[root] + (size_t)element) * w->lanes;
-}
-
-static double start_clock(const Work *w) { return w->times ? base_seconds() : 0; }
-
-static void stop_clock(double *clock, double *sum) {
-  double now = base_seconds();
-  *sum += now - *clock;
-  *clock = now;
-}
-
-static void clear_tile(const Work *w, Scratch *s, const TapeBlock *block, size_t rows) {
-  size_t element = w->T * w->lanes;
-  for (int k = 0; k < block->nclear; k++)
-    memset(s->tile_adj + block->clear[k].first * element, 0, block->clear[k].count * element * sizeof(double));
-  if (block->has[0] && !w->overwrites) memset(s->tile_adj + block->out[0] * element, 0, rows * w->lanes * sizeof(double));
-}
-
-/* One tile: forward, score, backward into the chunk's boundary. */
-static void run_tile(Work *w, size_t tile, size_t chunk, double *boundary, int worker) {
-  int b = 0;
-  while (tile >= w->tile_first[b + 1]) b++;
-  const TapeBlock *block = &w->tape->blocks[b];
-  size_t row = (size_t)w->from[b] + (tile - w->tile_first[b]) * w->T;
-  size_t rows = min_size(w->T, (size_t)w->to[b] - row);
-  Scratch *s = &w->scratch[worker];
-  Frame f = {.w = w,
-             .s = s,
-             .n = w->lanes,
-             .T = w->T,
-             .row = row,
-             .rows = rows,
-             .out = s->tile,
-             .out_adj = s->tile_adj,
-             .boundary = boundary,
-             .tile = true};
-  bool linear = w->linear && block->linear && w->want_adjoint;
-  int count = block->count - linear;
-  double totals[ROWS_MOST], clock = start_clock(w);
-  run_forward(&f, block->code, count);
-  if (w->want_adjoint) clear_tile(w, s, block, rows);
-  if (linear) run_total(&f, &block->code[count], totals);
-  if (w->times) stop_clock(&clock, &w->times[worker].forward);
-  TileView view = {.block = b, .worker = worker, .chunk = chunk, .row = block->first + row, .rows = rows, .lanes = w->lanes};
-  if (linear) view.totals = totals;
-  for (int h = 0; h < VM_HEADS && !linear; h++) {
-    if (!block->has[h]) continue;
-    view.heads[h] = s->tile + block->out[h] * w->T * w->lanes;
-    if (w->want_adjoint) view.adj[h] = s->tile_adj + block->out[h] * w->T * w->lanes;
-  }
-  w->call(w->self, &view);
-  if (w->times) stop_clock(&clock, &w->times[worker].score);
-  if (w->want_adjoint) run_backward(&f, block->code, count);
-  if (w->times) stop_clock(&clock, &w->times[worker].backward);
-}
-
-static void chunk_piece(void *arg, size_t chunk, int worker) {
-  Work *w = arg;
-  size_t tiles = w->tile_first[w->tape->nblocks];
-  size_t n = w->tape->boundary_elements;
-  double *boundary = w->chunk_adj + chunk * n * w->lanes;
-  for (size_t e = 0; w->want_adjoint && e < n; e++)
-    if (w->touched[chunk * n + e]) memset(boundary + e * w->lanes, 0, w->lanes * sizeof *boundary);
-  for (size_t t = tiles * chunk / w->chunks; t < tiles * (chunk + 1) / w->chunks; t++) run_tile(w, t, chunk, boundary, worker);
-}
-
-void vm_tiles(Work *w, VmTile *tile, void *self, bool adjoint) {
-  w->call = tile;
-  w->self = self;
-  w->want_adjoint = adjoint;
-  w->tiles_ran = adjoint;
-  run_pieces(w, w->chunks, chunk_piece, w);
-}
-
-size_t vm_chunks(const Work *w) { return w->chunks; }
-int vm_workers(const Work *w) { return w->pool ? pool_threads(w->pool) : 1; }
-
-/* Adjoints of the boundary, all chunks added in order, for one block of draws; over what is there where that is nothing yet. */
-static void gather_boundary(const Work *w, const Frame *f) {
-  size_t size = w->tape->boundary_elements * w->lanes;
-  for (size_t b = 0; b < w->tape->nboundary; b++) {
-    const Boundary *k = &w->tape->boundary[b];
-    for (size_t e = 0; e < k->n; e++) {
-      double *to = w->adjoint + (k->element + e) * w->lanes + f->lane;
-      const double *from = w->chunk_adj + (k->at + e) * w->lanes + f->lane;
-      bool fresh = w->tape->bordering; /* nothing is there yet */
-      for (size_t c = 0; c < w->chunks; c++) {
-        if (!w->touched[c * w->tape->boundary_elements + k->at + e]) continue;
-        if (fresh) memcpy(to, from + size * c, f->n * sizeof *to);
-        if (!fresh) w->k->add(to, from + size * c, f->n);
-        fresh = false;
-      }
-      if (fresh) memset(to, 0, f->n * sizeof *to);
-    }
-  }
-}
-
-static void clear_lanes(const Work *w, const Frame *f) {
-  const bool *gathered = w->tiles_ran ? w->tape->bordering : NULL;
-  for (size_t e = 0; e < w->tape->elements; e++)
-    if (!gathered || !gathered[e]) memset(w->adjoint + e * w->lanes + f->lane, 0, f->n * sizeof(double));
-}
-
-typedef struct {
-  Work *w;
-  const double *seeds, *lane;
-} BackwardJob;
-
-static void backward_piece(void *arg, size_t piece, int worker) {
-  const BackwardJob *job = arg;
-  const Work *w = job->w;
-  const Tape *t = w->tape;
-  Frame f = global_frame(w, piece, worker);
-  clear_lanes(w, &f);
-  if (w->tiles_ran) gather_boundary(w, &f);
-  for (int r = 0; r < t->nroots; r++) {
-    double *adj = w->adjoint + t->roots[r] * w->lanes + f.lane;
-    for (size_t j = 0; job->seeds[r] != 0 && j < f.n; j++) adj[j] += job->seeds[r] * (job->lane ? job->lane[f.lane + j] : 1);
-  }
-  run_backward(&f, t->code, t->count);
-}
-
-void vm_backward(Work *w, const double *seeds, const double *lane, double *adj_theta) {
-  BackwardJob job = {w, seeds, lane};
-  run_pieces(w, lane_pieces(w), backward_piece, &job);
-  Frame all = global_frame(w, 0, 0);
-  for (int k = 0; k < w->tape->count; k++)
-    if (w->tape->code[k].op == IR_OUTER) outer_backward(&all, &w->tape->code[k], (size_t)w->tape->code[k].n, 0);
-  if (adj_theta != w->adjoint) memcpy(adj_theta, w->adjoint, w->tape->dim * w->lanes * sizeof *adj_theta);
-}
-
 /* ---- constant folding --------------------------------------------------------------------------------------------- */
 
 void vm_fold(unsigned op, const double *const *args, const size_t *sizes, double *out, size_t n) {

@@ -413,18 +413,55 @@ static void plan_block(Planner *p, TapeBlock *block, const VmBlock *given) {
   plan_adjoints(p, block);
 }
 
-/* Boundaries overlap only where theta is read in overlapping parts. */
-static void mark_boundary(Arena *a, Tape *t) {
-  t->bordering = NEW_ARRAY(a, bool, t->elements + 1);
+/* Where each global element is in the boundary: theta can be there several times, read in overlapping parts. */
+static void index_boundary(Arena *a, Tape *t) {
+  size_t *first = NEW_ARRAY(a, size_t, t->elements + 2);
+  t->border = NEW_ARRAY(a, size_t, t->boundary_elements + 1);
+  t->owner = NEW_ARRAY(a, size_t, t->boundary_elements + 1);
+  for (size_t b = 0; b < t->nboundary; b++)
+    for (size_t e = 0; e < t->boundary[b].n; e++) first[t->boundary[b].element + e + 2]++;
+  for (size_t e = 2; e < t->elements + 2; e++) first[e] += first[e - 1];
   for (size_t b = 0; b < t->nboundary; b++)
     for (size_t e = 0; e < t->boundary[b].n; e++) {
-      bool *at = &t->bordering[t->boundary[b].element + e];
-      if (*at) {
-        t->bordering = NULL;
-        return;
-      }
-      *at = true;
+      size_t element = t->boundary[b].element + e, place = t->boundary[b].at + e;
+      t->border[first[element + 1]++] = place;
+      t->owner[place] = element;
     }
+  t->border_first = first;
+}
+
+static void note_reader(Tape *t, size_t element, int reader) {
+  if (element < t->dim && t->reader[element] > reader) t->reader[element] = reader;
+}
+
+static void note_operand(Tape *t, const Operand *o, size_t n, int reader) {
+  if (o->place != IN_GLOBAL) return;
+  for (size_t e = 0; e < (o->access == AT_ONE ? 1 : n); e++)
+    note_reader(t, o->base + (o->access == AT_INDEX ? (size_t)o->index[e] : e), reader);
+}
+
+/* Elements of operand k that an instruction reads. */
+static size_t operand_size(const Instr *i, int k) {
+  size_t n = (size_t)i->n;
+  switch (i->op) {
+  case IR_MATVEC: return (size_t)i->width;
+  case IR_MATMUL: return (k ? (size_t)i->columns : n / (size_t)i->columns) * (size_t)i->width;
+  case IR_SUM:
+  case IR_LSE: return n * (size_t)i->width;
+  default: return n;
+  }
+}
+
+/* Which parameters the global instructions and the roots read. */
+static void find_readers(Arena *a, Tape *t) {
+  t->reader = NEW_ARRAY(a, int, t->dim + 1);
+  for (size_t k = 0; k < t->dim; k++) t->reader[k] = t->count + 1;
+  for (int c = 0; c < t->count; c++) {
+    const Instr *i = t->code[c].summand ? t->code[c].summand : &t->code[c];
+    for (int k = 0; k < i->nargs && !i->picks; k++) note_operand(t, &i->in[k], operand_size(i, k), c);
+    for (int32_t e = 0; i->picks && e < i->n; e++) note_operand(t, &i->picks[e], 1, c);
+  }
+  for (int r = 0; r < t->nroots; r++) note_reader(t, t->roots[r], t->count);
 }
 
 static void use(Planner *p, Node a) {
@@ -449,15 +486,18 @@ Tape *vm_plan(Ctx *c, Arena *a, const Graph *g, size_t dim, const Node *roots, i
   for (int k = 0; k < nblocks; k++)
     for (int h = 0; h < VM_HEADS; h++)
       if (blocks[k].heads[h] != NO_NODE) use(&p, blocks[k].heads[h]);
-  t->roots = NEW_ARRAY(a, size_t, nroots + 1);
-  for (int k = 0; k < nroots; k++) t->roots[k] = plan_global(&p, roots[k]);
   t->blocks = NEW_ARRAY(a, TapeBlock, nblocks + 1);
   for (int k = 0; k < nblocks; k++) {
     t->blocks[k].first = t->rows;
     plan_block(&p, &t->blocks[k], &blocks[k]);
     t->rows += (size_t)t->blocks[k].rows;
   }
-  mark_boundary(a, t);
+  t->shared = t->count;
+  t->shared_elements = t->elements;
+  t->roots = NEW_ARRAY(a, size_t, nroots + 1);
+  for (int k = 0; k < nroots; k++) t->roots[k] = plan_global(&p, roots[k]);
+  index_boundary(a, t);
+  find_readers(a, t);
   temp_close(task);
   return t;
 }

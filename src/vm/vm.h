@@ -111,6 +111,12 @@ size_t vm_set_range(Work *w, double lo, double hi);
 
 /* seeds[r]: d objective / d root r, times lane[j] for draw j where lane is not NULL. adj_theta: [dim x lanes], overwritten. */
 void vm_backward(Work *w, const double *seeds, const double *lane, double *adj_theta);
+/* The adjoints are handed over row by row instead, each parameter once, as soon as it is complete and still in cache: by
+ * vm_tiles or vm_backward, several threads at a time. */
+typedef void VmTake(void *self, size_t parameter, const double *adj);
+void vm_set_take(Work *w, VmTake *take, void *self);
+/* From now on the roots are neither computed nor seeded: only what tiles read. */
+void vm_skip_roots(Work *w);
 
 /* Constant folding: out[e] = op(args[k][e] or args[k][0]) over n elements. */
 void vm_fold(unsigned op, const double *const *args, const size_t *sizes, double *out, size_t n);

@@ -80,12 +80,16 @@ struct Tape {
   size_t dim;
   Instr *code; /* global */
   int count, cap;
+  int shared;      /* the first so many serve the tiles, the others only the roots */
   size_t elements; /* global elements; the first dim are theta */
+  size_t shared_elements;
   TapeBlock *blocks;
   int nblocks;
   Boundary *boundary;
   size_t nboundary, cap_boundary, boundary_elements;
-  bool *bordering; /* per global element: in the boundary; NULL: some are in it twice */
+  size_t *border_first, *border; /* of global element e: places in the boundary [border_first[e], border_first[e + 1]) */
+  size_t *owner;                 /* of a place in the boundary: its global element */
+  int *reader;                   /* of parameter k: the first instruction that reads it; count: a root is it; above: none */
   size_t rows;
   size_t *roots; /* element of each root; data roots become global copies */
   int nroots;

@@ -1,0 +1,405 @@
+/* work.c: the buffers of a run, and the three steps of an evaluation: global values in pieces of draws, tiles in chunks, and
+ * the way back.
+ *
+ * A chunk is a piece of the tiles with its own copy of the boundary's adjoints, so that tiles add without asking anybody. It
+ * uses only the rows that its tiles read: where observations come sorted by what they index, chunks hardly overlap, and a
+ * parameter's adjoint is a row of one chunk's copy.
+ */
+#include "vm/work_int.h"
+
+#include <assert.h>
+#include <string.h>
+
+#ifdef PVI_TORTURE
+enum { TILE_BYTES = 1, TILE_LEAST = 4, TILE_MAX = 4 };
+#else
+enum { TILE_BYTES = 64 * 1024, TILE_LEAST = 4, TILE_MAX = ROWS_MOST };
+#endif
+enum {
+  CHUNKS_MIN = 2,
+  CHUNKS_MAX = 32, /* bits of Work.touched */
+  CHUNK_BYTES = 128 << 20,
+  KEPT_BYTES = 64 << 20,
+  THETA_PIECE = 32, /* parameters whose adjoints are taken together */
+};
+
+/* ---- buffers ------------------------------------------------------------------------------------------------------ */
+
+/* Observations per tile: as many as keep the widest block's values and adjoints near the first-level cache; with very many
+ * draws a few all the same, so that shared values are read once for them. */
+static size_t tile_height(const Tape *t, size_t lanes) {
+  size_t row = 2 * max_size(vm_shape(t).tile_width, 1) * lanes * sizeof(double);
+  size_t height = TILE_BYTES / row;
+  if (height >= 8) height -= height % 8; /* as the kernels take rows */
+  return height < TILE_LEAST ? TILE_LEAST : min_size(height, TILE_MAX);
+}
+
+static void make_scratch(Arena *a, Scratch *s, const Work *w) {
+  size_t tile = max_size(vm_shape(w->tape).tile_width, 1) * w->T * w->lanes;
+  s->tile = NEW_ARRAY(a, double, tile);
+  s->tile_adj = NEW_ARRAY(a, double, tile);
+  s->in = NEW_ARRAY(a, const double *, w->tape->max_width);
+  s->adj = NEW_ARRAY(a, double *, w->tape->max_width);
+  s->step = NEW_ARRAY(a, size_t, w->tape->max_width);
+  s->coef = NEW_ARRAY(a, const double *, w->tape->max_width);
+  s->index = NEW_ARRAY(a, const int32_t *, w->tape->max_width);
+  s->rows = NEW_ARRAY(a, const double *, w->T *max_size(vm_shape(w->tape).tile_width, 1));
+  s->row_adj = NEW_ARRAY(a, double *, w->T *max_size(vm_shape(w->tape).tile_width, 1));
+  s->spread = NEW_ARRAY(a, double, IR_MAX_ARGS *WALK *LANES);
+  s->splat = NEW_ARRAY(a, double, max_size(w->tape->max_width, IR_MAX_ARGS) * LANES);
+}
+
+/* Two neighbouring chunks become one. */
+static uint32_t merged(uint32_t touched) {
+  uint32_t pairs = 0;
+  for (int c = 0; c < CHUNKS_MAX / 2; c++) pairs |= (uint32_t)((touched >> 2 * c & 3) != 0) << c;
+  return pairs;
+}
+
+/* Are so many chunks worth their copies? Rows of shared values beyond the first copy are few beside the observations. */
+static bool chunks_pay(const Work *w) {
+  size_t n = w->tape->boundary_elements, rows = 0, copies = 0;
+  for (size_t e = 0; e < n; e++) {
+    rows += w->touched[e] != 0;
+    copies += (size_t)__builtin_popcount(w->touched[e]);
+  }
+  return w->chunks <= w->tile_first[w->tape->nblocks] && copies <= rows + w->tape->rows / 8 &&
+         w->chunks * n * w->lanes <= CHUNK_BYTES / sizeof(double);
+}
+
+/* As many chunks as pay, a power of two: decided by the problem alone. */
+static void choose_chunks(Work *w) {
+  w->chunks = CHUNKS_MAX;
+  vm_set_range(w, 0, 1);
+  for (; w->chunks > CHUNKS_MIN && !chunks_pay(w); w->chunks /= 2)
+    for (size_t e = 0; e < w->tape->boundary_elements; e++) w->touched[e] = merged(w->touched[e]);
+}
+
+Work *vm_work(Arena *a, const Tape *t, size_t M, Pool *pool) {
+  Work *w = NEW(a, Work);
+  w->tape = t;
+  w->k = kernels_best();
+  w->pool = pool;
+  w->M = M;
+  w->lanes = (M + LANES - 1) / LANES * LANES;
+  w->count = t->count;
+  w->elements = t->elements;
+  w->readers = t->count + 1;
+  w->T = tile_height(t, w->lanes);
+  w->global = NEW_ARRAY(a, double, t->elements * w->lanes);
+  w->adjoint = NEW_ARRAY(a, double, t->elements * w->lanes);
+  w->touched = NEW_ARRAY(a, uint32_t, t->boundary_elements + 1);
+  int workers = pool ? pool_threads(pool) : 1;
+  w->scratch = NEW_ARRAY(a, Scratch, workers);
+  for (int k = 0; k < workers; k++) make_scratch(a, &w->scratch[k], w);
+  if (t->noise && t->noise * w->lanes * sizeof(double) <= KEPT_BYTES) {
+    w->kept = NEW_ARRAY(a, double, t->noise * w->lanes);
+    w->kept_seed = NEW_ARRAY(a, uint64_t, t->noise);
+  }
+  w->from = NEW_ARRAY(a, int32_t, t->nblocks + 1);
+  w->to = NEW_ARRAY(a, int32_t, t->nblocks + 1);
+  w->tile_first = NEW_ARRAY(a, size_t, t->nblocks + 1);
+  choose_chunks(w);
+  w->chunk_adj = NEW_ARRAY(a, double, w->chunks * t->boundary_elements * w->lanes);
+  return w;
+}
+
+double *vm_theta(Work *w) { return w->global; }
+double *vm_theta_adjoint(Work *w) { return w->adjoint; }
+void vm_set_times(Work *w, VmTimes *times) { w->times = times; }
+size_t vm_tile_rows(const Work *w) { return w->T; }
+void vm_set_linear(Work *w, const double *weights) { w->linear = weights; }
+void vm_overwrites(Work *w) { w->overwrites = true; }
+void vm_set_noise(Work *w, uint64_t seed) { w->noise_seed = seed; }
+void vm_set_outer(Work *w, int leaf, VmOuter o) { w->outer[leaf] = o; }
+const Tape *vm_tape(const Work *w) { return w->tape; }
+size_t vm_lanes(const Work *w) { return w->lanes; }
+const Kernels *vm_kernels(const Work *w) { return w->k; }
+
+void vm_set_take(Work *w, VmTake *take, void *self) {
+  w->take = take;
+  w->take_self = self;
+}
+
+void vm_skip_roots(Work *w) {
+  w->count = w->readers = w->tape->shared;
+  w->elements = w->tape->shared_elements;
+}
+
+void vm_set_draws(Work *w, size_t M) {
+  assert(M <= w->lanes);
+  w->M = M;
+}
+
+/* ---- which shared values a chunk's tiles read --------------------------------------------------------------------- */
+
+/* Those behind an operand, `each` elements an observation, of rows [row, row + rows) of the block. */
+static void touch_operand(const Operand *o, size_t each, size_t row, size_t rows, uint32_t *touched, uint32_t chunk) {
+  if (o->place != IN_GLOBAL) return;
+  if (o->access != AT_INDEX) {
+    touched[o->adjoint] |= chunk;
+    return;
+  }
+  for (size_t e = row * each; e < (row + rows) * each; e++) touched[o->adjoint + (size_t)o->index[e]] |= chunk;
+}
+
+static void touch_affine(const TapeAffine *t, size_t row, size_t rows, uint32_t *touched, uint32_t chunk) {
+  for (size_t k = 0; k < t->ndense; k++) touched[t->dense_adj[k]] |= chunk;
+  for (size_t s = 0; s < t->nsparse; s++)
+    for (size_t r = row; r < row + rows; r++) touched[t->base_adj[s] + (size_t)t->index[s][r]] |= chunk;
+}
+
+static void touch_rows(const TapeBlock *b, size_t row, size_t rows, uint32_t *touched, uint32_t chunk) {
+  for (int c = 0; c < b->count; c++) {
+    const Instr *i = &b->code[c];
+    size_t each = (size_t)i->n * (i->op == IR_SUM || i->op == IR_LSE ? (size_t)i->width : 1);
+    if (i->op == IR_AFFINE) {
+      touch_affine(i->affine, row, rows, touched, chunk);
+    } else if (i->op == IR_MATVEC) {
+      for (int32_t k = 0; k < i->width; k++) touched[i->in[1].adjoint + (size_t)k] |= chunk;
+    } else if (i->op == IR_PACK) {
+      for (int32_t k = 0; k < i->n; k++) touch_operand(&i->picks[k], 1, row, rows, touched, chunk);
+    } else if (i->op != IR_NOISE && i->op != IR_OUTER) {
+      for (int k = 0; k < i->nargs; k++) touch_operand(&i->in[k], each, row, rows, touched, chunk);
+    }
+  }
+}
+
+/* Tile number -> its block and rows. */
+typedef struct {
+  int block;
+  size_t row, rows;
+} TileRows;
+
+static TileRows tile_rows(const Work *w, size_t tile) {
+  TileRows t = {0};
+  while (tile >= w->tile_first[t.block + 1]) t.block++;
+  t.row = (size_t)w->from[t.block] + (tile - w->tile_first[t.block]) * w->T;
+  t.rows = min_size(w->T, (size_t)w->to[t.block] - t.row);
+  return t;
+}
+
+static size_t chunk_begin(const Work *w, size_t chunk) { return w->tile_first[w->tape->nblocks] * chunk / w->chunks; }
+
+static void find_touched(Work *w) {
+  memset(w->touched, 0, w->tape->boundary_elements * sizeof *w->touched);
+  for (size_t c = 0; w->tape->boundary_elements && c < w->chunks; c++)
+    for (size_t tile = chunk_begin(w, c); tile < chunk_begin(w, c + 1); tile++) {
+      TileRows t = tile_rows(w, tile);
+      touch_rows(&w->tape->blocks[t.block], t.row, t.rows, w->touched, 1u << c);
+    }
+}
+
+size_t vm_set_range(Work *w, double lo, double hi) {
+  size_t tiles = 0, rows = 0;
+  for (int b = 0; b < w->tape->nblocks; b++) {
+    double n = w->tape->blocks[b].rows;
+    w->from[b] = (int32_t)(lo * n + 0.5);
+    w->to[b] = (int32_t)(hi * n + 0.5);
+    size_t count = (size_t)(w->to[b] - w->from[b]);
+    w->tile_first[b] = tiles;
+    tiles += (count + w->T - 1) / w->T;
+    rows += count;
+  }
+  w->tile_first[w->tape->nblocks] = tiles;
+  find_touched(w);
+  return rows;
+}
+
+static void run_pieces(const Work *w, size_t count, void (*work)(void *, size_t, int), void *arg) {
+  if (w->pool) {
+    pool_run(w->pool, count, work, arg);
+  } else {
+    for (size_t k = 0; k < count; k++) work(arg, k, 0);
+  }
+}
+
+/* ---- the three steps of an evaluation ----------------------------------------------------------------------------- */
+
+/* Draws in pieces of at most LANE_BLOCK, as even as they can be. */
+static size_t lane_pieces(const Work *w) { return (w->lanes + LANE_BLOCK - 1) / LANE_BLOCK; }
+static size_t lane_block(const Work *w) { return (w->lanes / LANES + lane_pieces(w) - 1) / lane_pieces(w) * LANES; }
+
+static Frame global_frame(const Work *w, size_t piece, int worker) {
+  size_t lane = min_size(piece * lane_block(w), w->lanes);
+  return (Frame){.w = w,
+                 .s = &w->scratch[worker],
+                 .lane = lane,
+                 .n = min_size(lane_block(w), w->lanes - lane),
+                 .T = 1,
+                 .rows = 1,
+                 .out = w->global,
+                 .out_adj = w->adjoint};
+}
+
+static void forward_piece(void *arg, size_t piece, int worker) {
+  const Work *w = arg;
+  Frame f = global_frame(w, piece, worker);
+  exec_forward(&f, w->tape->code, w->count);
+}
+
+void vm_forward(Work *w, const double *theta) {
+  if (theta != w->global) memcpy(w->global, theta, w->tape->dim * w->lanes * sizeof *theta);
+  if (w->count) run_pieces(w, lane_pieces(w), forward_piece, w);
+  w->tiles_ran = false;
+}
+
+const double *vm_value(const Work *w, int root, int32_t element) {
+  return w->global + (w->tape->roots[root] + (size_t)element) * w->lanes;
+}
+
+static double start_clock(const Work *w) { return w->times ? base_seconds() : 0; }
+
+static void stop_clock(double *clock, double *sum) {
+  double now = base_seconds();
+  *sum += now - *clock;
+  *clock = now;
+}
+
+static void clear_tile(const Work *w, Scratch *s, const TapeBlock *block, size_t rows) {
+  size_t element = w->T * w->lanes;
+  for (int k = 0; k < block->nclear; k++)
+    memset(s->tile_adj + block->clear[k].first * element, 0, block->clear[k].count * element * sizeof(double));
+  if (block->has[0] && !w->overwrites) memset(s->tile_adj + block->out[0] * element, 0, rows * w->lanes * sizeof(double));
+}
+
+/* One tile: forward, score, backward into the chunk's boundary. */
+static void run_tile(Work *w, size_t tile, size_t chunk, double *boundary, int worker) {
+  TileRows t = tile_rows(w, tile);
+  const TapeBlock *block = &w->tape->blocks[t.block];
+  Scratch *s = &w->scratch[worker];
+  Frame f = {.w = w,
+             .s = s,
+             .n = w->lanes,
+             .T = w->T,
+             .row = t.row,
+             .rows = t.rows,
+             .out = s->tile,
+             .out_adj = s->tile_adj,
+             .boundary = boundary,
+             .tile = true};
+  bool linear = w->linear && block->linear && w->want_adjoint;
+  int count = block->count - linear;
+  double totals[ROWS_MOST], clock = start_clock(w);
+  exec_forward(&f, block->code, count);
+  if (w->want_adjoint) clear_tile(w, s, block, t.rows);
+  if (linear) exec_total(&f, &block->code[count], totals);
+  if (w->times) stop_clock(&clock, &w->times[worker].forward);
+  TileView view = {
+      .block = t.block, .worker = worker, .chunk = chunk, .row = block->first + t.row, .rows = t.rows, .lanes = w->lanes};
+  if (linear) view.totals = totals;
+  for (int h = 0; h < VM_HEADS && !linear; h++) {
+    if (!block->has[h]) continue;
+    view.heads[h] = s->tile + block->out[h] * w->T * w->lanes;
+    if (w->want_adjoint) view.adj[h] = s->tile_adj + block->out[h] * w->T * w->lanes;
+  }
+  w->call(w->self, &view);
+  if (w->times) stop_clock(&clock, &w->times[worker].score);
+  if (w->want_adjoint) exec_backward(&f, block->code, count);
+  if (w->times) stop_clock(&clock, &w->times[worker].backward);
+}
+
+/* ---- handing over the adjoints of parameters ---------------------------------------------------------------------- */
+
+/* Do global instructions, or seeds, add to the adjoint of parameter k? */
+static bool is_read(const Work *w, size_t k) { return w->tape->reader[k] < w->readers; }
+
+/* Is parameter k complete once chunk c has run? So it is when that chunk alone adds to it, in one place. */
+static bool is_own(const Work *w, size_t k, size_t c) {
+  const Tape *t = w->tape;
+  return t->border_first[k + 1] == t->border_first[k] + 1 && w->touched[t->border[t->border_first[k]]] == 1u << c &&
+         !is_read(w, k);
+}
+
+static bool is_taken(const Work *w, size_t k) {
+  const Tape *t = w->tape;
+  uint32_t touched = t->border_first[k + 1] > t->border_first[k] ? w->touched[t->border[t->border_first[k]]] : 0;
+  return w->take && w->tiles_ran && touched && is_own(w, k, (size_t)__builtin_ctz(touched));
+}
+
+static void take_own(const Work *w, size_t chunk, const double *boundary) {
+  const Tape *t = w->tape;
+  for (size_t e = 0; e < t->boundary_elements; e++)
+    if (w->touched[e] == 1u << chunk && t->owner[e] < t->dim && is_own(w, t->owner[e], chunk))
+      w->take(w->take_self, t->owner[e], boundary + e * w->lanes);
+}
+
+static void chunk_piece(void *arg, size_t chunk, int worker) {
+  Work *w = arg;
+  size_t n = w->tape->boundary_elements;
+  double *boundary = w->chunk_adj + chunk * n * w->lanes;
+  for (size_t e = 0; w->want_adjoint && e < n; e++)
+    if (w->touched[e] >> chunk & 1) memset(boundary + e * w->lanes, 0, w->lanes * sizeof *boundary);
+  for (size_t t = chunk_begin(w, chunk); t < chunk_begin(w, chunk + 1); t++) run_tile(w, t, chunk, boundary, worker);
+  if (w->want_adjoint && w->take) take_own(w, chunk, boundary);
+}
+
+void vm_tiles(Work *w, VmTile *tile, void *self, bool adjoint) {
+  w->call = tile;
+  w->self = self;
+  w->want_adjoint = adjoint;
+  w->tiles_ran = adjoint;
+  run_pieces(w, w->chunks, chunk_piece, w);
+}
+
+size_t vm_chunks(const Work *w) { return w->chunks; }
+int vm_workers(const Work *w) { return w->pool ? pool_threads(w->pool) : 1; }
+
+/* ---- the way back ------------------------------------------------------------------------------------------------- */
+
+/* Adjoint of a global element in draws [lane, lane + n): all chunks added in order, to what is there or over it. */
+static void gather(const Work *w, size_t element, size_t lane, size_t n, bool over) {
+  const Tape *t = w->tape;
+  double *to = w->adjoint + element * w->lanes + lane;
+  for (size_t b = t->border_first[element]; w->tiles_ran && b < t->border_first[element + 1]; b++)
+    for (uint32_t left = w->touched[t->border[b]]; left; left &= left - 1) {
+      size_t copy = (size_t)__builtin_ctz(left) * t->boundary_elements + t->border[b];
+      const double *from = w->chunk_adj + copy * w->lanes + lane;
+      if (over) memcpy(to, from, n * sizeof *to);
+      if (!over) w->k->add(to, from, n);
+      over = false;
+    }
+  if (over) memset(to, 0, n * sizeof *to);
+}
+
+typedef struct {
+  Work *w;
+  const double *seeds, *lane;
+} BackwardJob;
+
+static void backward_piece(void *arg, size_t piece, int worker) {
+  const BackwardJob *job = arg;
+  const Work *w = job->w;
+  const Tape *t = w->tape;
+  Frame f = global_frame(w, piece, worker);
+  for (size_t k = 0; k < t->dim; k++)
+    if (is_read(w, k)) memset(w->adjoint + k * w->lanes + f.lane, 0, f.n * sizeof *w->adjoint);
+  for (size_t e = t->dim; e < w->elements; e++) gather(w, e, f.lane, f.n, true);
+  for (int r = 0; w->readers > t->count && r < t->nroots; r++) {
+    double *adj = w->adjoint + t->roots[r] * w->lanes + f.lane;
+    for (size_t j = 0; job->seeds[r] != 0 && j < f.n; j++) adj[j] += job->seeds[r] * (job->lane ? job->lane[f.lane + j] : 1);
+  }
+  exec_backward(&f, t->code, w->count);
+}
+
+static void theta_piece(void *arg, size_t piece, int worker) {
+  const BackwardJob *job = arg;
+  const Work *w = job->w;
+  (void)worker;
+  for (size_t k = piece * THETA_PIECE; k < min_size((piece + 1) * THETA_PIECE, w->tape->dim); k++) {
+    if (is_taken(w, k)) continue;
+    gather(w, k, 0, w->lanes, !is_read(w, k));
+    if (w->take) w->take(w->take_self, k, w->adjoint + k * w->lanes);
+  }
+}
+
+void vm_backward(Work *w, const double *seeds, const double *lane, double *adj_theta) {
+  BackwardJob job = {w, seeds, lane};
+  const Tape *t = w->tape;
+  if (w->count || (w->readers > t->count && t->nroots)) run_pieces(w, lane_pieces(w), backward_piece, &job);
+  run_pieces(w, (t->dim + THETA_PIECE - 1) / THETA_PIECE, theta_piece, &job);
+  Frame all = global_frame(w, 0, 0);
+  for (int k = 0; k < w->count; k++)
+    if (t->code[k].op == IR_OUTER) exec_outer_backward(&all, &t->code[k], (size_t)t->code[k].n, 0);
+  if (!w->take && adj_theta != w->adjoint) memcpy(adj_theta, w->adjoint, t->dim * w->lanes * sizeof *adj_theta);
+}
