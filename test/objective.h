@@ -1,10 +1,27 @@
-/* objective.h: for tests of objectives: their value, and their gradient against finite differences. */
+/* objective.h: for tests of objectives: a place to evaluate them, and their gradient against finite differences. */
 #ifndef PVI_TEST_OBJECTIVE_H
 #define PVI_TEST_OBJECTIVE_H
 
 #include "evaluate.h"
 
 #include "infer/predictive.h"
+
+UNUSED static FamilyId family_named(const char *name) {
+  FamilyId id = FAMILY_meanfield;
+  assert_true(family_find(name, &id));
+  return id;
+}
+
+/* q about a sensible place, not quite symmetric. */
+UNUSED static double *some_phi(Ctx *c, const Q *q) {
+  double *phi = NEW_ARRAY(&c->arena, double, q_size(q)), *mean = NEW_ARRAY(&c->arena, double, q->dim);
+  double *sd = NEW_ARRAY(&c->arena, double, q->dim);
+  for (size_t k = 0; k < q->dim; k++) mean[k] = 0.2 - 0.1 * (double)(k % 3), sd[k] = 0.4 + 0.1 * (double)(k % 2);
+  q_start(q, phi, mean, sd);
+  uint64_t state = 3;
+  for (size_t k = 0; k < q_size(q); k++) phi[k] += uniform(&state, -0.1, 0.1);
+  return phi;
+}
 
 UNUSED static double value_at(Predictive *p, const double *phi) {
   PredictiveValue v;

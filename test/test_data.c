@@ -428,6 +428,7 @@ static void check_shortest(double x) {
 
 static void test_number_write(void **state) {
   (void)state;
+  char text[NUMBER_CHARS];
   static const struct {
     double x;
     const char *text;
@@ -451,6 +452,13 @@ static void test_number_write(void **state) {
     char s[NUMBER_CHARS];
     number_write(s, rows[k].x);
     assert_string_equal(s, rows[k].text);
+  }
+  for (int k = -1074; k < 1024; k++) { /* where the neighbours lie unevenly, and theirs */
+    check_round_trip(ldexp(1, k));
+    check_round_trip(nextafter(ldexp(1, k), 0));
+    check_round_trip(nextafter(ldexp(1, k), INFINITY));
+    check_round_trip(strtod((snprintf(text, sizeof text, "1e%d", k / 4), text), NULL));
+    check_shortest(ldexp(1, k));
   }
   uint64_t s = 3;
   for (int k = 0; k < 200000; k++) {

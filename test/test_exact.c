@@ -89,23 +89,6 @@ TEST(refuses) {
 
 /* ---- values: against draws ----------------------------------------------------------------------------------------- */
 
-static FamilyId family_named(const char *name) {
-  FamilyId id = FAMILY_meanfield;
-  assert_true(family_find(name, &id));
-  return id;
-}
-
-/* q about a sensible place, not quite symmetric. */
-static double *some_phi(Ctx *c, const Q *q) {
-  double *phi = NEW_ARRAY(&c->arena, double, q_size(q)), *mean = NEW_ARRAY(&c->arena, double, q->dim);
-  double *sd = NEW_ARRAY(&c->arena, double, q->dim);
-  for (size_t k = 0; k < q->dim; k++) mean[k] = 0.2 - 0.1 * (double)(k % 3), sd[k] = 0.4 + 0.1 * (double)(k % 2);
-  q_start(q, phi, mean, sd);
-  uint64_t state = 3;
-  for (size_t k = 0; k < q_size(q); k++) phi[k] += uniform(&state, -0.1, 0.1);
-  return phi;
-}
-
 static double sum(const double *x, size_t n) {
   double s = 0;
   for (size_t k = 0; k < n; k++) s += x[k];

@@ -660,7 +660,7 @@ static double score_row(Integral *I, const TileView *t, size_t r, double *adj_w)
     if (t->heads[HEAD_PAR + k]) c.q.par[k] = t->heads[HEAD_PAR + k] + r * ld;
     if (t->adj[HEAD_PAR + k]) adj.par[k] = t->adj[HEAD_PAR + k] + r * ld;
   }
-  double s = e->score(&c, &adj), factor = e->target.score_weight;
+  double s = e->score(&c, &adj), factor = e->target.score_weight * observed_count(o, obs);
   for (size_t k = 0; I->centred && k < e->laws.count; k++) settle(I, t->row + r, k, c.ll + k * I->nodes, p, t->worker);
   times(adj.ll, factor, ld);
   for (int k = 0; k < KIND_PARAMETERS; k++) times(adj.par[k], factor, ld);
@@ -674,7 +674,8 @@ static bool log_rows(Integral *I, const TileView *t) {
   if (I->prior || e->target.score != SCORE_log || I->adj_w) return false;
   double *adj = t->adj[HEAD_LL], *p = e->lane_row + (size_t)t->worker * 3 * e->lane_size;
   e->k->softmax_rows(adj, t->heads[HEAD_LL], I->log_weights, I->ld, t->rows, I->M, e->row_score + I->first + t->row);
-  times(adj, e->target.score_weight, t->rows * I->ld);
+  for (size_t r = 0; adj && r < t->rows; r++)
+    times(adj + r * I->ld, e->target.score_weight * observed_count(e->o, I->first + t->row + r), I->ld);
   for (size_t r = 0; I->centred && r < t->rows; r++) settle(I, t->row + r, 0, t->heads[HEAD_LL] + r * I->ld, p, t->worker);
   return true;
 }
@@ -692,14 +693,16 @@ static void tile_rows(void *self, const TileView *t) {
       e->row_prior[I->first + row] = c * mean_head(I, t->heads[HEAD_LL] + r * I->ld, adj_ll, adj_w, c * e->target.lambda);
       continue;
     }
+    double count = observed_count(e->o, I->first + row);
     if (e->target.score == SCORE_elbo) {
-      e->row_score[I->first + row] = mean_head(I, t->heads[HEAD_LL] + r * I->ld, adj_ll, adj_w, e->target.score_weight);
+      e->row_score[I->first + row] = mean_head(I, t->heads[HEAD_LL] + r * I->ld, adj_ll, adj_w, e->target.score_weight * count);
     } else if (!scored) {
       e->row_score[I->first + row] = score_row(I, t, r, adj_w);
     }
     if (t->heads[HEAD_SIM])
-      e->row_mean[I->first + row] = mean_head(I, t->heads[HEAD_SIM] + r * I->ld,
-                                              t->adj[HEAD_SIM] ? t->adj[HEAD_SIM] + r * I->ld : NULL, adj_w, e->posterior);
+      e->row_mean[I->first + row] =
+          mean_head(I, t->heads[HEAD_SIM] + r * I->ld, t->adj[HEAD_SIM] ? t->adj[HEAD_SIM] + r * I->ld : NULL, adj_w,
+                    e->posterior * count);
   }
 }
 
@@ -738,8 +741,8 @@ bool exact_eval(Exact *e, const double *phi, PredictiveValue *v, double *grad) {
   for (int k = 0; k < e->count; k++) integrate(&e->integrals[k], grad != NULL);
   double prior = lambda == 0 ? 0 : e->prior_constant + stat_sum(e->row_prior, e->nprior);
   double entropy = lambda == 0 ? 0 : q_entropy(e->q, phi, &e->draws, lambda, g);
-  v->score = stat_sum(e->row_score, e->o->n);
-  v->regularizer = -(prior + entropy) - (e->posterior != 0 ? stat_sum(e->row_mean, e->o->n) : 0);
+  v->score = observed_sum(e->o, e->row_score);
+  v->regularizer = -(prior + entropy) - (e->posterior != 0 ? observed_sum(e->o, e->row_mean) : 0);
   v->value = e->target.score_weight * v->score - (lambda == 0 ? 0 : lambda * v->regularizer);
   if (!isfinite(v->value)) return false;
   if (!grad) return true;

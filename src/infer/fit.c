@@ -201,14 +201,15 @@ static size_t draws_of(const Fitter *f, size_t draws) {
 
 /* Standard deviation of the training outcomes: the unit of their interval score. */
 static double outcome_sd(const Fitter *f) {
-  double mean = 0, ss = 0, n = (double)f->train->n;
+  double mean = 0, ss = 0, n = (double)f->n;
   const ModelRows *rows = &f->train->rows;
   for (int b = 0; b < f->model->nblocks; b++)
-    for (size_t k = rows->first[b]; k < rows->first[b + 1]; k++) mean += observed_y(f->train, b, k) / n;
+    for (size_t k = rows->first[b]; k < rows->first[b + 1]; k++)
+      mean += observed_count(f->train, k) * observed_y(f->train, b, k) / n;
   for (int b = 0; b < f->model->nblocks; b++)
     for (size_t k = rows->first[b]; k < rows->first[b + 1]; k++) {
       double d = observed_y(f->train, b, k) - mean;
-      ss += d * d;
+      ss += observed_count(f->train, k) * d * d;
     }
   return sqrt(ss / n);
 }
@@ -628,6 +629,10 @@ Fit *fit_run(Ctx *c, const Model *m, const Split *split, const FitOptions *o, Po
   f.train = train;
   Observed *train_ll = wants == WANT_LL ? train : observed_make(f.parts, m, order, model_has_densities(m) ? f.n : 0, WANT_LL);
   f.train_ll = train_ll;
+  if (!o->minibatch) { /* a share of the rows would be no share of the observations */
+    observed_collapse(train);
+    if (train_ll != train) observed_collapse(train_ll);
+  }
   f.valid = valid = observed_make(f.parts, m, split->rows[PART_VALID], f.nvalid, wants);
   choose_integration(&f, train, train_ll, valid);
   f.valid_scores = NEW_ARRAY(f.arena, double, f.nvalid);

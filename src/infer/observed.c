@@ -1,6 +1,10 @@
 /* observed.c: which heads and outcomes the observations of a part have. */
 #include "infer/observed.h"
 
+#include "num/stats.h"
+
+#include <string.h>
+
 Kind observed_kind(const ObsBlock *b) {
   switch (b->dist) {
   case DIST_normal: return KIND_NORMAL;
@@ -33,6 +37,32 @@ Observed *observed_of(Arena *a, const Model *m, const ModelRows *rows, unsigned 
   o->kinds = NEW_ARRAY(a, Kind, m->nblocks + 1);
   for (int b = 0; b < m->nblocks; b++) o->kinds[b] = observed_kind(&m->blocks[b]);
   return o;
+}
+
+static void keep_distinct(Observed *o, const ModelRows *d, const double *count) {
+  ModelRows kept = {.n = d->n, .first = NEW_ARRAY(o->arena, size_t, o->model->nblocks + 1)};
+  memcpy(kept.first, d->first, ((size_t)o->model->nblocks + 1) * sizeof *d->first);
+  kept.row = memcpy(NEW_ARRAY(o->arena, int32_t, d->n), d->row, d->n * sizeof *d->row);
+  o->count = memcpy(NEW_ARRAY(o->arena, double, d->n), count, d->n * sizeof *count);
+  o->rows = kept;
+  o->n = d->n;
+}
+
+/* Looked for among all only when there are some among a few thousand. */
+void observed_collapse(Observed *o) {
+  enum { SAMPLE = 4096 };
+  TempArena *temp = temp_open(o->model->ctx);
+  double *count;
+  ModelRows sample = model_slice(&temp->arena, o->model, &o->rows, 0, SAMPLE);
+  ModelRows d = model_distinct(&temp->arena, o->model, &sample, o->wants, &count);
+  bool some = d.n < sample.n;
+  if (some && o->n > sample.n) d = model_distinct(&temp->arena, o->model, &o->rows, o->wants, &count);
+  if (some && 10 * d.n <= 9 * o->n) keep_distinct(o, &d, count);
+  temp_close(temp);
+}
+
+double observed_sum(const Observed *o, const double *rows) {
+  return o->count ? stat_dot(rows, o->count, o->n) : stat_sum(rows, o->n);
 }
 
 const Tape *observed_tape(const Observed *o) {

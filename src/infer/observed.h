@@ -11,9 +11,10 @@ typedef struct {
   Arena *arena; /* of all that is made of it */
   size_t n;
   ModelRows rows;
-  Kind *kinds;    /* of each block; KIND_NONE: unknown */
-  unsigned wants; /* heads of the tape: WANT_LL, WANT_PARAMETERS */
-  Tape **tape;    /* made when it is asked for: exact integration does without */
+  const double *count; /* of each row: so many observations like it; NULL: one */
+  Kind *kinds;         /* of each block; KIND_NONE: unknown */
+  unsigned wants;      /* heads of the tape: WANT_LL, WANT_PARAMETERS */
+  Tape **tape;         /* made when it is asked for: exact integration does without */
   /* for exact integration, where asked for by observed_reduce: NULL, and the reason, where it cannot be */
   const Reduction *reduction, *prior;
   const char *not_reduced, *prior_not_reduced;
@@ -22,6 +23,11 @@ typedef struct {
 /* The given observations (0-based; NULL: all). Whatever is made of them, now or later, lives in the arena. */
 Observed *observed_make(Arena *a, const Model *m, const size_t *rows, size_t nrows, unsigned wants);
 Observed *observed_of(Arena *a, const Model *m, const ModelRows *rows, unsigned wants); /* rows->row outlives it */
+/* Observations that are the same, in the eyes of the heads it has, become one row; where that does not save much they stay.
+ * Before anything is made of them. */
+void observed_collapse(Observed *o);
+static inline double observed_count(const Observed *o, size_t k) { return o->count ? o->count[k] : 1; }
+double observed_sum(const Observed *o, const double *rows); /* of a number a row, over the observations */
 const Tape *observed_tape(const Observed *o);
 void observed_reduce(Observed *o);
 void observed_reduce_prior(Observed *o); /* only that */

@@ -76,7 +76,7 @@ Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const 
   if (p->prior || t->lambda == 0) vm_skip_roots(p->work);
   p->together = p->draws.weights ? NULL : score_rows_of(t->score);
   if (p->together) vm_overwrites(p->work);
-  if (p->together && t->score == SCORE_elbo) p->linear = NEW_ARRAY(a, double, p->ld);
+  if (p->together && t->score == SCORE_elbo && !o->count) p->linear = NEW_ARRAY(a, double, p->ld);
   p->theta = vm_theta(p->work);
   p->adj = vm_theta_adjoint(p->work);
   p->row_score = NEW_ARRAY(a, double, o->n);
@@ -115,7 +115,7 @@ void predictive_renew(Predictive *p, uint64_t seed, bool random) {
 }
 
 void predictive_range(Predictive *p, double lo, double hi) {
-  assert(!p->exact);
+  assert(!p->exact && !p->o->count);
   size_t n = vm_set_range(p->work, lo, hi);
   p->scale = n ? (double)p->o->n / (double)n : 1;
 }
@@ -129,7 +129,7 @@ static double mean_of(const Predictive *p, const double *row) {
 
 /* The posterior regularizer: lambda times the mean log likelihood. */
 static void add_posterior(Predictive *p, size_t row, const double *ll, double *adj, double *adj_w) {
-  double c = p->posterior * p->scale;
+  double c = p->posterior * p->scale * observed_count(p->o, row);
   p->row_mean[row] = mean_of(p, ll);
   const double *w = p->draws.weights;
   double each = c / (double)p->M;
@@ -199,8 +199,9 @@ static void score_together(Predictive *p, const TileView *t) {
   if (t->totals) return;
   p->together(&(ScoreRows){ll, adj, t->rows, p->M, ld, k, p->row_score + t->row});
   for (size_t r = 0; r < t->rows; r++) {
+    double count = observed_count(p->o, t->row + r);
     if (p->posterior != 0) p->row_mean[t->row + r] = k->sum(ll + r * ld, p->M) / (double)p->M;
-    if (adj && (factor != 1 || each != 0)) k->rescale(adj + r * ld, factor, each, p->M);
+    if (adj && (factor * count != 1 || each != 0)) k->rescale(adj + r * ld, factor * count, each * count, p->M);
   }
 }
 
@@ -212,11 +213,11 @@ static void score_tile(void *self, const TileView *t) {
     return;
   }
   bool back = t->adj[HEAD_LL] || t->adj[HEAD_PAR] || t->adj[HEAD_SIM];
-  double factor = p->scale * p->target.score_weight;
   double *adj_w = p->adj_w && back ? p->adj_row + (size_t)t->worker * p->ld : NULL;
   for (size_t r = 0; r < t->rows; r++) {
     ScoreAdjoint adj = {.weights = adj_w};
     ScoreCase c = case_of(p, t, r, &adj);
+    double factor = p->scale * p->target.score_weight * observed_count(p->o, t->row + r);
     if (t->heads[HEAD_SIM]) simulate_case(p, t, r, &c, &adj);
     p->row_score[t->row + r] = p->score(&c, &adj);
     if (adj.sim) return_vectors(p, t, r, &adj, factor);
@@ -300,8 +301,8 @@ bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, doubl
     double prior = mean_of(p, vm_value(p->work, ROOT_PRIOR, 0)) + mean_of(p, vm_value(p->work, ROOT_JACOBIAN, 0));
     kl.regularizer = -prior - q_entropy(p->q, phi, &p->draws, lambda, g);
   }
-  v->score = p->scale * stat_sum(p->row_score, p->o->n);
-  v->regularizer = kl.regularizer - (p->posterior != 0 ? p->scale * stat_sum(p->row_mean, p->o->n) : 0);
+  v->score = p->scale * observed_sum(p->o, p->row_score);
+  v->regularizer = kl.regularizer - (p->posterior != 0 ? p->scale * observed_sum(p->o, p->row_mean) : 0);
   v->value = p->target.score_weight * v->score - (lambda == 0 ? 0 : lambda * v->regularizer);
   if (!isfinite(v->value)) return false;
   if (grad) {

@@ -95,4 +95,15 @@ void ir_truncate(Graph *g, int32_t count);
 
 void ir_print(Text *out, const Graph *g);
 
+/* ---- equal rows: rows.c -------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  uint64_t a, b;
+} RowKey;
+void ir_key_mix(RowKey *k, uint64_t word);
+void ir_key_mix_number(RowKey *k, double x);
+/* A node of `rows` rows; keys[k] is mixed with all that row select[k] is made of: equal keys, the same function of the inputs.
+ */
+void ir_row_keys(Ctx *c, const Graph *g, Node node, int32_t rows, const int32_t *select, size_t n, RowKey *keys);
+
 #endif

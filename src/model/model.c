@@ -420,17 +420,72 @@ void model_numbers(const Model *m, const ModelRows *r, int32_t *obs) {
     for (size_t k = r->first[b]; k < r->first[b + 1]; k++) obs[k] = m->blocks[b].obs[r->row[k]];
 }
 
+static VmBlock tape_block(const ObsBlock *o, const int32_t *select, size_t n, unsigned wants) {
+  VmBlock v = {.rows = o->rows, .select = select, .nselect = (int32_t)n};
+  for (int h = 0; h < VM_HEADS; h++) v.heads[h] = NO_NODE;
+  if (wants & WANT_LL) v.heads[HEAD_LL] = o->root;
+  for (int k = 0; (wants & WANT_PARAMETERS) && o->dist >= 0 && k < o->npar; k++) v.heads[HEAD_PAR + k] = o->par[k];
+  if (wants & WANT_SIM) v.heads[HEAD_SIM] = o->sim;
+  return v;
+}
+
+/* What row `row` is compared with. */
+static void mix_outcome(const ObsBlock *o, int32_t row, RowKey *key) {
+  if (o->dist >= 0) ir_key_mix_number(key, o->y[row]);
+  if (o->dist >= 0 && o->size) ir_key_mix_number(key, o->size[row]);
+  for (int32_t k = 0; o->sim_y && k < o->sim_width; k++) ir_key_mix_number(key, o->sim_y[row * o->sim_width + k]);
+}
+
+static RowKey *block_keys(Arena *temp, const Model *m, const ObsBlock *o, const int32_t *row, size_t n, unsigned wants) {
+  RowKey *keys = NEW_ARRAY(temp, RowKey, n);
+  VmBlock v = tape_block(o, row, n, wants);
+  for (int h = 0; h < VM_HEADS; h++)
+    if (v.heads[h] != NO_NODE) ir_row_keys(m->ctx, m->graph, v.heads[h], v.rows, row, n, keys);
+  for (size_t k = 0; k < n; k++) mix_outcome(o, row[k], &keys[k]);
+  return keys;
+}
+
+/* first[k]: the first row with the key of row k. */
+static void find_first(Arena *temp, const RowKey *keys, size_t n, size_t *first) {
+  size_t size = 2;
+  while (size < 2 * n) size *= 2;
+  size_t *table = NEW_ARRAY(temp, size_t, size); /* row + 1 */
+  for (size_t k = 0; k < n; k++) {
+    size_t at = keys[k].a & (size - 1);
+    while (table[at] && memcmp(&keys[table[at] - 1], &keys[k], sizeof *keys)) at = (at + 1) & (size - 1);
+    if (!table[at]) table[at] = k + 1;
+    first[k] = table[at] - 1;
+  }
+}
+
+ModelRows model_distinct(Arena *a, const Model *m, const ModelRows *r, unsigned wants, double **count) {
+  ModelRows d = {.first = NEW_ARRAY(a, size_t, m->nblocks + 1)};
+  int32_t *row = NEW_ARRAY(a, int32_t, r->n);
+  *count = NEW_ARRAY(a, double, r->n);
+  for (int b = 0; b < m->nblocks; b++) {
+    TempArena *temp = temp_open(m->ctx);
+    const int32_t *given = r->row + r->first[b];
+    size_t n = r->first[b + 1] - r->first[b];
+    size_t *first = NEW_ARRAY(&temp->arena, size_t, n), *place = NEW_ARRAY(&temp->arena, size_t, n);
+    find_first(&temp->arena, block_keys(&temp->arena, m, &m->blocks[b], given, n, wants), n, first);
+    for (size_t k = 0; k < n; k++) {
+      if (first[k] == k) {
+        place[k] = d.n++;
+        row[place[k]] = given[k];
+      }
+      (*count)[place[first[k]]]++;
+    }
+    d.first[b + 1] = d.n;
+    temp_close(temp);
+  }
+  d.row = row;
+  return d;
+}
+
 Tape *model_tape(Arena *a, const Model *m, const ModelRows *r, unsigned wants) {
   VmBlock *blocks = NEW_ARRAY(a, VmBlock, m->nblocks + 1);
-  for (int b = 0; b < m->nblocks; b++) {
-    const ObsBlock *o = &m->blocks[b];
-    VmBlock *v = &blocks[b];
-    *v = (VmBlock){.rows = o->rows, .select = r->row + r->first[b], .nselect = (int32_t)(r->first[b + 1] - r->first[b])};
-    for (int h = 0; h < VM_HEADS; h++) v->heads[h] = NO_NODE;
-    if (wants & WANT_LL) v->heads[HEAD_LL] = o->root;
-    for (int k = 0; (wants & WANT_PARAMETERS) && o->dist >= 0 && k < o->npar; k++) v->heads[HEAD_PAR + k] = o->par[k];
-    if (wants & WANT_SIM) v->heads[HEAD_SIM] = o->sim;
-  }
+  for (int b = 0; b < m->nblocks; b++)
+    blocks[b] = tape_block(&m->blocks[b], r->row + r->first[b], r->first[b + 1] - r->first[b], wants);
   return vm_plan(m->ctx, a, m->graph, m->dim, (Node[]){m->prior, m->jacobian}, MODEL_ROOTS, blocks, m->nblocks);
 }
 

@@ -85,6 +85,8 @@ typedef struct {
 ModelRows model_rows(Arena *a, const Model *m, const size_t *rows, size_t nrows); /* 0-based numbers; rows NULL: all */
 /* The rows [from, to) of r, or as many of them as there are; it reads r's. */
 ModelRows model_slice(Arena *a, const Model *m, const ModelRows *r, size_t from, size_t to);
+/* One of each kind among rows that are the same: equal functions of theta, equal outcomes. count: so many of them. */
+ModelRows model_distinct(Arena *a, const Model *m, const ModelRows *r, unsigned wants, double **count);
 void model_numbers(const Model *m, const ModelRows *r, int32_t *obs); /* number of the observation of each row */
 
 /* A tape of these rows, with the prior and the Jacobian as roots 0 and 1. Its tiles' heads are the log likelihood (HEAD_LL)

@@ -18,6 +18,16 @@ double stat_sum(const double *x, size_t n) {
   return s;
 }
 
+double stat_dot(const double *x, const double *y, size_t n) {
+  if (n > LEAF) {
+    size_t half = n / 2;
+    return stat_dot(x, y, half) + stat_dot(x + half, y + half, n - half);
+  }
+  double s = 0;
+  for (size_t i = 0; i < n; i++) s += x[i] * y[i];
+  return s;
+}
+
 double stat_mean(const double *x, size_t n) { return n ? stat_sum(x, n) / (double)n : (double)NAN; }
 
 /* sum of (x - mx)(y - my), with the fixed shape of stat_sum */

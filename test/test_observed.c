@@ -1,0 +1,102 @@
+/* test_observed.c: observations that are the same are computed once: which are the same, and that objectives do not change. */
+#include "objective.h"
+
+#include "infer/exact.h"
+
+/* Twelve observations; as pairs (x, z) six different ones, (x, k) four, (x, s) three, (x, y) all. */
+static const char data[] =
+    "{\"N\": 12, \"x\": [0, 1, 1, 0, 2, 2, 1, 0, 0, 1, 2, 0], \"z\": [1, 0, 0, 1, 1, 0, 1, 0, 1, 0, 1, 1],"
+    " \"g\": [1, 2, 2, 1, 3, 3, 2, 1, 1, 2, 3, 1], \"k\": [2, 3, 3, 2, 1, 0, 3, 2, 2, 3, 1, 2],"
+    " \"y\": [0.1, 1, 1.5, -0.1, 2, 2.5, 1.1, 0.2, -0.3, 0.7, 1.9, 0.4],"
+    " \"s\": [0.5, 1, 1, 0.5, 2, 2, 1, 0.5, 0.5, 1, 2, 0.5]}";
+#define DATA                                                                                                                   \
+  "data { int N; vector[N] x; array[N] int z; array[N] int<lower=1> g; array[N] int k; vector[N] y; vector<lower=0>[N] s; } "  \
+  "transformed data { matrix[N, 2] X; for (i in 1:N) X[i] = [1, x[i]]; } "
+#define PARAMETERS                                                                                                             \
+  "parameters { vector[2] b; vector[3] a; real<lower=0> tau; } model { b ~ normal(0, 2); a ~ normal(0, tau); tau ~ normal(0, " \
+  "1); "
+
+typedef struct {
+  const char *name, *program;
+  size_t distinct; /* 12: nothing is collapsed */
+  bool exact;      /* integrates exactly too */
+  const char *scores[4];
+} Row;
+
+static const Row rows[] = {
+    {"logistic", DATA PARAMETERS "z ~ bernoulli_logit(X * b + a[g]); }", 6, true, {"log", "elbo", "quadratic", "crps"}},
+    {"a loop", DATA PARAMETERS "for (i in 1:N) z[i] ~ bernoulli_logit(b[1] + b[2] * x[i] + a[g[i]]); }", 6, true, {"log"}},
+    {"binomial", DATA PARAMETERS "z ~ binomial_logit(3, b[1] + b[2] * x); }", 6, true, {"log", "crps"}},
+    {"trials", DATA PARAMETERS "z ~ binomial_logit(g, b[1] + b[2] * x); }", 6, true, {"log", "quadratic"}},
+    {"poisson", DATA PARAMETERS "k ~ poisson_log(b[1] + b[2] * x); }", 4, true, {"log", "elbo"}},
+    {"outcomes all different", DATA PARAMETERS "y ~ normal(b[1] + b[2] * x, tau); }", 12, true, {"log", "crps"}},
+    {"outcomes alike", DATA PARAMETERS "s ~ normal(b[1] + b[2] * x, tau); }", 3, true, {"log", "crps", "interval", "elbo"}},
+    {"categorical",
+     DATA PARAMETERS "for (i in 1:N) g[i] ~ categorical_logit(a * (1 + x[i])); }",
+     3,
+     false,
+     {"log", "quadratic"}},
+    {"two blocks",
+     DATA PARAMETERS "z ~ bernoulli_logit(b[1] + b[2] * x); for (i in 1:N) s[i] ~ normal(a[g[i]], 1); }",
+     9,
+     true,
+     {"log"}},
+    {"simulated", DATA PARAMETERS "s ~ normal(b[1] + b[2] * x, tau); }", 12, false, {"crps_sim"}},
+};
+
+static Observed *all_of(Ctx *c, const Model *m, const Target *t, bool collapse) {
+  Observed *o = observed_make(&c->arena, m, NULL, 0, target_wants(t));
+  if (collapse) observed_collapse(o);
+  observed_reduce(o);
+  return o;
+}
+
+static double number_of(const Observed *o) {
+  double n = 0;
+  for (size_t k = 0; k < o->n; k++) n += observed_count(o, k);
+  return n;
+}
+
+/* Value and gradient of the collapsed are those of all. */
+static void check_objective(Ctx *c, const Row *p, const Model *m, const Target *t, const char *family) {
+  Q q = q_make(&c->arena, family_named(family), (Shape){0}, m->dim, NULL);
+  size_t n = q_size(&q);
+  double *phi = some_phi(c, &q), *grad[2];
+  PredictiveValue v[2];
+  for (int k = 0; k < 2; k++) {
+    Observed *o = all_of(c, m, t, k);
+    size_t all = (size_t)number_of(o);
+    assert_int_equal(all, m->n_obs);
+    if (k && o->n != (p->distinct == 12 ? m->n_obs : p->distinct)) fail_msg("%zu different ones", o->n);
+    assert_true((o->count != NULL) == (o->n != m->n_obs));
+    grad[k] = NEW_ARRAY(&c->arena, double, n);
+    assert_true(predictive_eval(predictive_make(&c->arena, o, t, &q, 40, 5, NULL), phi, &v[k], grad[k]));
+  }
+  assert_close(v[1].value, v[0].value, 1e-12);
+  assert_close(v[1].score, v[0].score, 1e-12);
+  for (size_t k = 0; k < n; k++) assert_close(grad[1][k], grad[0][k], 1e-10);
+}
+
+TEST(objective_is_the_same) {
+  const Row *p = row;
+  static const char *const families[] = {"meanfield", "fullrank", "mixture"};
+  Model *m = model_of(c, p->program, data);
+  for (int s = 0; s < 4 && p->scores[s]; s++)
+    for (int f = 0; f < 3; f++)
+      for (int how = 0; how < 1 + p->exact; how++)
+        for (int posterior = 0; posterior < 2; posterior++) {
+          Target t = {.regularizer = posterior ? REG_POSTERIOR : REG_PRIOR,
+                      .lambda = 0.3,
+                      .score_weight = 1.5,
+                      .score_options = {.alpha = 0.1, .smooth = 0.2},
+                      .integrate = how ? INTEGRATE_EXACT : INTEGRATE_DRAWS};
+          assert_true(score_find(p->scores[s], &t.score));
+          check_objective(c, p, m, &t, families[f]);
+        }
+}
+
+int main(void) {
+  static Suite s;
+  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) suite_add(&s, rows[k].name, objective_is_the_same, &rows[k]);
+  return suite_run("observed", &s);
+}
