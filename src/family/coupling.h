@@ -54,4 +54,43 @@ void flow_scale(const Flow *f, const double *phi, const Shape *s, double *d);
 int flow_parts(const Flow *f, const Shape *s, FamilyPart *out);
 void flow_inverse(const Flow *f, const double *phi, const Shape *s, const double *theta, double *u, double *log_det);
 
+/* The Family `name` of a Flow, made of these. */
+#define FLOW_FAMILY(name, ...)                                                                                                 \
+  static const Flow the_flow = {__VA_ARGS__};                                                                                  \
+  static size_t size(const Shape *s) { return flow_size(&the_flow, s); }                                                       \
+  static size_t noise(const Shape *s) { return s->dim; }                                                                       \
+  static size_t scratch(const Shape *s, size_t ld) { return flow_scratch(&the_flow, s, ld); }                                  \
+  static void start(double *phi, const Shape *s, const double *mean, const double *sd) {                                       \
+    flow_start(&the_flow, phi, s, mean, sd);                                                                                   \
+  }                                                                                                                            \
+  static void moments(const double *phi, const Shape *s, double *mean, double *sd) {                                           \
+    family_sampled_moments(&family_##name, phi, s, mean, sd);                                                                  \
+  }                                                                                                                            \
+  static void draw(const double *phi, const Noise *n, double *theta) { flow_draw(&the_flow, phi, n, theta); }                  \
+  static void adjoint(const double *phi, const Noise *n, const double *adj, const double *adj_w, double *grad) {               \
+    (void)adj_w;                                                                                                               \
+    flow_adjoint(&the_flow, phi, n, adj, grad);                                                                                \
+  }                                                                                                                            \
+  static double entropy(const double *phi, const Noise *n, double weight, double *grad) {                                      \
+    return flow_entropy(&the_flow, phi, n, weight, grad);                                                                      \
+  }                                                                                                                            \
+  static void log_q(const double *phi, const Noise *n, double *out) { flow_log_q(&the_flow, phi, n, out); }                    \
+  static void scale(const double *phi, const Shape *s, double *d) { flow_scale(&the_flow, phi, s, d); }                        \
+  static int parts(const Shape *s, FamilyPart *out) { return flow_parts(&the_flow, s, out); }                                  \
+  static void inverse(const double *phi, const Shape *s, const double *theta, double *u, double *log_det) {                    \
+    flow_inverse(&the_flow, phi, s, theta, u, log_det);                                                                        \
+  }                                                                                                                            \
+  const Family family_##name = {.size = size,                                                                                  \
+                                .noise = noise,                                                                                \
+                                .scratch = scratch,                                                                            \
+                                .start = start,                                                                                \
+                                .moments = moments,                                                                            \
+                                .draw = draw,                                                                                  \
+                                .adjoint = adjoint,                                                                            \
+                                .entropy = entropy,                                                                            \
+                                .log_q = log_q,                                                                                \
+                                .scale = scale,                                                                                \
+                                .parts = parts,                                                                                \
+                                .inverse = inverse};
+
 #endif

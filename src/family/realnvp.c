@@ -74,39 +74,4 @@ static void pull(const double *phi, const Noise *n, const double *adj, double *a
   }
 }
 
-static const Flow flow = {&family_meanfield, pull, &affine};
-
-static size_t size(const Shape *s) { return flow_size(&flow, s); }
-static size_t noise(const Shape *s) { return s->dim; }
-static size_t scratch(const Shape *s, size_t ld) { return flow_scratch(&flow, s, ld); }
-static void start(double *phi, const Shape *s, const double *mean, const double *sd) { flow_start(&flow, phi, s, mean, sd); }
-static void moments(const double *phi, const Shape *s, double *mean, double *sd) {
-  family_sampled_moments(&family_realnvp, phi, s, mean, sd);
-}
-static void draw(const double *phi, const Noise *n, double *theta) { flow_draw(&flow, phi, n, theta); }
-static void adjoint(const double *phi, const Noise *n, const double *adj, const double *adj_w, double *grad) {
-  (void)adj_w;
-  flow_adjoint(&flow, phi, n, adj, grad);
-}
-static double entropy(const double *phi, const Noise *n, double weight, double *grad) {
-  return flow_entropy(&flow, phi, n, weight, grad);
-}
-static void log_q(const double *phi, const Noise *n, double *out) { flow_log_q(&flow, phi, n, out); }
-static void scale(const double *phi, const Shape *s, double *d) { flow_scale(&flow, phi, s, d); }
-static int parts(const Shape *s, FamilyPart *out) { return flow_parts(&flow, s, out); }
-static void inverse(const double *phi, const Shape *s, const double *theta, double *u, double *log_det) {
-  flow_inverse(&flow, phi, s, theta, u, log_det);
-}
-
-const Family family_realnvp = {.size = size,
-                               .noise = noise,
-                               .scratch = scratch,
-                               .start = start,
-                               .moments = moments,
-                               .draw = draw,
-                               .adjoint = adjoint,
-                               .entropy = entropy,
-                               .log_q = log_q,
-                               .scale = scale,
-                               .parts = parts,
-                               .inverse = inverse};
+FLOW_FAMILY(realnvp, &family_meanfield, pull, &affine)

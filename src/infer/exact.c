@@ -336,31 +336,35 @@ static void means_adjoint(const Affine *f, size_t row, size_t n, const double *g
   }
 }
 
-/* cov[r] = sum over pairs of terms of coef coef cov(theta_j, theta_k) */
-static void covariances(const Affine *f, const Affine *h, const NormalLaw *law, size_t dim, size_t row, size_t n, double *cov) {
-  for (size_t r = 0; r < n; r++) cov[r] = 0;
+/* Of every pair of terms in rows [row, row + n): cov[r] += coef coef cov(theta_j, theta_k); or, where cov is NULL, back from g.
+ */
+static void over_pairs(const Affine *f, const Affine *h, const NormalLaw *law, size_t dim, size_t row, size_t n, double *cov,
+                       const double *g, NormalLaw *adj) {
   for (int t = 0; t < f->nterms; t++)
     for (int u = 0; u < h->nterms; u++) {
       const AffineTerm *a = &f->terms[t], *b = &h->terms[u];
       if (!related(law, a, b)) continue;
       for (size_t r = 0; r < n; r++) {
         size_t p = row_in(f, row + r), s = row_in(h, row + r);
-        cov[r] += coef_at(a, p) * coef_at(b, s) * cov_at(law, dim, input_at(a, p), input_at(b, s));
+        int32_t j = input_at(a, p), k = input_at(b, s);
+        double c = coef_at(a, p) * coef_at(b, s);
+        if (cov) {
+          cov[r] += c * cov_at(law, dim, j, k);
+        } else {
+          add_cov(adj, dim, j, k, g[r] * c);
+        }
       }
     }
 }
 
+static void covariances(const Affine *f, const Affine *h, const NormalLaw *law, size_t dim, size_t row, size_t n, double *cov) {
+  for (size_t r = 0; r < n; r++) cov[r] = 0;
+  over_pairs(f, h, law, dim, row, n, cov, NULL, NULL);
+}
+
 static void covariances_adjoint(const Affine *f, const Affine *h, const NormalLaw *law, size_t dim, size_t row, size_t n,
                                 const double *g, NormalLaw *adj) {
-  for (int t = 0; t < f->nterms; t++)
-    for (int u = 0; u < h->nterms; u++) {
-      const AffineTerm *a = &f->terms[t], *b = &h->terms[u];
-      if (!related(law, a, b)) continue;
-      for (size_t r = 0; r < n; r++) {
-        size_t p = row_in(f, row + r), s = row_in(h, row + r);
-        add_cov(adj, dim, input_at(a, p), input_at(b, s), g[r] * coef_at(a, p) * coef_at(b, s));
-      }
-    }
+  over_pairs(f, h, law, dim, row, n, NULL, g, adj);
 }
 
 /* A variance: terms that share nothing are squares alone. */
