@@ -95,8 +95,31 @@ TEST(objective_is_the_same) {
         }
 }
 
+/* Rows stand for those they were taken from: all of them give the objective itself, fewer the same number of observations. */
+TEST(samples) {
+  const Row *p = row;
+  Model *m = model_of(c, p->program, data);
+  Target t = {.score = SCORE_log, .regularizer = REG_POSTERIOR, .lambda = 0.3, .score_weight = 1};
+  Q q = q_make(&c->arena, FAMILY_meanfield, (Shape){0}, m->dim, NULL);
+  double *phi = some_phi(c, &q);
+  Observed *all = all_of(c, m, &t, true);
+  double value = value_at(predictive_make(&c->arena, all, &t, &q, 40, 5, NULL), phi);
+  for (size_t n = 1; n <= all->n; n++) {
+    Observed *s = observed_sample(&c->arena, all, n, 3);
+    observed_reduce(s);
+    assert_int_equal(s->n, n);
+    assert_int_equal(s->rows.first[m->nblocks], n);
+    double sampled = value_at(predictive_make(&c->arena, s, &t, &q, 40, 5, NULL), phi);
+    if (n == all->n) assert_true(number_of(s) == (double)m->n_obs && sampled == value);
+    for (int b = 0; b < m->nblocks; b++)
+      for (size_t k = s->rows.first[b]; k < s->rows.first[b + 1]; k++) assert_true(s->rows.row[k] < m->blocks[b].rows);
+  }
+}
+
 int main(void) {
   static Suite s;
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) suite_add(&s, rows[k].name, objective_is_the_same, &rows[k]);
+  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+    if (strcmp(rows[k].name, "simulated") != 0) suite_add(&s, rows[k].name, samples, &rows[k]);
   return suite_run("observed", &s);
 }

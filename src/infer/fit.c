@@ -21,11 +21,13 @@
 #include <string.h>
 
 #ifdef PVI_TORTURE
+enum { SAMPLE_ROWS = 8, SAMPLE_ROWS_EACH = 0 };
 enum { VI_DRAWS = 16, EXPLORE_DRAWS = 32, FIRST_DRAWS = 64, MOST_DRAWS = 128, JUDGE_DRAWS = 64 };
 #else
+enum { SAMPLE_ROWS = 16384, SAMPLE_ROWS_EACH = 16 }; /* in all, and more for every parameter */
 enum { VI_DRAWS = 64, EXPLORE_DRAWS = 256, FIRST_DRAWS = 1024, MOST_DRAWS = 16384, JUDGE_DRAWS = 1024 };
 #endif
-enum { EXPLORE_ITERATIONS = 25, SCRAMBLES = 4, FULLRANK_MOST = 30, EXPLORE_NODES = 16 };
+enum { SAMPLED_FROM = 16, EXPLORE_ITERATIONS = 25, SCRAMBLES = 4, FULLRANK_MOST = 30, EXPLORE_NODES = 16 };
 
 /* Everything a fit needs at hand. */
 typedef struct {
@@ -34,6 +36,7 @@ typedef struct {
   Arena *arena; /* of objectives and the like, reset from stage to stage */
   const Model *model;
   const Observed *train, *train_ll, *valid; /* the training part with the heads of the target, and with the log likelihood */
+  const Observed *few, *few_ll;             /* of very many, a sample, for the starts; else the same */
   const FitOptions *o;
   Target target;
   Q q;
@@ -542,16 +545,33 @@ static void measure(Fitter *f, const double *phi) {
   fresh_value(f, objective_of(f, draws_of(f, FIRST_DRAWS), seed_of(f, SEED_FRESH)), phi, &se, &f->fit->value);
 }
 
-static void run(Fitter *f) {
-  size_t size = q_size(&f->q), d = f->model->dim;
-  double *phi = f->fit->phi = NEW_ARRAY(&f->ctx->arena, double, size);
-  double *mean = NEW_ARRAY(f->arena, double, d), *sd = NEW_ARRAY(f->arena, double, d);
+/* Where the fit begins. On a sample it may go near the optimum before all observations are asked. */
+static void begin(Fitter *f, double *phi) {
+  const Observed *train = f->train, *train_ll = f->train_ll;
+  double *mean = NEW_ARRAY(f->arena, double, f->model->dim), *sd = NEW_ARRAY(f->arena, double, f->model->dim);
+  f->train = f->few;
+  f->train_ll = f->few_ll;
   vi_centre(f, mean, sd);
   if (f->target.score == SCORE_elbo) {
     start_at(f, mean, sd, 1, phi);
   } else {
     explore(f, mean, sd, phi);
   }
+  if (f->few != train) {
+    ArenaMark mark = arena_mark(f->arena);
+    size_t M = f->o->draws ? f->o->draws : draws_of(f, FIRST_DRAWS);
+    run_lbfgs(f, objective_of(f, M, seed_of(f, SEED_EXPLORE)), phi, 500, 1e-7, "sample");
+    arena_reset(f->arena, mark);
+    add_note(f, arena_format(&f->ctx->arena, "begun on a sample of %zu of the training observations", f->few->n));
+  }
+  f->train = train;
+  f->train_ll = train_ll;
+}
+
+static void run(Fitter *f) {
+  size_t size = q_size(&f->q);
+  double *phi = f->fit->phi = NEW_ARRAY(&f->ctx->arena, double, size);
+  begin(f, phi);
   f->best_valid = -INFINITY;
   if (f->o->select_validation) f->best_phi = NEW_ARRAY(f->arena, double, size);
   if (f->o->optimizer == OPTIM_LBFGS) {
@@ -578,7 +598,15 @@ static const size_t *training_order(Fitter *f, const Split *split) {
 }
 
 /* Exact integration where it can be and is wanted: it is a function of phi, so not for optimizers that live on fresh draws. */
-static void choose_integration(Fitter *f, Observed *train, Observed *train_ll, Observed *valid) {
+static void reduce(Fitter *f, Observed *o) {
+  if (f->target.integrate == INTEGRATE_DRAWS) { /* the regularizer needs none */
+    observed_reduce_prior(o);
+  } else {
+    observed_reduce(o);
+  }
+}
+
+static void choose_integration(Fitter *f) {
   Integrate *how = &f->target.integrate;
   const char *why = "it is for the optimizer lbfgs";
   if (f->o->optimizer != OPTIM_LBFGS || f->o->draws || !model_has_densities(f->model)) {
@@ -586,18 +614,25 @@ static void choose_integration(Fitter *f, Observed *train, Observed *train_ll, O
       ctx_fail(f->ctx, PVI_USAGE, NOWHERE, "--integrate exact: %s", f->o->draws ? "it has no draws (--draws)" : why);
     *how = INTEGRATE_DRAWS;
   }
-  if (*how == INTEGRATE_DRAWS) { /* the regularizer needs none */
-    observed_reduce_prior(train);
-    if (train_ll != train) observed_reduce_prior(train_ll);
-    return;
-  }
-  observed_reduce(train);
-  if (train_ll != train) observed_reduce(train_ll);
-  observed_reduce(valid);
-  if (!exact_applies(train, &f->target, &f->q, &why)) {
-    if (*how == INTEGRATE_EXACT) ctx_fail(f->ctx, PVI_USAGE, NOWHERE, "--integrate exact: %s", why);
-    add_note(f, arena_format(&f->ctx->arena, "integrated by draws: %s", why));
-  }
+}
+
+/* The training part: what is the same once, and of very many a sample. */
+static const Observed *training_part(Fitter *f, size_t n, unsigned wants, const Observed **few) {
+  Observed *o = observed_make(f->parts, f->model, f->order, n, wants), *s = o;
+  size_t most = SAMPLE_ROWS + SAMPLE_ROWS_EACH * f->model->dim;
+  if (!f->o->minibatch) observed_collapse(o); /* of a batch, a share of the rows would be no share of the observations */
+  if (!f->o->minibatch && o->n > SAMPLED_FROM * most) s = observed_sample(f->parts, o, most, seed_of(f, SEED_EXPLORE));
+  reduce(f, o);
+  if (s != o) reduce(f, s);
+  *few = s;
+  return o;
+}
+
+static void say_integration(Fitter *f) {
+  const char *why;
+  if (f->target.integrate == INTEGRATE_DRAWS || exact_applies(f->train, &f->target, &f->q, &why)) return;
+  if (f->target.integrate == INTEGRATE_EXACT) ctx_fail(f->ctx, PVI_USAGE, NOWHERE, "--integrate exact: %s", why);
+  add_note(f, arena_format(&f->ctx->arena, "integrated by draws: %s", why));
 }
 
 Fit *fit_run(Ctx *c, const Model *m, const Split *split, const FitOptions *o, Pool *pool) {
@@ -623,18 +658,16 @@ Fit *fit_run(Ctx *c, const Model *m, const Split *split, const FitOptions *o, Po
   if (!model_has_densities(m) && f.target.regularizer == REG_POSTERIOR && f.target.lambda != 0)
     ctx_fail(c, PVI_USAGE, NOWHERE, "without a density there is no posterior: --regularize prior, or --lambda 0");
   choose_q(&f);
-  const size_t *order = f.order = training_order(&f, split);
+  choose_integration(&f);
+  f.order = training_order(&f, split);
   unsigned wants = target_wants(&f.target);
-  Observed *train = observed_make(f.parts, m, order, f.n, wants), *valid;
-  f.train = train;
-  Observed *train_ll = wants == WANT_LL ? train : observed_make(f.parts, m, order, model_has_densities(m) ? f.n : 0, WANT_LL);
-  f.train_ll = train_ll;
-  if (!o->minibatch) { /* a share of the rows would be no share of the observations */
-    observed_collapse(train);
-    if (train_ll != train) observed_collapse(train_ll);
-  }
-  f.valid = valid = observed_make(f.parts, m, split->rows[PART_VALID], f.nvalid, wants);
-  choose_integration(&f, train, train_ll, valid);
+  f.train = f.train_ll = training_part(&f, f.n, wants, &f.few);
+  f.few_ll = f.few;
+  if (wants != WANT_LL) f.train_ll = training_part(&f, model_has_densities(m) ? f.n : 0, WANT_LL, &f.few_ll);
+  Observed *valid = observed_make(f.parts, m, split->rows[PART_VALID], f.nvalid, wants);
+  if (f.target.integrate != INTEGRATE_DRAWS) observed_reduce(valid);
+  f.valid = valid;
+  say_integration(&f);
   f.valid_scores = NEW_ARRAY(f.arena, double, f.nvalid);
   run(&f);
   fit->q = f.q;

@@ -1,6 +1,7 @@
 /* observed.c: which heads and outcomes the observations of a part have. */
 #include "infer/observed.h"
 
+#include "num/rng.h"
 #include "num/stats.h"
 
 #include <string.h>
@@ -59,6 +60,26 @@ void observed_collapse(Observed *o) {
   if (some && o->n > sample.n) d = model_distinct(&temp->arena, o->model, &o->rows, o->wants, &count);
   if (some && 10 * d.n <= 9 * o->n) keep_distinct(o, &d, count);
   temp_close(temp);
+}
+
+Observed *observed_sample(Arena *a, const Observed *o, size_t m, uint64_t seed) {
+  int nblocks = o->model->nblocks, b = 0;
+  ModelRows s = {.n = m, .first = NEW_ARRAY(a, size_t, nblocks + 1)};
+  int32_t *row = NEW_ARRAY(a, int32_t, m);
+  double *count = NEW_ARRAY(a, double, m);
+  Rng rng = rng_make(seed, 0);
+  for (size_t k = 0; k < m; k++) {
+    size_t from = o->n * k / m, to = o->n * (k + 1) / m;
+    size_t at = from + (size_t)(rng_uniform(rng, k, 0) * (double)(to - from));
+    for (; at >= o->rows.first[b + 1]; b++) s.first[b + 1] = k;
+    row[k] = o->rows.row[at];
+    count[k] = observed_count(o, at) * (double)(to - from);
+  }
+  for (; b < nblocks; b++) s.first[b + 1] = m;
+  s.row = row;
+  Observed *sample = observed_of(a, o->model, &s, o->wants);
+  sample->count = count;
+  return sample;
 }
 
 double observed_sum(const Observed *o, const double *rows) {
