@@ -336,29 +336,67 @@ static void means_adjoint(const Affine *f, size_t row, size_t n, const double *g
   }
 }
 
+/* Two terms, of one function or of two, in a block of rows; `twice`: they stand for both orders of the two. */
+typedef struct {
+  const AffineTerm *a, *b;
+  const Affine *f, *h;
+  const NormalLaw *law;
+  size_t dim, row, n;
+  bool twice;
+} Pair;
+
+/* Coefficients of a block of rows, with zeros behind: loops of constant length are vector loops. */
+static void load_coefs(const Affine *f, const AffineTerm *a, size_t row, size_t n, double *x) {
+  for (size_t r = 0; r < n; r++) x[r] = coef_at(a, row_in(f, row + r));
+  for (size_t r = n; r < ROW_BLOCK; r++) x[r] = 0;
+}
+
+static void add_both(const Pair *p, NormalLaw *adj, int32_t j, int32_t k, double g) {
+  add_cov(adj, p->dim, j, k, g);
+  if (p->twice) add_cov(adj, p->dim, k, j, g);
+}
+
+/* Parameters that are the same in all rows, the usual case; x is a's coefficients. */
+static void fixed_pair(const Pair *p, const double *x, double *cov, const double *g, NormalLaw *adj) {
+  double y[ROW_BLOCK], sum = 0, c = cov_at(p->law, p->dim, p->a->input, p->b->input) * (p->twice ? 2 : 1);
+  load_coefs(p->h, p->b, p->row, p->n, y);
+  for (size_t r = 0; r < ROW_BLOCK; r++) y[r] *= x[r];
+  for (size_t r = 0; cov && r < ROW_BLOCK; r++) cov[r] += c * y[r];
+  if (cov) return;
+  for (size_t r = 0; r < p->n; r++) sum += g[r] * y[r];
+  add_both(p, adj, p->a->input, p->b->input, sum);
+}
+
+static void indexed_pair(const Pair *p, const double *x, double *cov, const double *g, NormalLaw *adj) {
+  for (size_t r = 0; r < p->n; r++) {
+    size_t s = row_in(p->h, p->row + r);
+    int32_t j = input_at(p->a, row_in(p->f, p->row + r)), k = input_at(p->b, s);
+    double c = x[r] * coef_at(p->b, s);
+    if (cov) {
+      cov[r] += c * cov_at(p->law, p->dim, j, k) * (p->twice ? 2 : 1);
+    } else {
+      add_both(p, adj, j, k, g[r] * c);
+    }
+  }
+}
+
 /* Of every pair of terms in rows [row, row + n): cov[r] += coef coef cov(theta_j, theta_k); or, where cov is NULL, back from g.
- */
+ * cov has room for a block. */
 static void over_pairs(const Affine *f, const Affine *h, const NormalLaw *law, size_t dim, size_t row, size_t n, double *cov,
                        const double *g, NormalLaw *adj) {
-  for (int t = 0; t < f->nterms; t++)
-    for (int u = 0; u < h->nterms; u++) {
-      const AffineTerm *a = &f->terms[t], *b = &h->terms[u];
-      if (!related(law, a, b)) continue;
-      for (size_t r = 0; r < n; r++) {
-        size_t p = row_in(f, row + r), s = row_in(h, row + r);
-        int32_t j = input_at(a, p), k = input_at(b, s);
-        double c = coef_at(a, p) * coef_at(b, s);
-        if (cov) {
-          cov[r] += c * cov_at(law, dim, j, k);
-        } else {
-          add_cov(adj, dim, j, k, g[r] * c);
-        }
-      }
+  double x[ROW_BLOCK];
+  for (int t = 0; t < f->nterms; t++) {
+    load_coefs(f, &f->terms[t], row, n, x);
+    for (int u = f == h ? t : 0; u < h->nterms; u++) {
+      Pair p = {&f->terms[t], &h->terms[u], f, h, law, dim, row, n, f == h && u > t};
+      if (!related(law, p.a, p.b)) continue;
+      (p.a->index || p.b->index ? indexed_pair : fixed_pair)(&p, x, cov, g, adj);
     }
+  }
 }
 
 static void covariances(const Affine *f, const Affine *h, const NormalLaw *law, size_t dim, size_t row, size_t n, double *cov) {
-  for (size_t r = 0; r < n; r++) cov[r] = 0;
+  for (size_t r = 0; r < ROW_BLOCK; r++) cov[r] = 0;
   over_pairs(f, h, law, dim, row, n, cov, NULL, NULL);
 }
 
