@@ -53,6 +53,13 @@ static const char program[] = "data { int N; vector[N] x; vector[N] y; array[N] 
 static const char counts[] = "data { int N; vector[N] x; vector[N] y; array[N] int<lower=0> z; array[N] int<lower=1> g; }"
                              "parameters { real a; real b; }"
                              "model { a ~ normal(0, 2); b ~ normal(0, 2); z ~ poisson_log(a + b * x); }";
+static const char growth[] =
+    "functions { vector f(real t, vector y, real a, real b) { return y .* (exp(a) - exp(b) * y); } }"
+    "data { int N; vector[N] x; vector[N] y; array[N] int<lower=0> z; array[N] int<lower=1> g; }"
+    "parameters { real a; real b; }"
+    "model { array[7] vector[1] m = ode_rk45(f, [0.1]', 0, {1, 2, 3, 4, 5, 6, 7}, a, b);"
+    " array[7] vector[1] n = ode_bdf_tol(f, [0.1]', 0, {1, 2, 3, 4, 5, 6, 7}, 1e-5, 1e-5, 10000, a, b);"
+    " a ~ normal(0, 2); b ~ normal(0, 2); y ~ normal(to_vector(m[ : , 1]) + to_vector(n[ : , 1]), 1); }";
 static const char data[] = "{\"N\": 7, \"x\": [-1, 0.5, 2, 1, -0.3, 0, 1.5], \"y\": [0.1, 1, 3, -1, 0.4, 0.2, 2],"
                            " \"z\": [0, 100, 1, 3, 0, 1, 1], \"g\": [1, 2, 1, 2, 2, 1, 1]}";
 
@@ -67,6 +74,8 @@ static const Row rows[] = {
     {"crps, draws", program, "crps", "mixture", false, false},
     {"crps by simulation, draws", program, "crps_sim", "meanfield", false, false},
     {"interval, draws", program, "interval", "flow", false, false},
+    {"log, draws, differential equations", growth, "log", "meanfield", false, false},
+    {"log, draws, differential equations, threads", growth, "log", "meanfield", false, true},
     {"log, exact", program, "log", "meanfield", true, false},
     {"log, exact, threads", program, "log", "fullrank", true, true},
     {"crps, exact", program, "crps", "mixture", true, false},

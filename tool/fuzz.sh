@@ -21,6 +21,7 @@ made() { # NAME TEXT: a data file
 schools=$(made schools.json '{"J": 3, "y": [28, 8, -3], "sigma": [15, 10, 16]}')
 garch=$(made garch.json '{"T": 5, "y": [1.2, -0.3, 0.4, 2.1, -1], "sigma1": 0.5}')
 hmm=$(made hmm.json '{"N": 5, "K": 2, "y": [1.2, 3.3, 9.4, 10.1, 2.5]}')
+lynx=$(made lynx.json '{"N": 3, "ts": [1, 2, 3.5], "y_init": [30, 4], "y": [[47.2, 6.1], [70.2, 9.8], [35, 40]]}')
 mix=$(made mix.json '{"N": 4, "y": [1.2, -1.3, 2.4, -2.1]}')
 glmm=$(made glmm.json '{"nobs": 3, "nmis": 1, "nyear": 2, "nsite": 2, "obs": [3, 0, 2], "obsyear": [1, 2, 1], "obssite": [1, 1, 2],
   "misyear": [2], "missite": [2]}')
@@ -84,6 +85,7 @@ pair test/models/eight_schools_noncentered.stan "$schools"
 pair test/models/garch11.stan "$garch"
 pair test/models/hmm_example.stan "$hmm"
 pair test/models/low_dim_gauss_mix.stan "$mix"
+pair test/models/lotka_volterra.stan "$lynx"
 pair test/models/GLMM1_model.stan "$glmm"
 for k in 1 2 3 4 5 6; do pair "$dir/all.stan" "$all"; done
 texts=(test/stan/*.stan) # for the parser alone

@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const char *const op_names[IR_OP_COUNT] = {
-    "const", "input", "gather", "pack", "sum", "log_sum_exp", "cumsum", "matvec", "matmul", "noise", "outer", "affine",
+    "const", "input", "gather", "pack", "sum", "log_sum_exp", "cumsum", "matvec", "matmul", "noise", "outer", "affine", "ode",
 #define OP(NAME, arity, value, shared, partials, domain) #NAME,
 #include "ir/ops.def"
 #undef OP
@@ -80,6 +80,7 @@ static bool same_node(const IrNode *x, const IrNode *y) {
       x->likelihood != y->likelihood)
     return false;
   if (x->nargs && memcmp(x->args, y->args, (size_t)x->nargs * sizeof(Node)) != 0) return false;
+  if (x->op == IR_ODE && x->u.ode != y->u.ode) return false;
   size_t bytes = payload_bytes(x);
   return !bytes || memcmp(x->u.values, y->u.values, bytes) == 0;
 }
@@ -332,6 +333,14 @@ Node ir_matmul(Graph *g, Node a, Node b, int32_t inner, int32_t columns) {
                             .likelihood = x->likelihood || y->likelihood});
 }
 
+Node ir_ode(Graph *g, const IrOde *ode, Node a) {
+  const IrNode *x = ir_node(g, a);
+  assert(x->n == ir_ode_operands(ode) && ode->states > 0 && ode->ntimes > 0);
+  return intern(
+      g, (IrNode){
+             .op = IR_ODE, .nargs = 1, .n = ode->ntimes * ode->states, .args = {a}, .likelihood = x->likelihood, .u.ode = ode});
+}
+
 Node ir_mark_likelihood(Graph *g, Node a) {
   IrNode x = *ir_node(g, a);
   if (x.likelihood) return a;
@@ -354,6 +363,7 @@ static void print_node(Text *out, const Graph *g, Node id) {
   for (int k = 0; k < x->nargs; k++) text_printf(out, " %%%d", x->args[k]);
   if (x->op == IR_SUM || x->op == IR_LSE || x->op == IR_CUMSUM) text_printf(out, " width %d", x->attr);
   if (x->op == IR_MATVEC || x->op == IR_MATMUL) text_printf(out, " inner %d", x->attr);
+  if (x->op == IR_ODE) text_printf(out, " %d states, %d parameters", x->u.ode->states, x->u.ode->params);
   for (int32_t k = 0; x->op == IR_GATHER && k < x->n && k < 4; k++) text_printf(out, k ? ",%d" : " at %d", x->u.index[k]);
   for (int32_t k = 0; x->op == IR_PACK && k < x->n && k < 4; k++)
     text_printf(out, " %%%d[%d]", x->u.picks[k].node, x->u.picks[k].elem);

@@ -27,6 +27,7 @@ typedef enum {
   IR_OUTER,  /* a leaf that the evaluator sets: out[e] of lane j = sum_b coef[e, b] basis[b, j]; attr numbers it (vm_set_outer)
               */
   IR_AFFINE, /* only on tapes: an affine function of shared values, one per observation */
+  IR_ODE,    /* out[k N + i] = state i at time k of the solution of u.ode, a = its N initial states, parameters, times */
 #define OP(NAME, arity, value, shared, partials, domain) IR_##NAME,
 #include "ir/ops.def"
 #undef OP
@@ -40,6 +41,23 @@ typedef struct {
   int32_t elem;
 } Pick;
 
+/* y' = f(t, y, p), y(t0) given: what an ODE node solves. f is a graph of its own, whose input is t, y and p one after the
+ * other. Sensitivities are those to p, and to the initial state where from_state holds. The times are the same for all draws,
+ * or where `timed` holds operands behind p: the initial time, then the others; from_time: the initial one is no constant. */
+typedef enum { ODE_RK45, ODE_CKRK, ODE_ADAMS, ODE_BDF } OdeMethod;
+typedef struct {
+  OdeMethod method;
+  int32_t states, params;
+  bool from_state, timed, from_time; /* from_time: from_state too */
+  const struct Graph *graph;
+  const Pick *slopes; /* states: y' */
+  double t0;
+  const double *times; /* ascending, above t0; timed: NULL */
+  int32_t ntimes;
+  double relative, absolute; /* tolerances */
+  double most_steps;         /* from one time to the next */
+} IrOde;
+
 typedef struct {
   uint16_t op;
   uint8_t nargs;
@@ -51,6 +69,7 @@ typedef struct {
     const double *values; /* CONST */
     const int32_t *index; /* GATHER */
     const Pick *picks;    /* PACK */
+    const IrOde *ode;     /* ODE */
   } u;
 } IrNode;
 
@@ -64,6 +83,7 @@ typedef struct Graph {
 
 Graph *ir_graph(Ctx *c); /* lives as long as the run */
 Graph *ir_graph_in(Arena *a);
+static inline int32_t ir_ode_operands(const IrOde *o) { return o->states + o->params + (o->timed ? 1 + o->ntimes : 0); }
 static inline const IrNode *ir_node(const Graph *g, Node x) { return &g->nodes[x]; }
 static inline int32_t ir_size(const Graph *g, Node x) { return g->nodes[x].n; }
 static inline bool ir_is_const(const Graph *g, Node x) { return g->nodes[x].op == IR_CONST; }
@@ -88,7 +108,8 @@ Node ir_reduce(Graph *g, unsigned op /* SUM, LSE */, Node a, int32_t width);
 Node ir_cumsum(Graph *g, Node a, int32_t width);
 Node ir_matvec(Graph *g, Node matrix, Node b);
 Node ir_matmul(Graph *g, Node a, Node b, int32_t inner, int32_t columns);
-Node ir_mark_likelihood(Graph *g, Node x); /* a copy of x that is marked as a density of data */
+Node ir_ode(Graph *g, const IrOde *ode, Node a); /* keeps *ode */
+Node ir_mark_likelihood(Graph *g, Node x);       /* a copy of x that is marked as a density of data */
 
 /* Forget all nodes from `count` on (a lifted loop that is rolled back). */
 void ir_truncate(Graph *g, int32_t count);

@@ -188,6 +188,8 @@ _Noreturn void lift_bail(Eval *E, const char *why);
 typedef Value *FunCode(Eval *E, Value **args, int nargs, const Expr *call);
 Value *eval_function(Eval *E, FunId id, Value **args, int nargs, const Expr *call);
 
+Value *eval_ode(Eval *E, OdeMethod method, Value **args, int nargs, const Expr *call); /* ode.c */
+
 /* Pointwise log density of a builtin distribution: one element per observation. args[0] is the outcome. */
 Value *dist_lpdf(Eval *E, DistId id, Value **args, int nargs, Loc loc);
 Value *dist_call(Eval *E, DistId id, DistFun fun, Value **args, int nargs, Loc loc); /* the sum; cdfs; rng */

@@ -420,6 +420,13 @@ FN(sort_desc) { return sorted(E, a[0], call, descending, false); }
 FN(sort_indices_asc) { return sorted(E, a[0], call, ascending, true); }
 FN(sort_indices_desc) { return sorted(E, a[0], call, descending, true); }
 
+/* ---- differential equations --------------------------------------------------------------------------------------- */
+
+FN(ode_rk45) { return eval_ode(E, ODE_RK45, a, n, call); }
+FN(ode_ckrk) { return eval_ode(E, ODE_CKRK, a, n, call); }
+FN(ode_adams) { return eval_ode(E, ODE_ADAMS, a, n, call); }
+FN(ode_bdf) { return eval_ode(E, ODE_BDF, a, n, call); }
+
 /* ---- dispatch ----------------------------------------------------------------------------------------------------- */
 
 typedef struct {

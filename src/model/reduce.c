@@ -386,6 +386,7 @@ static Node rebuild_other(Reducer *r, const IrNode *x, const int32_t *map) {
   case IR_MATVEC:
   case IR_MATMUL:
   case IR_CUMSUM: return refuse(r, "a product or sum of transformed parameters");
+  case IR_ODE: return refuse(r, "the solution of a differential equation");
   default:
     if (!ir_is_map(x->op)) return refuse(r, "a value that is not made element by element");
     return rebuild_map(r, x, map);

@@ -36,6 +36,21 @@ static double flops_of(const char *expression) {
   return n;
 }
 
+static VmCost cost_of(const Instr *i, double n);
+
+/* A step from each time to the next, six evaluations of states and sensitivities each; how many there are is known only while
+ * they are made. */
+static double ode_flops(const IrOde *o) {
+  double evaluation = 0, states = o->states, sensitivities = o->params + (o->from_state ? states : 0);
+  for (Node k = 0; k < o->graph->count; k++) {
+    const IrNode *x = ir_node(o->graph, k);
+    Instr i = {.op = x->op, .nargs = x->nargs, .width = x->attr};
+    if (ir_is_map(x->op)) evaluation += cost_of(&i, x->n).flops;
+  }
+  double combination = 2 * 26 * states * (1 + sensitivities); /* Dormand and Prince's coefficients */
+  return o->ntimes * (6 * (evaluation + 2 * states * states * sensitivities) + combination);
+}
+
 /* Of one instruction, forward and backward, over n elements. */
 static VmCost cost_of(const Instr *i, double n) {
   double width = i->width, terms;
@@ -45,6 +60,7 @@ static VmCost cost_of(const Instr *i, double n) {
   case IR_OUTER: return (VmCost){8 * n, 24 * n}; /* about two terms, forward and back */
   case IR_GATHER:
   case IR_PACK: return (VmCost){n, 40 * n};
+  case IR_ODE: return (VmCost){ode_flops(i->ode), 0};
   case IR_AFFINE: terms = (double)(i->affine->ndense + i->affine->nsparse); break;
   case IR_MATVEC: terms = width; break;
   case IR_SUM:

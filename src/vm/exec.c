@@ -347,6 +347,17 @@ static void matmul_forward(const Frame *f, const Instr *i) {
     }
 }
 
+static size_t draws_of(const Frame *f) { return f->w->M > f->lane ? min_size(f->n, f->w->M - f->lane) : 0; }
+
+static OdePiece ode_piece(const Frame *f) {
+  return (OdePiece){f->lane, f->n, draws_of(f), f->w->lanes, (int)(f->s - f->w->scratch)};
+}
+
+static void solve_forward(const Frame *f, const Instr *i) {
+  OdePiece piece = ode_piece(f);
+  ode_forward(f->w->odes[i->columns], &piece, f->w->global + i->in[0].base * f->w->lanes + f->lane, result_row(f, i, 0));
+}
+
 void exec_forward(const Frame *f, const Instr *code, int count) {
   for (int c = 0; c < count; c++) {
     const Instr *i = &code[c];
@@ -368,6 +379,7 @@ void exec_forward(const Frame *f, const Instr *code, int count) {
     case IR_AFFINE: affine_forward(f, i); break;
     case IR_NOISE: noise_forward(f, i, n, first); break;
     case IR_OUTER: outer_forward(f, i, n, first); break;
+    case IR_ODE: solve_forward(f, i); break;
     default:
       if (i->density) {
         density_forward(f, i, n, first);
@@ -459,6 +471,11 @@ static void matmul_backward(const Frame *f, const Instr *i) {
     }
 }
 
+static void solve_backward(const Frame *f, const Instr *i) {
+  OdePiece piece = ode_piece(f);
+  ode_backward(f->w->odes[i->columns], &piece, result_adjoint(f, i, 0), f->out_adj + i->in[0].base * f->w->lanes + f->lane);
+}
+
 void exec_backward(const Frame *f, const Instr *code, int count) {
   for (int c = count; c-- > 0;) {
     const Instr *i = &code[c];
@@ -482,6 +499,7 @@ void exec_backward(const Frame *f, const Instr *code, int count) {
     case IR_MATVEC: matvec_backward(f, i, n, first); break;
     case IR_MATMUL: matmul_backward(f, i); break;
     case IR_AFFINE: affine_backward(f, i); break;
+    case IR_ODE: solve_backward(f, i); break;
     default: (i->density ? density_backward : i->saves ? saving_backward : map_backward)(f, i, n, first);
     }
   }

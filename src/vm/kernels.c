@@ -381,6 +381,131 @@ static void log_sum_exp_adjoint(const double *g, const double *r, const double *
   }
 }
 
+/* ---- differential equations --------------------------------------------------------------------------------------- */
+
+/* sum_c coef[c] k[c][at ..] */
+VFN vd stage_sum(const double *const *k, const double *coef, size_t at, int terms) {
+  vd s = v_splat(coef[0]) * v_load(k[0] + at);
+  V_UNROLL for (int c = 1; c < terms; c++) s = v_fma(v_splat(coef[c]), v_load(k[c] + at), s);
+  return s;
+}
+
+/* Runs step(T) with T = terms as a number that the compiler knows. */
+#define BY_TERMS(terms, step)                                                                                                  \
+  switch (terms) {                                                                                                             \
+  case 0: step(0); break;                                                                                                      \
+  case 1: step(1); break;                                                                                                      \
+  case 2: step(2); break;                                                                                                      \
+  case 3: step(3); break;                                                                                                      \
+  case 4: step(4); break;                                                                                                      \
+  case 5: step(5); break;                                                                                                      \
+  case 6: step(6); break;                                                                                                      \
+  default: step(STAGES_MOST);                                                                                                  \
+  }
+
+VFN void runge_kutta_rows(double *out, const double *z, const double *h, const double *const *k, const double *coef,
+                          size_t rows, size_t ld, size_t n, int terms) {
+  for (size_t j = 0; j < n; j += VL) {
+    vd hj = v_load(h + j);
+    for (size_t at = j; at < rows * ld; at += ld) v_store(out + at, v_fma(hj, stage_sum(k, coef, at, terms), v_load(z + at)));
+  }
+}
+
+static void runge_kutta(double *out, const double *z, const double *h, const double *const *k, const double *coef, size_t terms,
+                        size_t rows, size_t ld, size_t n){
+#define STEP(T) runge_kutta_rows(out, z, h, k, coef, rows, ld, n, T)
+    BY_TERMS(terms, STEP)
+#undef STEP
+}
+
+VFN void step_error_rows(double *out, const double *z, const double *slope, const double *h, const double *const *k,
+                         const double *coef, double relative, double absolute, size_t rows, size_t ld, size_t n, int terms) {
+  for (size_t j = 0; j < n; j += VL) {
+    vd hj = v_load(h + j), most = ZERO, rel = v_splat(relative), abs = v_splat(absolute);
+    for (size_t at = j; at < rows * ld; at += ld) {
+      vd scale = v_fma(rel, v_abs(v_load(z + at)) + v_abs(hj * v_load(slope + at)), abs);
+      vd error = v_abs(hj * stage_sum(k, coef, at, terms)) / scale;
+      most = SEL(v_lt(most, error), error, most);
+    }
+    v_store(out + j, most);
+  }
+}
+
+static void step_error(double *out, const double *z, const double *slope, const double *h, const double *const *k,
+                       const double *coef, size_t terms, double relative, double absolute, size_t rows, size_t ld, size_t n){
+#define STEP(T) step_error_rows(out, z, slope, h, k, coef, relative, absolute, rows, ld, n, T)
+    BY_TERMS(terms, STEP)
+#undef STEP
+}
+
+VFN void tangent_rows(double *out, const double *const *own, const double *const *slope, const double *const *of, size_t rows,
+                      size_t ld, size_t n, int terms) {
+  for (size_t j = 0; j < n; j += VL) {
+    vd by[STAGES_MOST];
+    V_UNROLL for (int t = 0; t < terms; t++) by[t] = v_load(slope[t] + j);
+    for (size_t r = 0; r < rows; r++) {
+      vd s = own[r] ? v_load(own[r] + j) : ZERO;
+      V_UNROLL for (int t = 0; t < terms; t++) s = v_fma(by[t], v_load(of[t] + r * ld + j), s);
+      v_store(out + r * ld + j, s);
+    }
+  }
+}
+
+static void tangent(double *out, const double *const *own, const double *const *slope, const double *const *of, size_t terms,
+                    size_t rows, size_t ld, size_t n) {
+#define STEP(T) tangent_rows(out, own, slope, of, rows, ld, n, T)
+  if (terms <= STAGES_MOST) {
+    BY_TERMS(terms, STEP)
+    return;
+  }
+#undef STEP
+  for (size_t j = 0; j < n; j += VL)
+    for (size_t r = 0; r < rows; r++) {
+      vd s = own[r] ? v_load(own[r] + j) : ZERO;
+      for (size_t t = 0; t < terms; t++) s = v_fma(v_load(slope[t] + j), v_load(of[t] + r * ld + j), s);
+      v_store(out + r * ld + j, s);
+    }
+}
+
+static inline void exchange(vm where, double *a, double *b) {
+  vd x = v_load(a), y = v_load(b);
+  v_store(a, SEL(where, y, x));
+  v_store(b, SEL(where, x, y));
+}
+
+/* row -= f top, over elements [from, to) */
+static inline void eliminate(double *row, const double *top, vd f, size_t from, size_t to, size_t ld) {
+  for (size_t c = from; c < to; c++) v_store(row + c * ld, v_load(row + c * ld) - f * v_load(top + c * ld));
+}
+
+/* Gauss, with the largest pivot of each draw: every row below that has a larger one changes places with the top one. */
+static void solve(double *A, double *const *B, size_t order, size_t columns, size_t ld, size_t n) {
+  for (size_t j = 0; j < n; j += VL) {
+    for (size_t k = 0; k < order; k++) {
+      double *top = A + k * order * ld + j;
+      for (size_t r = k + 1; r < order; r++) {
+        double *row = A + r * order * ld + j;
+        vm larger = v_lt(v_abs(v_load(top + k * ld)), v_abs(v_load(row + k * ld)));
+        if (!v_any(larger)) continue;
+        for (size_t c = k; c < order; c++) exchange(larger, top + c * ld, row + c * ld);
+        for (size_t c = 0; c < columns; c++) exchange(larger, B[k] + c * ld + j, B[r] + c * ld + j);
+      }
+      vd inverse = ONE / v_load(top + k * ld);
+      for (size_t r = k + 1; r < order; r++) {
+        double *row = A + r * order * ld + j;
+        vd f = v_load(row + k * ld) * inverse;
+        eliminate(row, top, f, k + 1, order, ld);
+        eliminate(B[r] + j, B[k] + j, f, 0, columns, ld);
+      }
+    }
+    for (size_t k = order; k-- > 0;) {
+      vd inverse = ONE / v_load(A + (k * order + k) * ld + j);
+      for (size_t c = 0; c < columns; c++) v_store(B[k] + c * ld + j, v_load(B[k] + c * ld + j) * inverse);
+      for (size_t r = 0; r < k; r++) eliminate(B[r] + j, B[k] + j, v_load(A + (r * order + k) * ld + j), 0, columns, ld);
+    }
+  }
+}
+
 /* ---- over the draws of a row -------------------------------------------------------------------------------------- */
 
 static double softmax(double *w, const double *l, size_t m) {
@@ -648,6 +773,10 @@ const Kernels JOIN(kernels_, ISA) = {
     .multiply_add = multiply_add,
     .log_sum_exp = log_sum_exp,
     .log_sum_exp_adjoint = log_sum_exp_adjoint,
+    .runge_kutta = runge_kutta,
+    .step_error = step_error,
+    .tangent = tangent,
+    .solve = solve,
     .softmax = softmax,
     .softmax_rows = softmax_rows,
     .outer_adjoint = outer_adjoint,

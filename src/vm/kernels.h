@@ -8,8 +8,9 @@
 
 #include "ir/ir.h"
 
-enum { ROWS_MOST = 64 }; /* observations of a tile */
-enum { LANES = 8 };      /* rows are padded to this many draws: the widest vector of all instruction sets */
+enum { ROWS_MOST = 64 };  /* observations of a tile */
+enum { STAGES_MOST = 7 }; /* terms of a sum that runge_kutta and step_error take */
+enum { LANES = 8 };       /* rows are padded to this many draws: the widest vector of all instruction sets */
 
 /* out = op(in) over n draws; step[k] is 0 for an operand of LANES copies, else 1. */
 typedef void MapForward(double *out, const double *const *in, const size_t *step, size_t n);
@@ -80,6 +81,19 @@ typedef struct Kernels {
   /* adj[w] += g exp(a[w] - r) for every w with adj[w] */
   void (*log_sum_exp_adjoint)(const double *g, const double *r, const double *const *a, const size_t *step, double *const *adj,
                               size_t width, size_t n);
+
+  /* Differential equations: rows of draws ld apart, h a step per draw, terms <= STAGES_MOST.
+   * out[r, :] = z[r, :] + h sum_c coef[c] k[c][r, :] */
+  void (*runge_kutta)(double *out, const double *z, const double *h, const double *const *k, const double *coef, size_t terms,
+                      size_t rows, size_t ld, size_t n);
+  /* out = max_r |h sum_c coef[c] k[c][r, :]| / (absolute + relative (|z[r, :]| + |h slope[r, :]|)), nan counting as nothing */
+  void (*step_error)(double *out, const double *z, const double *slope, const double *h, const double *const *k,
+                     const double *coef, size_t terms, double relative, double absolute, size_t rows, size_t ld, size_t n);
+  /* out[r, :] = own[r] + sum_t slope[t] of[t][r, :]; own[r] may be NULL: 0 */
+  void (*tangent)(double *out, const double *const *own, const double *const *slope, const double *const *of, size_t terms,
+                  size_t rows, size_t ld, size_t n);
+  /* B = A^-1 B for every draw, A: [order x order] rows, which it destroys, row i of B: `columns` rows from B[i] on */
+  void (*solve)(double *A, double *const *B, size_t order, size_t columns, size_t ld, size_t n);
 
   /* A mixture of normals over the m draws of one row, inverse[j] = 1 / sd, weights NULL: 1 / m each: its distribution function
    * at u, *pdf the density, *slope the density's derivative; or the density alone. */

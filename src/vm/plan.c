@@ -50,8 +50,8 @@ static Node summand_of(const Planner *p, const IrNode *x) {
   return a;
 }
 
-/* Make the instruction of node id, whose operands are planned. Matrix products want their operand as consecutive rows, so a
- * gather is an instruction for them; all others read through it. */
+/* Make the instruction of node id, whose operands are planned. Matrix products and the like want their operand as consecutive
+ * rows, so a gather is an instruction for them; all others read through it. */
 static void emit_global(Planner *p, Node id) {
   Tape *t = p->tape;
   const IrNode *x = ir_node(p->g, id);
@@ -85,6 +85,11 @@ static void emit_global(Planner *p, Node id) {
       i.in[0] = global_operand(p, x->args[0], x->n);
     }
     break;
+  case IR_ODE:
+    i.ode = x->u.ode;
+    i.columns = t->odes++;
+    i.in[0] = (Operand){.place = IN_GLOBAL, .access = AT_SAME, .base = plan_global(p, x->args[0])};
+    break;
   case IR_MATMUL:
   case IR_CUMSUM:
     for (int k = 0; k < x->nargs; k++)
@@ -103,7 +108,8 @@ static void emit_global(Planner *p, Node id) {
 static Node operand_node(const Planner *p, const IrNode *x, int32_t k) {
   Node a = x->op == IR_PACK ? x->u.picks[k].node : x->args[k];
   const IrNode *s = ir_node(p->g, a);
-  bool through = s->op == IR_GATHER && x->op != IR_MATVEC && x->op != IR_MATMUL && x->op != IR_CUMSUM;
+  bool whole = x->op == IR_MATVEC || x->op == IR_MATMUL || x->op == IR_CUMSUM || x->op == IR_ODE;
+  bool through = s->op == IR_GATHER && !whole;
   return s->op == IR_CONST ? NO_NODE : through ? s->args[0] : a;
 }
 
@@ -444,6 +450,7 @@ static void note_operand(Tape *t, const Operand *o, size_t n, int reader) {
 static size_t operand_size(const Instr *i, int k) {
   size_t n = (size_t)i->n;
   switch (i->op) {
+  case IR_ODE: return (size_t)ir_ode_operands(i->ode);
   case IR_MATVEC: return (size_t)i->width;
   case IR_MATMUL: return (k ? (size_t)i->columns : n / (size_t)i->columns) * (size_t)i->width;
   case IR_SUM:

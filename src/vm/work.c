@@ -92,6 +92,9 @@ Work *vm_work(Arena *a, const Tape *t, size_t M, Pool *pool) {
   int workers = pool ? pool_threads(pool) : 1;
   w->scratch = NEW_ARRAY(a, Scratch, workers);
   for (int k = 0; k < workers; k++) make_scratch(a, &w->scratch[k], w);
+  w->odes = NEW_ARRAY(a, OdeWork *, t->odes + 1);
+  for (int k = 0; k < t->count; k++)
+    if (t->code[k].op == IR_ODE) w->odes[t->code[k].columns] = ode_work(a, t->code[k].ode, w->lanes, workers);
   if (t->noise && t->noise * w->lanes * sizeof(double) <= KEPT_BYTES) {
     w->kept = NEW_ARRAY(a, double, t->noise * w->lanes);
     w->kept_seed = NEW_ARRAY(a, uint64_t, t->noise);

@@ -2,6 +2,7 @@
 #ifndef PVI_WORK_INT_H
 #define PVI_WORK_INT_H
 
+#include "vm/ode_int.h"
 #include "vm/vm_int.h"
 
 #ifdef PVI_TORTURE
@@ -40,6 +41,7 @@ struct Work {
   double *chunk_adj;        /* [chunks x boundary x lanes] */
   uint32_t *touched;        /* [boundary]: bit c: chunk c adds to this row of its own copy; of the others nothing is read */
   size_t chunks;
+  OdeWork **odes;     /* per ODE instruction */
   Scratch *scratch;   /* per worker */
   int32_t *from, *to; /* per block: rows in use */
   size_t *tile_first; /* per block: number of its first tile; [nblocks]: all */

@@ -1,0 +1,232 @@
+/* radau.c: steps of stiff equations: Radau IIA of order 5 (Hairer, Wanner: Solving Ordinary Differential Equations II, IV.8).
+ *
+ * The displacements U_i = Y_i - y of the three stages solve U_i = h sum_l A_il f(t + c_l h, y + U_l), by Newton's method with
+ * the Jacobian of every stage. Sensitivities of the stages solve the linear system with Newton's last matrix,
+ *     V_i - h sum_l A_il J_l V_l = h sum_l A_il (J_l S + df_l/dp),
+ * and are so the derivatives of the numbers that the states become, not only of the exact solution. The third stage is the end
+ * of the step. Everything is rows of draws; a draw whose iteration has converged waits for the others.
+ */
+#include "vm/ode_int.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { STAGES = 3, ITERATIONS_MOST = 10 };
+static const double newton_tolerance = 1e-2; /* of the correction not made, in units of the error allowed */
+
+#define R6 2.449489742783178098197284
+static const double c[STAGES] = {(4 - R6) / 10, (4 + R6) / 10, 1};
+static const double A[STAGES][STAGES] = {
+    {(88 - 7 * R6) / 360, (296 - 169 * R6) / 1800, (-2 + 3 * R6) / 225},
+    {(296 + 169 * R6) / 1800, (88 + 7 * R6) / 360, (-2 - 3 * R6) / 225},
+    {(16 - R6) / 36, (16 + R6) / 36, 1. / 9},
+};
+/* The error: (I - h g J)^-1 (h g f + sum_i e_i U_i), g the real eigenvalue of A. */
+#define GAMMA_0 0.2748888295956773677
+static const double gamma_0 = GAMMA_0;
+static const double e[STAGES] = {GAMMA_0 * (-13 - 7 * R6) / 3, GAMMA_0 *(-13 + 7 * R6) / 3, -GAMMA_0 / 3};
+static const double one = 1;
+
+struct Radau {
+  double *U[STAGES];                /* [N x ld] */
+  double *X[STAGES];                /* [R x ld]: corrections of U; then displacements of states and sensitivities */
+  double *J[STAGES], *J0;           /* [N x N x ld]: of the stages, of the beginning */
+  double *M;                        /* [3 N x 3 N x ld]: a matrix to solve with */
+  double *minus_hA[STAGES][STAGES]; /* a number a lane, as all below */
+  double *minus_hg, *ones, *size, *update;
+  double *zeros;      /* [R x ld] */
+  double *correction; /* the size of the last one */
+  bool *done, *failed;
+  double **rows; /* 3 N, of one right-hand side */
+};
+
+Radau *radau_make(Arena *a, const Solver *s) {
+  Radau *w = NEW(a, Radau);
+  size_t N = s->N, ld = s->ld;
+  for (int i = 0; i < STAGES; i++) {
+    w->U[i] = NEW_ARRAY(a, double, N *ld);
+    w->X[i] = NEW_ARRAY(a, double, s->R *ld);
+    w->J[i] = NEW_ARRAY(a, double, N *N *ld);
+    for (int l = 0; l < STAGES; l++) w->minus_hA[i][l] = NEW_ARRAY(a, double, ld);
+  }
+  w->J0 = NEW_ARRAY(a, double, N *N *ld);
+  w->M = NEW_ARRAY(a, double, STAGES *N *STAGES *N *ld);
+  w->zeros = NEW_ARRAY(a, double, s->R *ld);
+  double **numbers[] = {&w->minus_hg, &w->ones, &w->size, &w->update, &w->correction};
+  for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) *numbers[k] = NEW_ARRAY(a, double, ld);
+  s->k->fill(w->ones, 1, ld);
+  w->done = NEW_ARRAY(a, bool, ld);
+  w->failed = NEW_ARRAY(a, bool, ld);
+  w->rows = NEW_ARRAY(a, double *, STAGES *N);
+  return w;
+}
+
+/* ---- matrices ----------------------------------------------------------------------------------------------------- */
+
+static void copy_jacobian(const Solver *s, double *J, size_t n) {
+  for (size_t a = 0; a < s->N; a++)
+    for (size_t b = 0; b < s->N; b++) {
+      const double *row = s->rhs->partial[a * (s->N + s->rhs->params) + b];
+      if (row) memcpy(J + (a * s->N + b) * s->ld, row, n * sizeof *J);
+    }
+}
+
+/* The N x N block of M at (i, l), of `order` columns: (i == l) I + factor J. */
+static void set_block(const Solver *s, size_t order, size_t i, size_t l, const double *factor, const double *J, size_t n) {
+  for (size_t a = 0; a < s->N; a++)
+    for (size_t b = 0; b < s->N; b++) {
+      double *to = s->radau->M + ((i * s->N + a) * order + l * s->N + b) * s->ld;
+      s->k->fill(to, i == l && a == b, n);
+      if (s->rhs->partial[a * (s->N + s->rhs->params) + b]) s->k->multiply_add(to, factor, J + (a * s->N + b) * s->ld, n);
+    }
+}
+
+/* X = (I - h A x J)^-1 X of all stages, for `columns` rows of each state from row `first` on */
+static void solve_stages(const Solver *s, size_t first, size_t columns, size_t n) {
+  Radau *w = s->radau;
+  for (size_t i = 0; i < STAGES; i++) {
+    for (size_t l = 0; l < STAGES; l++) set_block(s, STAGES * s->N, i, l, w->minus_hA[i][l], w->J[l], n);
+    for (size_t a = 0; a < s->N; a++) w->rows[i * s->N + a] = w->X[i] + (first + a * columns) * s->ld;
+  }
+  s->k->solve(w->M, w->rows, STAGES * s->N, columns, s->ld, n);
+}
+
+/* x = (I - h g J)^-1 x, likewise */
+static void solve_error(const Solver *s, double *x, size_t first, size_t columns, size_t n) {
+  Radau *w = s->radau;
+  set_block(s, s->N, 0, 0, w->minus_hg, w->J0, n);
+  for (size_t a = 0; a < s->N; a++) w->rows[a] = x + (first + a * columns) * s->ld;
+  s->k->solve(w->M, w->rows, s->N, columns, s->ld, n);
+}
+
+/* ---- Newton's method ---------------------------------------------------------------------------------------------- */
+
+/* out = z + h sum_l coef[l] x[l], over rows from `first` on */
+static void combine(const Solver *s, double *out, const double *z, const double *h, double *const *x, const double *coef,
+                    size_t terms, size_t first, size_t rows, size_t n) {
+  const double *k[STAGES];
+  for (size_t l = 0; l < terms; l++) k[l] = x[l] + first * s->ld;
+  s->k->runge_kutta(out + first * s->ld, z + first * s->ld, h, k, coef, terms, rows, s->ld, n);
+}
+
+/* The size of x's rows in units of the error allowed. */
+static void size_of(const Solver *s, const double *x, size_t rows, double *out, size_t n) {
+  const Radau *w = s->radau;
+  s->k->step_error(out, s->z, w->zeros, w->ones, &x, &one, 1, s->relative, s->absolute, rows, s->ld, n);
+}
+
+/* Where stage l is: its states, with the sensitivities of the beginning. */
+static void set_stage(Solver *s, size_t l, size_t n) {
+  const Radau *w = s->radau;
+  combine(s, s->stage, s->z, w->ones, &(double *){w->U[l]}, &one, 1, 0, s->N, n);
+  for (size_t j = 0; j < n; j++) s->at[j] = s->t[j] + c[l] * s->h[j];
+}
+
+static bool finite_column(const double *x, size_t rows, size_t ld, size_t j) {
+  bool fine = true;
+  for (size_t r = 0; r < rows; r++) fine &= isfinite(x[r * ld + j]) != 0;
+  return fine;
+}
+
+/* Corrections shrink quadratically: the quotient of the next two is the square of that of the last two. True when all lanes
+ * are done. */
+static bool judge(Solver *s) {
+  Radau *w = s->radau;
+  bool all = true;
+  for (size_t j = 0; j < s->active; j++) {
+    w->update[j] = !w->done[j];
+    if (w->done[j]) continue;
+    for (int i = 0; i < STAGES; i++) w->failed[j] |= !finite_column(w->X[i], s->N, s->ld, j);
+    double quotient = w->size[j] / w->correction[j];
+    w->done[j] = w->failed[j] || w->size[j] * (quotient < 1 ? quotient * quotient : 1) < newton_tolerance;
+    w->correction[j] = w->size[j];
+    all &= w->done[j];
+  }
+  return all;
+}
+
+static bool newton(Solver *s, size_t n) {
+  Radau *w = s->radau;
+  Rhs *r = s->rhs;
+  for (size_t l = 0; l < STAGES; l++) {
+    set_stage(s, l, n);
+    memcpy(r->t, s->at, n * sizeof *s->at);
+    memcpy(r->y, s->stage, s->N * s->ld * sizeof *s->stage);
+    rhs_values(r, n);
+    rhs_slopes(r, s->slopes[1 + l], n);
+    rhs_partials(r, n);
+    copy_jacobian(s, w->J[l], n);
+  }
+  for (size_t i = 0; i < STAGES; i++) { /* h sum_l A_il f_l - U_i */
+    combine(s, w->X[i], w->zeros, s->h, s->slopes + 1, A[i], STAGES, 0, s->N, n);
+    combine(s, w->X[i], w->X[i], w->ones, &w->U[i], &(double){-1}, 1, 0, s->N, n);
+  }
+  solve_stages(s, 0, 1, n);
+  memset(w->size, 0, n * sizeof *w->size);
+  for (size_t i = 0; i < STAGES; i++) {
+    size_of(s, w->X[i], s->N, s->error, n);
+    for (size_t j = 0; j < n; j++) w->size[j] = s->error[j] > w->size[j] ? s->error[j] : w->size[j];
+  }
+  bool all = judge(s);
+  for (size_t i = 0; i < STAGES; i++)
+    for (size_t a = 0; a < s->N; a++) {
+      double *to = w->U[i] + a * s->ld, *by = w->X[i] + a * s->ld;
+      s->k->forward[IR_SELECT](by, (const double *[]){w->update, by, w->zeros}, (size_t[]){1, 1, 1}, n);
+      s->k->add(to, by, n);
+    }
+  return all;
+}
+
+/* ---- the step ----------------------------------------------------------------------------------------------------- */
+
+static void begin(Solver *s, size_t n) {
+  Radau *w = s->radau;
+  solver_slopes(s, s->t, s->z, s->slopes[0], n);
+  if (!s->P) rhs_partials(s->rhs, n);
+  copy_jacobian(s, w->J0, n);
+  for (size_t j = 0; j < n; j++) {
+    for (int i = 0; i < STAGES; i++)
+      for (int l = 0; l < STAGES; l++) w->minus_hA[i][l][j] = -s->h[j] * A[i][l];
+    w->minus_hg[j] = -s->h[j] * gamma_0;
+    w->done[j] = w->failed[j] = j >= s->active;
+    w->correction[j] = 0;
+  }
+  for (size_t i = 0; i < STAGES; i++) combine(s, w->U[i], w->zeros, s->h, s->slopes, &c[i], 1, 0, s->N, n); /* Euler's */
+}
+
+/* Displacements of the sensitivities. */
+static void displace_sensitivities(Solver *s, size_t n) {
+  Radau *w = s->radau;
+  size_t rows = s->N * s->P;
+  memcpy(s->stage + s->N * s->ld, s->z + s->N * s->ld, rows * s->ld * sizeof *s->z);
+  for (size_t l = 0; l < STAGES; l++) {
+    set_stage(s, l, n);
+    solver_slopes(s, s->at, s->stage, s->slopes[1 + l], n);
+    copy_jacobian(s, w->J[l], n);
+  }
+  for (size_t i = 0; i < STAGES; i++) combine(s, w->X[i], w->zeros, s->h, s->slopes + 1, A[i], STAGES, s->N, rows, n);
+  solve_stages(s, s->N, s->P, n);
+}
+
+static void end(Solver *s, size_t n) {
+  Radau *w = s->radau;
+  for (size_t i = 0; i < STAGES; i++) memcpy(w->X[i], w->U[i], s->N * s->ld * sizeof *w->U[i]);
+  combine(s, s->znew, s->z, w->ones, &w->X[STAGES - 1], &one, 1, 0, s->R, n);
+  double *error = s->stage;
+  combine(s, error, w->zeros, w->ones, w->X, e, STAGES, 0, s->R, n);
+  combine(s, error, error, s->h, s->slopes, &gamma_0, 1, 0, s->R, n);
+  solve_error(s, error, 0, 1, n);
+  if (s->P) solve_error(s, error, s->N, s->P, n);
+  size_of(s, error, s->R, s->error, n);
+  for (size_t j = 0; j < n; j++) {
+    bool fine = w->done[j] && !w->failed[j] && finite_column(error, s->N, s->ld, j);
+    if (!fine) s->error[j] = j < s->active ? INFINITY : 0;
+  }
+}
+
+void radau_attempt(Solver *s, size_t n) {
+  begin(s, n);
+  for (int it = 0; it < ITERATIONS_MOST && !newton(s, n); it++) continue;
+  if (s->P) displace_sensitivities(s, n);
+  end(s, n);
+}
