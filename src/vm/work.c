@@ -25,8 +25,9 @@ enum {
 
 /* ---- buffers ------------------------------------------------------------------------------------------------------ */
 
-/* Observations per tile: as many as keep the widest block's values and adjoints near the first-level cache; with very many
- * draws a few all the same, so that shared values are read once for them. */
+/* Observations per tile: as many as keep the widest block's values and adjoints between the first- and the second-level cache;
+ * with very many draws a few all the same, so that shared values are read once for them. The cost is flat from 32 to 160 KB, so
+ * the size is one that suits every machine, and results do not depend on its caches. */
 static size_t tile_height(const Tape *t, size_t lanes) {
   size_t row = 2 * max_size(vm_shape(t).tile_width, 1) * lanes * sizeof(double);
   size_t height = TILE_BYTES / row;
