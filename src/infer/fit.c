@@ -21,7 +21,7 @@
 #include <string.h>
 
 #ifdef PVI_TORTURE
-enum { SAMPLE_ROWS = 8, SAMPLE_ROWS_EACH = 0 };
+enum { SAMPLE_ROWS = 64, SAMPLE_ROWS_EACH = 0 };
 enum { VI_DRAWS = 16, EXPLORE_DRAWS = 32, FIRST_DRAWS = 64, MOST_DRAWS = 128, JUDGE_DRAWS = 64 };
 #else
 enum { SAMPLE_ROWS = 16384, SAMPLE_ROWS_EACH = 16 }; /* in all, and more for every parameter */
