@@ -1,27 +1,9 @@
 /* test_model.c: what programs mean. Most tests are twins: two ways to write one log density, which must agree in value,
  * gradient, prior and observations; the gradient must also be that of finite differences. Others are rows of programs that are
  * wrong, of transforms, of distributions. */
-#include "evaluate.h"
+#include "twins.h"
 
 /* ---- twins ---------------------------------------------------------------------------------------------------------- */
-
-#define DATA                                                                                                                   \
-  "{\"N\": 5, \"x\": [0.5, -1, 2, 0.1, -0.3], \"y\": [1.2, 0.3, -0.7, 2.1, 0.4], \"g\": [1, 3, 2, 3, 1], \"z\": [0, 1, 1, 0, " \
-  "1],"                                                                                                                        \
-  " \"k\": [3, 0, 7, 1, 2], \"X\": [[1, 0.5], [1, -1], [1, 2], [1, 0.1], [1, -0.3]]}"
-#define HEAD                                                                                                                   \
-  "data { int N; vector[N] x; vector[N] y; array[N] int g; array[N] int<lower=0, upper=1> z; array[N] int<lower=0> k;"         \
-  " matrix[N, 2] X; } "
-#define PARAMETERS "parameters { vector[2] b; real<lower=0> s; vector[3] a; } "
-
-typedef enum { EITHER, LIFTED, UNROLLED } Loops; /* what must become of the first program's loops */
-
-typedef struct {
-  const char *what;
-  long n_obs; /* of the first program */
-  Loops loops;
-  const char *functions, *one, *other; /* functions of both; transformed parameters and model */
-} Twin;
 
 static const Twin lifting[] = {
     {"a density per row", 5, LIFTED, "", "model { for (n in 1:N) y[n] ~ normal(b[1] + b[2] * x[n], s); }",
@@ -346,55 +328,6 @@ static const Twin splitting[] = {
      "model { for (n in 1:N) target += normal_lpdf(y[n] | x[n], 1); target += exponential_lpdf(s | 1); }"},
 };
 
-static const Model *twin_model(Ctx *c, const Twin *t, const char *body) {
-  const char *functions = *t->functions ? arena_format(&c->arena, "functions { %s } ", t->functions) : "";
-  return model_of(c, arena_format(&c->arena, "%s" HEAD PARAMETERS "%s", functions, body), DATA);
-}
-
-/* The gradient by differences of the value, all points in one evaluation. */
-static void check_gradient(Ctx *c, const Model *m, const double *u, const Density *d) {
-  const double h = 1e-3;
-  size_t points = 4 * m->dim;
-  double *all = NEW_ARRAY(&c->arena, double, points * m->dim);
-  for (size_t p = 0; p < points; p++) {
-    memcpy(all + p * m->dim, u, m->dim * sizeof *u);
-    all[p * m->dim + p / 4] += h * (double[]){-2, -1, 1, 2}[p % 4];
-  }
-  Density *at = densities(c, m, all, points);
-  for (size_t k = 0; k < m->dim; k++) {
-    double f[4] = {at[4 * k].lp, at[4 * k + 1].lp, at[4 * k + 2].lp, at[4 * k + 3].lp};
-    if (!(distance(d->grad[k], difference(f, h)) < 1e-7))
-      fail_msg("derivative %zu is %.12g, not %.12g", k + 1, d->grad[k], difference(f, h));
-  }
-}
-
-static void expect_loops(const Twin *t, const Model *m) {
-  for (size_t k = 0; k < m->nloops && t->loops != EITHER; k++) {
-    if (t->loops == LIFTED && !m->loops[k].lifted) fail_msg("the loop is not lifted: %s", m->loops[k].why);
-    if (t->loops == UNROLLED && !m->loops[k].lifted) return;
-  }
-  if (t->loops == UNROLLED) fail_msg("every loop was lifted");
-}
-
-TEST(twin) {
-  const Twin *t = row;
-  const Model *m = twin_model(c, t, t->one), *o = twin_model(c, t, t->other);
-  if ((long)m->n_obs != t->n_obs) fail_msg("%zu observations, not %ld", m->n_obs, t->n_obs);
-  expect_loops(t, m);
-  for (uint64_t seed = 2; seed <= 3; seed++) {
-    double *u = test_point(c, m->dim, seed, 1);
-    Density d = density(c, m, u), e = density(c, o, u);
-    assert_true(isfinite(d.lp));
-    assert_close(d.lp, e.lp, 1e-13);
-    assert_close(d.jacobian, e.jacobian, 1e-13);
-    for (size_t k = 0; k < m->dim; k++) assert_close(d.grad[k], e.grad[k], 1e-12);
-    check_gradient(c, m, u, &d);
-    if (m->n_obs != o->n_obs) continue;
-    assert_close(d.prior, e.prior, 1e-13);
-    for (size_t k = 0; k < m->n_obs; k++) assert_close(d.pointwise[k], e.pointwise[k], 1e-13);
-  }
-}
-
 /* ---- transforms: log |det| of the Jacobian against finite differences ------------------------------------------------ */
 
 /* Which elements of the constrained value are free, so that the transform is one of as many numbers as there are. */
@@ -585,7 +518,12 @@ static const struct Integral {
     {"real", "gumbel(-0.5, 1.3)"},
     {"real", "skew_normal(0.2, 1.1, 2)"},
     {"real", "student_t(9, 0.2, 1.1)"},
+    {"real", "exp_mod_normal(0.3, 1.2, 0.7)"},
+    {"real", "skew_double_exponential(0.3, 1.2, 0.4)"},
+    {"real<lower=-3.141592653589793, upper=3.141592653589793>", "von_mises(0.4, 2.5)"},
     {"real<lower=0>", "lognormal(0.2, 0.7)"},
+    {"real<lower=0.5>", "pareto_type_2(0.5, 2, 2.5)"},
+    {"real<lower=0>", "loglogistic(1.5, 2.5)"},
     {"real<lower=0>", "exponential(1.3)"},
     {"real<lower=0>", "gamma(2.5, 1.3)"},
     {"real<lower=0>", "inv_gamma(2.5, 1.3)"},
@@ -605,6 +543,9 @@ static const struct Integral {
     {"real<lower=0.5>", "lognormal(0.3, 0.4) T[0.5, ]"},
     {"real<lower=0, upper=2>", "exponential(0.7) T[ , 2]"},
     {"real<lower=1>", "weibull(1.5, 2) T[1, ]"},
+    {"real<lower=1>", "student_t(9, 0.2, 1.1) T[1, ]"},
+    {"real<lower=0.5, upper=2>", "gamma(2.5, 1.3) T[0.5, 2]"},
+    {"real<upper=0.5, lower=0>", "beta(2, 3.5) T[ , 0.5]"},
 };
 
 TEST(integral) {
@@ -633,6 +574,8 @@ static const struct Sum {
     {"neg_binomial(2.5, 1 + exp(p))", 0, 400},
     {"neg_binomial_2(exp(p), 2.5)", 0, 400},
     {"neg_binomial_2_log(p, 2.5)", 0, 400},
+    {"beta_neg_binomial(2.5, 5 + exp(p), 1.2)", 0, 6000},
+    {"yule_simon(5 + exp(p))", 1, 2000},
     {"discrete_range(2, 5)", 2, 5},
     {"categorical(softmax([p, 0.3, -1]'))", 1, 3},
     {"categorical_logit([p, 0.3, -1]')", 1, 3},
@@ -661,8 +604,32 @@ TEST(sum_of_outcomes) {
 
 /* A density is the derivative of its cumulative function, and the three forms of that agree. */
 static const char *const cdfs[][2] = {
-    {"normal", "0.3, exp(p[2])"}, {"std_normal", NULL},         {"lognormal", "0.3, exp(p[2])"}, {"logistic", "0.3, exp(p[2])"},
-    {"cauchy", "0.3, exp(p[2])"}, {"exponential", "exp(p[2])"}, {"weibull", "1.5, exp(p[2])"},   {"uniform", "0, 9"},
+    {"normal", "0.3, exp(p[2])"},
+    {"std_normal", NULL},
+    {"student_t", "3 + p[2], 0.3, exp(p[2])"},
+    {"lognormal", "0.3, exp(p[2])"},
+    {"logistic", "0.3, exp(p[2])"},
+    {"cauchy", "0.3, exp(p[2])"},
+    {"double_exponential", "0.3, exp(p[2])"},
+    {"double_exponential", "5, exp(p[2])"},
+    {"skew_double_exponential", "0.3, exp(p[2]), 0.4"},
+    {"skew_double_exponential", "5, 2, inv_logit(p[2])"},
+    {"gumbel", "0.3, exp(p[2])"},
+    {"skew_normal", "0.3, exp(p[2]), 1.5"},
+    {"skew_normal", "0.3, 1.2, p[2]"},
+    {"exp_mod_normal", "0.3, exp(p[2]), 0.7"},
+    {"exponential", "exp(p[2])"},
+    {"gamma", "2 + p[2], exp(p[2])"},
+    {"inv_gamma", "2 + p[2], exp(p[2])"},
+    {"chi_square", "3 + p[2]"},
+    {"inv_chi_square", "3 + p[2]"},
+    {"scaled_inv_chi_square", "3 + p[2], exp(p[2])"},
+    {"weibull", "1.5, exp(p[2])"},
+    {"frechet", "1.5, exp(p[2])"},
+    {"rayleigh", "exp(p[2])"},
+    {"pareto", "0.5, exp(p[2])"},
+    {"pareto_type_2", "0.3, exp(p[2]), 1.5"},
+    {"uniform", "0, 9"},
 };
 
 TEST(cumulative) {
@@ -684,6 +651,63 @@ TEST(cumulative) {
   assert_close(d.grad[0], exp(density_.lp - d.lp) * exp(u[0]), 1e-12); /* d log F(e^u) / du = f e^u / F */
   assert_close(cdf.lp, d.lp, 1e-13);
   assert_close(exp(upper.lp) + exp(d.lp), 1, 1e-13);
+}
+
+/* On the unit interval. */
+static const char *const unit_cdfs[] = {
+    "beta_lcdf(inv_logit(p[1]) | 2, exp(p[2]))", "beta_lccdf(inv_logit(p[1]) | exp(p[2]), 1.5)",
+    "beta_proportion_lcdf(inv_logit(p[1]) | 0.3, exp(p[2]) + 1)", "log(loglogistic_cdf(exp(p[1]) | exp(p[2]), 2.5))"};
+static const char *const unit_densities[] = {
+    "beta_lpdf(inv_logit(p[1]) | 2, exp(p[2]))", "beta_lpdf(inv_logit(p[1]) | exp(p[2]), 1.5)",
+    "beta_proportion_lpdf(inv_logit(p[1]) | 0.3, exp(p[2]) + 1)", "loglogistic_lpdf(exp(p[1]) | exp(p[2]), 2.5)"};
+
+TEST(cumulative_on_intervals) {
+  for (int k = 0; k < 4; k++) {
+    const Model *m =
+        model_of(c, arena_format(&c->arena, "parameters { vector[2] p; } model { target += %s; }", unit_cdfs[k]), NULL);
+    const Model *f =
+        model_of(c, arena_format(&c->arena, "parameters { vector[2] p; } model { target += %s; }", unit_densities[k]), NULL);
+    double u[2] = {0.4, -0.2}, x = 1 / (1 + exp(-u[0])), slope = k < 3 ? x * (1 - x) : exp(u[0]);
+    Density d = density(c, m, u);
+    check_gradient(c, m, u, &d);
+    assert_close(d.grad[0], (k == 1 ? -1 : 1) * exp(density(c, f, u).lp - d.lp) * slope, 1e-12);
+  }
+}
+
+/* Of counts: sums of probabilities, and the rest. */
+static const struct Counted {
+  const char *name, *parameters;
+  int from, to;
+} counted[] = {
+    {"bernoulli", "inv_logit(p)", 0, 1},
+    {"binomial", "7, inv_logit(p)", 0, 7},
+    {"beta_binomial", "7, exp(p), 2.5", 0, 6},
+    {"poisson", "exp(p)", 0, 9},
+    {"neg_binomial", "2.5, exp(p)", 0, 9},
+    {"neg_binomial_2", "exp(p), 2.5", 0, 9},
+    {"beta_neg_binomial", "2.5, 3 + exp(p), 1.2", 0, 9},
+    {"yule_simon", "1 + exp(p)", 1, 9},
+    {"discrete_range", "2, 6", 2, 6},
+};
+
+TEST(counts) {
+  const struct Counted *t = row;
+  double u[1] = {0.3}, sum = 0;
+  for (int y = t->from; y <= t->to; y++) {
+    Density d[3];
+    for (int k = 0; k < 3; k++) {
+      const char *name = k == 0 ? "lpmf" : k == 1 ? "lcdf" : "lccdf";
+      const Model *m = model_of(c,
+                                arena_format(&c->arena, "parameters { real p; } model { target += 0 * p + %s_%s(%d | %s); }",
+                                             t->name, name, y, t->parameters),
+                                NULL);
+      d[k] = density(c, m, u);
+      if (isfinite(d[k].lp)) check_gradient(c, m, u, &d[k]);
+    }
+    sum += exp(d[0].lp);
+    assert_close(exp(d[1].lp), sum, 1e-13);
+    assert_close(exp(d[2].lp), 1 - sum, 1e-13);
+  }
 }
 
 /* ---- output --------------------------------------------------------------------------------------------------------- */
@@ -885,9 +909,6 @@ TEST(reaches) {
 
 /* ---- all ------------------------------------------------------------------------------------------------------------ */
 
-#define ADD_ROWS(rows, function, label)                                                                                        \
-  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) suite_add(&suite, rows[k] label, function, &rows[k])
-
 int main(void) {
   static Suite suite;
   ADD_ROWS(lifting, twin, .what);
@@ -898,6 +919,8 @@ int main(void) {
   ADD_ROWS(integrals, integral, .density);
   ADD_ROWS(sums, sum_of_outcomes, .density);
   ADD_ROWS(cdfs, cumulative, [0]);
+  ADD_ROWS(counted, counts, .name);
+  SUITE_ADD(&suite, cumulative_on_intervals);
   ADD_ROWS(wrongs, wrong, .what);
   ADD_ROWS(reached, reaches, .what);
   SUITE_ADD(&suite, constrained_values);

@@ -109,6 +109,7 @@ TEST(radon_variable_intercept_slope) {
 }
 TEST(election88_full) { all_long_loops_lifted(compare(c, "election88", "election88_full", 11566)); }
 TEST(GLMM1) { compare(c, "GLMM_data", "GLMM1_model", 2072); }
+TEST(GLMM_Poisson) { compare(c, "GLMM_Poisson_data", "GLMM_Poisson_model", 40); }
 TEST(eight_schools_centered) { compare(c, "eight_schools", "eight_schools_centered", 8); }
 TEST(eight_schools_noncentered) { compare(c, "eight_schools", "eight_schools_noncentered", 8); }
 TEST(diamonds) { compare(c, "diamonds", "diamonds", 5000); }
@@ -120,6 +121,9 @@ TEST(sir) { compare(c, "sir", "sir", 20); }
 /* Our method for stiff equations is not Stan's: compared with Stan at tolerances of 1e-12, from which its own result differs by
  * 2e-9, and 1e-8 in the gradient. */
 TEST(one_comp_mm_elim_abs) { compare_with(c, "one_comp_mm_elim_abs", "one_comp_mm_elim_abs", 20, "ode_tight"); }
+TEST(gp_regr) { compare(c, "gp_pois_regr", "gp_regr", 1); }
+TEST(hierarchical_gp) { all_long_loops_lifted(compare(c, "state_wide_presidential_votes", "hierarchical_gp", 550)); }
+TEST(dogs_nonhierarchical) { compare(c, "dogs", "dogs_nonhierarchical", 30); }
 
 /* ---- the examples --------------------------------------------------------------------------------------------------- */
 
@@ -182,6 +186,7 @@ int main(void) {
       cmocka_unit_test(radon_variable_intercept_slope),
       cmocka_unit_test(election88_full),
       cmocka_unit_test(GLMM1),
+      cmocka_unit_test(GLMM_Poisson),
       cmocka_unit_test(eight_schools_centered),
       cmocka_unit_test(eight_schools_noncentered),
       cmocka_unit_test(diamonds),
@@ -191,6 +196,9 @@ int main(void) {
       cmocka_unit_test(lotka_volterra),
       cmocka_unit_test(sir),
       cmocka_unit_test(one_comp_mm_elim_abs),
+      cmocka_unit_test(gp_regr),
+      cmocka_unit_test(hierarchical_gp),
+      cmocka_unit_test(dogs_nonhierarchical),
       cmocka_unit_test(examples_of_the_paper),
       cmocka_unit_test(golf_logistic),
       cmocka_unit_test(golf_geometric),

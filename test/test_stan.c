@@ -223,7 +223,7 @@ static void test_tables(void **state) {
   }
   names = map_make(&c.arena);
   for (int d = 0; d < DIST_COUNT; d++) {
-    unsigned flags = sig_dist_flags((DistId)d);
+    unsigned flags = stan_dist_flags((DistId)d);
     assert_non_null(sig_density(k, (DistId)d));
     assert_true(((flags & PDF) != 0) != ((flags & PMF) != 0));
     assert_null(map_get(&names, stan_dist_names[d]));

@@ -27,6 +27,50 @@ glmm=$(made glmm.json '{"nobs": 3, "nmis": 1, "nyear": 2, "nsite": 2, "obs": [3,
   "misyear": [2], "missite": [2]}')
 all=$(made all.json '{"N": 4, "K": 3, "x": [[1, 0.5], [0, -1], [2, 1], [1, 1]], "y": [1, 0, 1, 1], "g": [1, 3, 2, 3], "n": [2, 4, 1, 3],
   "w": [0.1, 0.9, 1.5, 2]}')
+lib=$(made lib.json '{"N": 3, "K": 2, "x": [1, 2.5, -0.5], "Y": [[1, 0.5], [0, -1], [2, 1]], "k": [1, 3, 2], "S": [[2, 0.5], [0.5, 1]]}')
+cat >"$dir/lib.stan" <<'STAN'
+functions {
+  real part(array[] int at, int from, int to, matrix X, array[] int k, vector b) { return poisson_log_glm_lpmf(k[from:to] | X[from:to], 0.1, b); }
+  vector root(vector x, vector t) { return x .* x .* x + x - t; }
+  real f(real x, real xc, array[] real t, data array[] real r, data array[] int i) { return exp(-x * x) * t[1] + r[i[1]]; }
+}
+data {
+  int N, K;
+  array[N] real x;
+  array[N] vector[K] Y;
+  array[N] int<lower=0> k;
+  cov_matrix[K] S;
+}
+transformed data {
+  matrix[K, K] C = cholesky_decompose(S) * inverse(S) + qr_thin_Q(S);
+  matrix[N, 2] X = append_col(to_vector(x), rep_vector(1, N));
+  vector[K] w = eigenvalues_sym(S) + singular_values(S);
+  real q = quantile(x, 0.5) + rank(x, 2);
+}
+parameters {
+  vector[K] m;
+  vector<lower=0>[K] s;
+  cholesky_factor_corr[K] L;
+  cov_matrix[K] V;
+  real<lower=0> r;
+}
+model {
+  matrix[N, N] G = add_diag(gp_matern52_cov(x, r, 1 + r) + gp_periodic_cov(x, r, {r, 1}[2], 2), 0.1);
+  append_row(s, r) ~ exponential(1);
+  L ~ lkj_corr_cholesky(2);
+  V ~ inv_wishart(K + 2, S);
+  s ~ multi_normal_cholesky(m, diag_pre_multiply(s + 1, L));
+  to_vector(x) ~ multi_normal(rep_vector(m[1], N), G);
+  Y ~ multi_student_t(4, m, V);
+  target += reduce_sum(part, k, 1, X, k, [r, q / 9]') - square(log_determinant(V)) - dot_self(mdivide_left_tri_low(L, m));
+  target += -sum(solve_newton(root, w, s)) - integrate_1d(f, 0, r, {r}, x, k) + gamma_lcdf(r | 2, 1) - matrix_exp(-V)[1, 1];
+  k ~ neg_binomial_2(r, 2) T[0, 9];
+}
+generated quantities {
+  vector[K] y = multi_normal_rng(m, V);
+  matrix[K, K] R = lkj_corr_rng(K, 2) + wishart_rng(K + 1, V) + C;
+}
+STAN
 cat >"$dir/all.stan" <<'STAN'
 functions {
   vector line(matrix x, vector b) { return x * b; }
@@ -87,7 +131,7 @@ pair test/models/hmm_example.stan "$hmm"
 pair test/models/low_dim_gauss_mix.stan "$mix"
 pair test/models/lotka_volterra.stan "$lynx"
 pair test/models/GLMM1_model.stan "$glmm"
-for k in 1 2 3 4 5 6; do pair "$dir/all.stan" "$all"; done
+for k in 1 2 3 4 5 6; do pair "$dir/all.stan" "$all" && pair "$dir/lib.stan" "$lib"; done
 texts=(test/stan/*.stan) # for the parser alone
 pair "" /dev/null
 

@@ -545,33 +545,43 @@ static void measure(Fitter *f, const double *phi) {
   fresh_value(f, objective_of(f, draws_of(f, FIRST_DRAWS), seed_of(f, SEED_FRESH)), phi, &se, &f->fit->value);
 }
 
-/* Where the fit begins. On a sample it may go near the optimum before all observations are asked. */
-static void begin(Fitter *f, double *phi) {
-  const Observed *train = f->train, *train_ll = f->train_ll;
-  double *mean = NEW_ARRAY(f->arena, double, f->model->dim), *sd = NEW_ARRAY(f->arena, double, f->model->dim);
-  f->train = f->few;
-  f->train_ll = f->few_ll;
+/* VI's q, or the best of the starts for predictive scores. */
+static void begin(Fitter *f, double *mean, double *sd, double *phi) {
   vi_centre(f, mean, sd);
   if (f->target.score == SCORE_elbo) {
     start_at(f, mean, sd, 1, phi);
   } else {
     explore(f, mean, sd, phi);
   }
-  if (f->few != train) {
-    ArenaMark mark = arena_mark(f->arena);
-    size_t M = f->o->draws ? f->o->draws : draws_of(f, FIRST_DRAWS);
-    run_lbfgs(f, objective_of(f, M, seed_of(f, SEED_EXPLORE)), phi, 500, 1e-7, "sample");
-    arena_reset(f->arena, mark);
-    add_note(f, arena_format(&f->ctx->arena, "begun on a sample of %zu of the training observations", f->few->n));
-  }
+}
+
+/* The same on a sample, and on to its optimum, before all observations are asked. They have the last word: what suits the
+ * sample alone is no start for them. */
+static void begin_with_few(Fitter *f, double *mean, double *sd, double *phi) {
+  const Observed *train = f->train, *train_ll = f->train_ll;
+  size_t M = f->o->draws ? f->o->draws : draws_of(f, FIRST_DRAWS), size = q_size(&f->q);
+  f->train = f->few;
+  f->train_ll = f->few_ll;
+  begin(f, mean, sd, phi);
+  double *start = memcpy(NEW_ARRAY(f->arena, double, size), phi, size * sizeof *phi), *vi = NEW_ARRAY(f->arena, double, size);
+  start_at(f, mean, sd, 1, vi);
+  ArenaMark mark = arena_mark(f->arena);
+  run_lbfgs(f, objective_of(f, M, seed_of(f, SEED_EXPLORE)), phi, 500, 1e-7, "sample");
+  arena_reset(f->arena, mark);
   f->train = train;
   f->train_ll = train_ll;
+  Predictive *p = objective_of(f, M, seed_of(f, SEED_JUDGE));
+  prefer(f, p, phi, start, size);
+  prefer(f, p, phi, vi, size);
+  arena_reset(f->arena, mark);
+  add_note(f, arena_format(&f->ctx->arena, "begun on a sample of %zu of the training observations", f->few->n));
 }
 
 static void run(Fitter *f) {
   size_t size = q_size(&f->q);
   double *phi = f->fit->phi = NEW_ARRAY(&f->ctx->arena, double, size);
-  begin(f, phi);
+  double *mean = NEW_ARRAY(f->arena, double, f->model->dim), *sd = NEW_ARRAY(f->arena, double, f->model->dim);
+  (f->few == f->train ? begin : begin_with_few)(f, mean, sd, phi);
   f->best_valid = -INFINITY;
   if (f->o->select_validation) f->best_phi = NEW_ARRAY(f->arena, double, size);
   if (f->o->optimizer == OPTIM_LBFGS) {

@@ -13,11 +13,6 @@ static void add_jacobian(Eval *E, Value *v) {
   PUSH(E->arena, E->jacobian, E->njacobian, E->cap_jacobian, s);
 }
 
-static Value *element(Eval *E, Value *v, int32_t k) {
-  static const Value scalar = {.kind = TY_REAL, .n = 1};
-  return value_take(E, v, &scalar, NULL, &k);
-}
-
 static Value *number(Eval *E, double x) { return value_real(E, x); }
 
 /* ---- bounds: per element ------------------------------------------------------------------------------------------ */
@@ -60,8 +55,8 @@ static Value *bounded(Eval *E, Value *u, Value *lower, Value *upper) {
   if ((any_infinite(lower) || any_infinite(upper)) && u->n > 1) { /* element by element: some have a bound, some none */
     Value **parts = NEW_ARRAY(E->arena, Value *, u->n);
     for (int32_t k = 0; k < u->n; k++)
-      parts[k] = bounded(E, element(E, u, k), lower ? element(E, lower, lower->n == 1 ? 0 : k) : NULL,
-                         upper ? element(E, upper, upper->n == 1 ? 0 : k) : NULL);
+      parts[k] = bounded(E, value_element(E, u, k), lower ? value_element(E, lower, lower->n == 1 ? 0 : k) : NULL,
+                         upper ? value_element(E, upper, upper->n == 1 ? 0 : k) : NULL);
     return value_join(E, parts, u->n, u);
   }
   if (lower && upper) return both_bounds(E, u, lower, upper);
@@ -85,18 +80,12 @@ static Value *cumulative(Eval *E, Value *v) {
   return v->n ? value_of_node(E, v, v->axis, ir_cumsum(E->graph, value_node(E, v), v->n)) : v;
 }
 
-static Value *slice(Eval *E, Value *v, int32_t from, int32_t n) {
-  int32_t *index = NEW_ARRAY(E->arena, int32_t, n);
-  for (int32_t k = 0; k < n; k++) index[k] = from + k;
-  return value_take(E, v, value_shape(E, TY_VECTOR, 0, 1, &n), NULL, index);
-}
-
 /* x[1] = u[1], x[k] = x[k-1] + exp(u[k]) */
 static Value *ordered(Eval *E, Value *u) {
   if (u->n < 2) return u;
-  Value *rest = slice(E, u, 1, u->n - 1);
+  Value *rest = value_slice(E, u, 1, u->n - 1);
   add_jacobian(E, rest);
-  return cumulative(E, value_join(E, (Value *[]){slice(E, u, 0, 1), map1(E, IR_EXP, rest)}, 2, u));
+  return cumulative(E, value_join(E, (Value *[]){value_slice(E, u, 0, 1), map1(E, IR_EXP, rest)}, 2, u));
 }
 
 static Value *positive_ordered(Eval *E, Value *u) {
@@ -109,7 +98,7 @@ static Value *simplex(Eval *E, Value *u, const Value *shape) {
   int32_t K = u->n + 1;
   Value **x = NEW_ARRAY(E->arena, Value *, K), *log_stick = number(E, 0);
   for (int32_t k = 0; k < K - 1; k++) {
-    Value *a = map2(E, IR_SUB, element(E, u, k), number(E, log(K - k - 1)));
+    Value *a = map2(E, IR_SUB, value_element(E, u, k), number(E, log(K - k - 1)));
     Value *log_z = map1(E, IR_LOG_INV_LOGIT, a), *log_1mz = map1(E, IR_LOG_INV_LOGIT, map1(E, IR_NEG, a));
     Value *log_x = map2(E, IR_ADD, log_stick, log_z);
     add_jacobian(E, map2(E, IR_ADD, log_x, log_1mz));
@@ -170,7 +159,7 @@ static Value *cholesky_corr_rows(Eval *E, Value *const *z, const Value *shape) {
 static Value **tanh_all(Eval *E, Value *u) {
   Value **z = NEW_ARRAY(E->arena, Value *, u->n + 1);
   for (int32_t k = 0; k < u->n; k++) {
-    Value *uk = element(E, u, k);
+    Value *uk = value_element(E, u, k);
     z[k] = map1(E, IR_TANH, uk);
     Value *two = map2(E, IR_MUL, uk, number(E, 2));
     Value *j = map2(E, IR_ADD, map1(E, IR_LOG_INV_LOGIT, two), map1(E, IR_LOG_INV_LOGIT, map1(E, IR_NEG, two)));
@@ -185,7 +174,7 @@ static Value *cholesky_cov(Eval *E, Value *u, const Value *shape) {
   Value **x = NEW_ARRAY(E->arena, Value *, M * N);
   for (int32_t i = 0, k = 0; i < M; i++)
     for (int32_t j = 0; j < N; j++) {
-      x[i * N + j] = j <= i ? element(E, u, k++) : number(E, 0);
+      x[i * N + j] = j <= i ? value_element(E, u, k++) : number(E, 0);
       if (j == i) {
         add_jacobian(E, x[i * N + j]);
         x[i * N + j] = map1(E, IR_EXP, x[i * N + j]);
@@ -205,7 +194,7 @@ static Value *cov_matrix(Eval *E, Value *u, const Value *shape) {
   Value **x = NEW_ARRAY(E->arena, Value *, K * K);
   for (int32_t i = 0, k = 0; i < K; i++)
     for (int32_t j = 0; j < K; j++) {
-      x[i * K + j] = j <= i ? element(E, u, k++) : number(E, 0);
+      x[i * K + j] = j <= i ? value_element(E, u, k++) : number(E, 0);
       if (j != i) continue;
       add_jacobian(E, map2(E, IR_ADD, map2(E, IR_MUL, x[i * K + j], number(E, K - i + 1)), number(E, log(2))));
       x[i * K + j] = map1(E, IR_EXP, x[i * K + j]);

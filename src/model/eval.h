@@ -111,12 +111,17 @@ typedef struct Eval {
   int32_t iteration;
   int loop_count;
   bool quiet;            /* no increments are recorded (generated quantities, transformed data) */
+  Loc density;           /* of the builtin density being evaluated */
   bool inside_lpdf_data; /* the outcome of the user's density being evaluated is data */
+  bool integral;         /* the rows of the axis are nodes of a quadrature: what differs between them is no data */
   RngStream *rng;        /* for _rng functions, or NULL: not allowed */
   bool simulate;         /* _rng functions make noise nodes: the program as a differentiable simulator */
   int32_t streams;       /* noise nodes made so far */
   Text *printed;         /* output of print statements, or NULL */
 } Eval;
+
+/* Is this the run of one draw, its parameters numbers? Then trouble with them is the draw's, no mistake of the user. */
+static inline bool eval_is_draw(const Eval *E) { return E->arena != E->graph->arena; }
 
 /* ---- value.c ------------------------------------------------------------------------------------------------------ */
 
@@ -137,6 +142,10 @@ void value_own(Eval *E, Value **v); /* make it safe to change elements */
 Value *value_reshape(Eval *E, Value *v, TypeKind kind, int array_dims, int ndims, const int32_t *dims);
 /* Elements picked by index: [rows x] n of them; axis NULL when the index is the same in all rows. */
 Value *value_take(Eval *E, Value *v, const Value *shape, const Axis *axis, const int32_t *index);
+Value *value_element(Eval *E, Value *v, int32_t k);                                     /* a scalar */
+Value *value_slice(Eval *E, Value *v, int32_t from, int32_t n);                         /* consecutive elements, as a vector */
+Value *value_take_or_zero(Eval *E, Value *v, const Value *shape, const int32_t *index); /* index 0: zero; k: element k - 1 */
+Value *value_tuple(Eval *E, Value *const *items, int n);
 void value_put(Eval *E, Value **target, const Axis *axis, const int32_t *index, int32_t n, Value *from);
 Value *value_join(Eval *E, Value *const *parts, int nparts, const Value *shape); /* all elements one after the other */
 
@@ -147,6 +156,8 @@ Value *map2(Eval *E, unsigned op, Value *a, Value *b);
 Value *map3(Eval *E, unsigned op, Value *a, Value *b, Value *c);
 Value *map4(Eval *E, unsigned op, Value *a, Value *b, Value *c, Value *d);
 Value *value_reduce(Eval *E, unsigned op, Value *v); /* SUM or LSE over all n elements: a real */
+/* The same of every `width` consecutive elements: shape->n results. */
+Value *value_reduce_rows(Eval *E, unsigned op, Value *v, int32_t width, const Value *shape);
 Value *value_sum(Eval *E, Value *v);
 Value *value_mean(Eval *E, Value *v);
 Value *value_matmul(Eval *E, Value *a, Value *b, int32_t rows, int32_t inner, int32_t cols, const Value *shape);
@@ -167,6 +178,7 @@ void eval_assign(Eval *E, const Expr *lhs, Value *v);
 Value *eval_default(Eval *E, const Decl *d); /* a declared variable without a value: NaN, or the least int */
 void eval_dims(Eval *E, const Decl *d, Value *shape);
 void eval_increment(Eval *E, const Expr *e);
+Value *eval_as_likelihood(Eval *E, Value *v); /* a copy that counts as a density of data */
 /* An increment, one element per observation; outcome: what it says of the outcome, or NULL. */
 void eval_add_target(Eval *E, Value *pointwise, Loc loc, const char *name, const Outcome *outcome);
 Outcome outcome_of(Eval *E, DistId id, Value **args); /* args[0] is the outcome */
@@ -180,10 +192,19 @@ typedef struct {
 } Selection;
 Selection eval_selection(Eval *E, const Value *base, const Index *indexes, int nindexes, Loc loc);
 
+/* Evaluate body(E, self) once for all of `rows` iterations, that change what the statement changes; false: they depend on each
+ * other, everything is as before. Inside, lift_index is the column from, from + 1, ... */
+typedef void LiftBody(Eval *E, void *self);
+bool lift_body(Eval *E, int32_t rows, const Stmt *changes, LiftBody *body, void *self, const char **why);
+Value *lift_index(Eval *E, long from);
+/* n iterations that are no loop in Stan: all together, or one by one, E->iteration telling which. */
+void eval_each(Eval *E, const Expr *e, int32_t n, LiftBody *lifted, LiftBody *one, void *self);
 bool lift_loop(Eval *E, const Stmt *s, long from, long to, const char **why);
 void lift_read(Eval *E, Var *var, const Axis *axis, const int32_t *index, int32_t n); /* index NULL: all elements */
 void lift_write(Eval *E, Var *var, const Axis *axis, const int32_t *index, int32_t n);
 _Noreturn void lift_bail(Eval *E, const char *why);
+
+bool eval_reduce_sum(Eval *E, const Expr *call); /* as an increment: one observation per element; false: it is none */
 
 typedef Value *FunCode(Eval *E, Value **args, int nargs, const Expr *call);
 Value *eval_function(Eval *E, FunId id, Value **args, int nargs, const Expr *call);

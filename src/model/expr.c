@@ -43,16 +43,34 @@ static Along along_values(Eval *E, Value *v, int32_t dim, Loc loc) {
   return a;
 }
 
+static double at_row(const Value *v, int32_t r) { return v->v[v->axis ? r : 0]; }
+
+/* A range that moves with the iterations of a lifted loop, as wide in all of them. */
+static Along along_moving(Eval *E, const Value *from, const Value *to, int32_t dim, Loc loc) {
+  Along a = {.axis = E->axis};
+  double count = at_row(to, 0) - at_row(from, 0) + 1;
+  a.count = count > 0 ? (int32_t)count : 0;
+  a.at = NEW_ARRAY(E->arena, int32_t, a.count * E->axis->rows);
+  for (int32_t r = 0; r < E->axis->rows; r++) {
+    if (at_row(to, r) - at_row(from, r) + 1 != count) lift_bail(E, "a size or bound differs between iterations");
+    for (int32_t k = 0; k < a.count; k++) a.at[r * a.count + k] = checked(E, at_row(from, r) + k, dim, loc);
+  }
+  return a;
+}
+
+static Along along_bounds(Eval *E, const Index *i, int32_t dim) {
+  Value *from = value_on_axis(E, eval_expr(E, i->a), E->axis), *to = value_on_axis(E, eval_expr(E, i->b), E->axis);
+  if (from->known && to->known && (from->axis || to->axis)) return along_moving(E, from, to, dim, i->loc);
+  return along_range(E, value_int_of(E, from, i->loc, "an index"), value_int_of(E, to, i->loc, "an index"), dim, i->loc);
+}
+
 static Along along(Eval *E, const Index *i, int32_t dim) {
   long from = 1, to = dim;
   switch (i->kind) {
   case IX_ONE: return along_values(E, eval_expr(E, i->a), dim, i->loc);
   case IX_FROM: from = value_int_of(E, eval_expr(E, i->a), i->loc, "an index"); break;
   case IX_TO: to = value_int_of(E, eval_expr(E, i->a), i->loc, "an index"); break;
-  case IX_RANGE:
-    from = value_int_of(E, eval_expr(E, i->a), i->loc, "an index");
-    to = value_int_of(E, eval_expr(E, i->b), i->loc, "an index");
-    break;
+  case IX_RANGE: return along_bounds(E, i, dim);
   case IX_ALL: break;
   }
   return along_range(E, from, to, dim, i->loc);
@@ -247,14 +265,15 @@ Value *eval_binary(Eval *E, Operator op, Value *a, Value *b, Loc loc) {
   if (scalars && a->known && b->known && ((ints && op != OP_POW && op != OP_ELT_POW) || is_comparison(op)))
     return known_int_binary(E, op, a, b, loc);
   if (is_comparison(op)) return unknown_comparison(E, op, a, b);
-  if (op != OP_MUL) check_same_size(E, a, b, loc);
+  bool equation = op == OP_LDIV || (op == OP_DIV && a->ndims && b->ndims && b->kind == TY_MATRIX);
+  if (op != OP_MUL && !equation) check_same_size(E, a, b, loc);
   switch (op) {
   case OP_ADD: return map2(E, IR_ADD, a, b);
   case OP_SUB: return map2(E, IR_SUB, a, b);
   case OP_MUL: return product(E, a, b, loc);
   case OP_ELT_MUL: return map2(E, IR_MUL, a, b);
   case OP_DIV:
-    if (b->ndims && b->kind == TY_MATRIX && (a->ndims)) return eval_function(E, FUN_mdivide_right, (Value *[]){a, b}, 2, NULL);
+    if (equation) return eval_function(E, FUN_mdivide_right, (Value *[]){a, b}, 2, NULL);
     return map2(E, IR_DIV, a, b);
   case OP_ELT_DIV: return map2(E, IR_DIV, a, b);
   case OP_POW:
@@ -329,14 +348,9 @@ static Value *eval_literal(Eval *E, const Expr *e) {
 }
 
 static Value *eval_tuple(Eval *E, const Expr *e) {
-  Value *v = value_shape(E, TY_TUPLE, 0, 0, NULL);
-  v->nitems = e->nargs;
-  v->items = NEW_ARRAY(E->arena, Value *, e->nargs);
-  for (int k = 0; k < e->nargs; k++) {
-    v->items[k] = eval_expr(E, e->args[k]);
-    v->items[k]->shared = true;
-  }
-  return v;
+  Value **items = NEW_ARRAY(E->arena, Value *, e->nargs);
+  for (int k = 0; k < e->nargs; k++) items[k] = eval_expr(E, e->args[k]);
+  return value_tuple(E, items, e->nargs);
 }
 
 Value *eval_user(Eval *E, const FunDef *f, Value **args, Loc loc, bool outcome_is_data) {

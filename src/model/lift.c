@@ -136,10 +136,10 @@ static void keep_last(Eval *E, const Lift *l) {
   }
 }
 
-static Value *index_column(Eval *E, const Axis *axis, long from) {
+Value *lift_index(Eval *E, long from) {
   static const Value shape = {.kind = TY_INT, .n = 1};
-  Value *v = value_known(E, &shape, axis);
-  for (int32_t r = 0; r < axis->rows; r++) v->v[r] = (double)(from + r);
+  Value *v = value_known(E, &shape, E->axis);
+  for (int32_t r = 0; r < E->axis->rows; r++) v->v[r] = (double)(from + r);
   return v;
 }
 
@@ -148,10 +148,10 @@ static const char *reason(Eval *E, const Lift *l, size_t messages) {
   return E->ctx->nmessages > messages ? E->ctx->messages[E->ctx->nmessages - 1].text : "it failed";
 }
 
-bool lift_loop(Eval *E, const Stmt *s, long from, long to, const char **why) {
+bool lift_body(Eval *E, int32_t rows, const Stmt *changes, LiftBody *body, void *self, const char **why) {
   Lift *l = NEW(E->arena, Lift);
-  make_axis(E, &l->root, (int32_t)(to - from + 1));
-  collect(E, l, s->body[0]);
+  make_axis(E, &l->root, rows);
+  collect(E, l, changes);
   const Eval before = *E;
   const int32_t nodes = E->graph->count;
   const size_t messages = E->ctx->nmessages, errors = E->ctx->nerrors;
@@ -175,11 +175,26 @@ bool lift_loop(Eval *E, const Stmt *s, long from, long to, const char **why) {
   E->ctx->trap = &here;
   E->lift = l;
   E->axis = &l->root;
-  E->frame[s->decls[0]->slot] = (Var){index_column(E, &l->root, from), s->decls[0], l};
-  if (eval_stmt(E, s->body[0]) != FLOW_NEXT) lift_bail(E, "it is left by break, continue or return");
+  body(E, self);
   E->ctx->trap = outer;
   E->lift = NULL;
   E->axis = NULL;
   keep_last(E, l);
   return true;
+}
+
+typedef struct {
+  const Stmt *s;
+  long from;
+} Loop;
+
+static void loop_body(Eval *E, void *self) {
+  const Loop *loop = self;
+  const Decl *d = loop->s->decls[0];
+  E->frame[d->slot] = (Var){lift_index(E, loop->from), d, E->lift};
+  if (eval_stmt(E, loop->s->body[0]) != FLOW_NEXT) lift_bail(E, "it is left by break, continue or return");
+}
+
+bool lift_loop(Eval *E, const Stmt *s, long from, long to, const char **why) {
+  return lift_body(E, (int32_t)(to - from + 1), s->body[0], loop_body, &(Loop){s, from}, why);
 }

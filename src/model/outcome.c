@@ -1,12 +1,8 @@
 /* outcome.c: what an observation's statement says about its outcome: the distribution, in one canonical form per kind, with a
  * node for each parameter and one row an observation. Scores other than the log score are computed from it. */
-#include "model/eval.h"
+#include "model/dist.h"
 
 #include <math.h>
-
-static Value *linear_predictor(Eval *E, Value *x, Value *alpha, Value *beta) {
-  return map2(E, IR_ADD, eval_binary(E, OP_MUL, x, beta, NOWHERE), alpha);
-}
 
 static Outcome with(DistId dist, Value *y, int npar, Value *p0, Value *p1, Value *p2) {
   return (Outcome){.dist = dist, .known = true, .y = y, .npar = npar, .par = {p0, p1, p2}};
@@ -52,11 +48,17 @@ Outcome outcome_of(Eval *E, DistId id, Value **a) {
   case DIST_bernoulli_logit: return with(DIST_bernoulli, y, 1, map1(E, IR_INV_LOGIT, a[1]), NULL, NULL);
   case DIST_poisson_log: return with(DIST_poisson, y, 1, map1(E, IR_EXP, a[1]), NULL, NULL);
   case DIST_neg_binomial_2_log: return with(DIST_neg_binomial_2, y, 2, map1(E, IR_EXP, a[1]), a[2], NULL);
-  case DIST_normal_id_glm: return with(DIST_normal, y, 2, linear_predictor(E, a[1], a[2], a[3]), a[4], NULL);
+  case DIST_normal_id_glm: return with(DIST_normal, y, 2, dist_linear_predictor(E, a[1], a[2], a[3]), a[4], NULL);
   case DIST_bernoulli_logit_glm:
-    return with(DIST_bernoulli, y, 1, map1(E, IR_INV_LOGIT, linear_predictor(E, a[1], a[2], a[3])), NULL, NULL);
+    return with(DIST_bernoulli, y, 1, map1(E, IR_INV_LOGIT, dist_linear_predictor(E, a[1], a[2], a[3])), NULL, NULL);
   case DIST_poisson_log_glm:
-    return with(DIST_poisson, y, 1, map1(E, IR_EXP, linear_predictor(E, a[1], a[2], a[3])), NULL, NULL);
+    return with(DIST_poisson, y, 1, map1(E, IR_EXP, dist_linear_predictor(E, a[1], a[2], a[3])), NULL, NULL);
+  case DIST_neg_binomial_2_log_glm:
+    return with(DIST_neg_binomial_2, y, 2, map1(E, IR_EXP, dist_linear_predictor(E, a[1], a[2], a[3])), a[4], NULL);
+  case DIST_binomial_logit_glm:
+    o = with(DIST_binomial, y, 1, map1(E, IR_INV_LOGIT, dist_linear_predictor(E, a[2], a[3], a[4])), NULL, NULL);
+    o.size = a[1];
+    return o;
   case DIST_binomial:
   case DIST_binomial_logit:
     o = with(DIST_binomial, y, 1, id == DIST_binomial ? a[2] : map1(E, IR_INV_LOGIT, a[2]), NULL, NULL);

@@ -212,7 +212,8 @@ static bool collect(Collector *c, Node id, const int32_t *map, const double *coe
   bool left_const;
   switch (x->op) {
   case IR_CONST:
-    for (int32_t k = 0; k < c->r->rows; k++) c->constant[k] += coef[k] * value_at(x, map[k]);
+    for (int32_t k = 0; k < c->r->rows; k++)
+      if (coef[k] != 0) c->constant[k] += coef[k] * value_at(x, map[k]);
     return true;
   case IR_INPUT: return add_term(c, x->attr, map, coef);
   case IR_GATHER: return collect(c, x->args[0], through(c->r, x->u.index, map), coef, depth + 1);

@@ -1,15 +1,8 @@
 /* simulate.c: draws of a distribution as differentiable functions of its parameters and of noise: location-scale and
  * inverse-cdf forms. Simulation-based scores and likelihood-free programs are made of these. */
-#include "model/eval.h"
+#include "model/arith.h"
 
 #include <math.h>
-
-#define M(op, x) map1(E, IR_##op, x)
-#define ADD(x, y) map2(E, IR_ADD, x, y)
-#define SUB(x, y) map2(E, IR_SUB, x, y)
-#define MUL(x, y) map2(E, IR_MUL, x, y)
-#define DIV(x, y) map2(E, IR_DIV, x, y)
-#define NUM(x) value_real(E, x)
 
 /* Noise of the shape of the largest parameter, one number per iteration in a lifted loop. */
 static Value *noise(Eval *E, Value **a, int n, NoiseKind kind) {

@@ -173,8 +173,7 @@ void eval_add_target(Eval *E, Value *v, Loc loc, const char *name, const Outcome
   PUSH(E->arena, E->sites, E->nsites, E->cap_sites, site);
 }
 
-/* A copy of v that counts as a density of data. */
-static Value *as_likelihood(Eval *E, Value *v) {
+Value *eval_as_likelihood(Eval *E, Value *v) {
   if (!v->known) return value_of_node(E, v, v->axis, ir_mark_likelihood(E->graph, value_node(E, v)));
   Value *r = value_reshape(E, v, v->kind, v->array_dims, v->ndims, v->dims);
   r->likelihood = true;
@@ -216,6 +215,7 @@ static void collect_terms(Eval *E, const Expr *e, bool minus, Term **terms, int 
     collect_terms(E, e->args[1], minus != (e->op == OP_SUB), terms, n, cap);
     return;
   }
+  if (!minus && eval_reduce_sum(E, e)) return;
   Term t = eval_term(E, e);
   if (minus) {
     t.v = map1(E, IR_NEG, t.v);
@@ -244,7 +244,7 @@ void eval_increment(Eval *E, const Expr *e) {
     if (!t->v) continue;
     bool bare = !t->v->likelihood && !t->density && E->loop >= 0;
     size_t sites = E->nsites;
-    eval_add_target(E, bare ? as_likelihood(E, t->v) : t->v, t->loc, t->name, &t->outcome);
+    eval_add_target(E, bare ? eval_as_likelihood(E, t->v) : t->v, t->loc, t->name, &t->outcome);
     if (bare && E->nsites > sites) E->sites[sites].bare = true;
   }
 }
@@ -259,7 +259,7 @@ static void eval_tilde(Eval *E, const Stmt *s) {
     if (s->truncated) ctx_fail(E->ctx, PVI_PROGRAM, s->loc, "truncation of a user's distribution is not supported");
     bool data = args[0]->known;
     Value *v = eval_user(E, s->user, args, s->loc, data);
-    eval_add_target(E, data ? as_likelihood(E, v) : v, s->loc, s->name, NULL);
+    eval_add_target(E, data ? eval_as_likelihood(E, v) : v, s->loc, s->name, NULL);
     return;
   }
   Value *v = dist_lpdf(E, (DistId)s->builtin, args, s->nargs + 1, s->loc);
@@ -370,17 +370,17 @@ static Flow eval_if(Eval *E, const Stmt *s) {
 
 /* ---- loops -------------------------------------------------------------------------------------------------------- */
 
-static void note_loop(Eval *E, const Stmt *s, long iterations, bool lifted, const char *why) {
+static void note_loop(Eval *E, Loc loc, long iterations, bool lifted, const char *why) {
   if (E->quiet || E->lift) return;
   for (size_t k = 0; k < E->nloops; k++) {
     LoopInfo *l = &E->loops[k];
-    if (l->loc.source != s->loc.source || l->loc.line != s->loc.line || l->loc.column != s->loc.column) continue;
+    if (l->loc.source != loc.source || l->loc.line != loc.line || l->loc.column != loc.column) continue;
     l->iterations += iterations;
     l->lifted &= lifted;
     if (!l->why) l->why = why;
     return;
   }
-  LoopInfo l = {.loc = s->loc, .iterations = iterations, .lifted = lifted, .why = why};
+  LoopInfo l = {.loc = loc, .iterations = iterations, .lifted = lifted, .why = why};
   PUSH(E->arena, E->loops, E->nloops, E->cap_loops, l);
 }
 
@@ -418,7 +418,7 @@ static Flow eval_for(Eval *E, const Stmt *s) {
   bool outermost = o.loop < 0 && !E->lift;
   const char *why = NULL;
   bool lifted = !E->lift && !E->guard && to - from < INT32_MAX && lift_loop(E, s, from, to, &why);
-  note_loop(E, s, to - from + 1, lifted, why);
+  note_loop(E, s->loc, to - from + 1, lifted, why);
   Flow f = FLOW_NEXT;
   for (long k = from; !lifted && k <= to && f == FLOW_NEXT; k++) {
     E->frame[s->decls[0]->slot] = (Var){value_int(E, k), s->decls[0], E->lift};
@@ -426,6 +426,18 @@ static Flow eval_for(Eval *E, const Stmt *s) {
   }
   leave_loop(E, o);
   return f == FLOW_RETURN ? f : FLOW_NEXT;
+}
+
+void eval_each(Eval *E, const Expr *e, int32_t n, LiftBody *lifted, LiftBody *one, void *self) {
+  Outer o = enter_loop(E);
+  const char *why = NULL;
+  bool done = lift_body(E, n, NULL, lifted, self, &why);
+  note_loop(E, e->loc, n, done, why);
+  for (int32_t k = 0; !done && k < n; k++) {
+    E->iteration = k;
+    one(E, self);
+  }
+  leave_loop(E, o);
 }
 
 /* for (x in container): elements of arrays and vectors; matrices by element, column by column. */
@@ -436,7 +448,7 @@ static Flow eval_foreach(Eval *E, const Stmt *s) {
   bool matrix = c->kind == TY_MATRIX && !c->array_dims;
   int32_t count = matrix ? c->n : c->dims[0];
   Flow f = FLOW_NEXT;
-  note_loop(E, s, count, false, "it runs over a container");
+  note_loop(E, s->loc, count, false, "it runs over a container");
   for (int32_t k = 0; k < count && f == FLOW_NEXT; k++) {
     Value shape = {.kind = c->array_dims ? c->kind : TY_REAL, .n = 1, .node = NO_NODE};
     if (c->array_dims) {
@@ -472,7 +484,7 @@ static Flow eval_while(Eval *E, const Stmt *s) {
     if (k == MOST_WHILE) ctx_fail(E->ctx, PVI_PROGRAM, s->loc, "a while loop has run %d times and goes on", MOST_WHILE);
     f = run_body(E, s, outermost, k);
   }
-  note_loop(E, s, k, false, "it is a while loop");
+  note_loop(E, s->loc, k, false, "it is a while loop");
   leave_loop(E, o);
   return f == FLOW_RETURN ? f : FLOW_NEXT;
 }

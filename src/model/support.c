@@ -5,7 +5,7 @@
 #include <float.h>
 #include <math.h>
 
-typedef enum { ANYTHING, NUMBER, FINITE, POSITIVE, NONNEGATIVE, UNIT, BINARY, TRIALS, CATEGORY, CUT } Demand;
+typedef enum { ANYTHING, NUMBER, FINITE, POSITIVE, NONNEGATIVE, NATURAL, UNIT, BINARY, TRIALS, CATEGORY, CUT } Demand;
 
 enum { MOST_ARGUMENTS = 5 };
 
@@ -23,6 +23,7 @@ static const struct {
     [FINITE] = {-DBL_MAX, DBL_MAX, "finite"},
     [POSITIVE] = {DBL_TRUE_MIN, INFINITY, "positive"},
     [NONNEGATIVE] = {0, INFINITY, "nonnegative"},
+    [NATURAL] = {1, INFINITY, "1 or more"},
     [UNIT] = {0, 1, "between 0 and 1"},
     [BINARY] = {0, 1, "0 or 1"},
     [TRIALS] = {0, NAN, "between 0 and the number of trials"},
@@ -35,11 +36,11 @@ static int32_t last_size(const Value *v) { return v->ndims ? v->dims[v->ndims - 
 /* Element e of row r, broadcast. */
 static double element(const Value *v, int32_t r, int32_t e) { return v->v[(v->axis ? r * v->n : 0) + (v->n == 1 ? 0 : e)]; }
 
-static double upper_end(Demand d, Value **a, int32_t r, int32_t e) {
+static double upper_end(Demand d, Value **a, int n, int32_t r, int32_t e) {
   switch (d) {
   case TRIALS: return a[1]->known ? element(a[1], r, e) : INFINITY;
-  case CATEGORY: return last_size(a[1]);
-  case CUT: return last_size(a[2]) + 1;
+  case CATEGORY: return last_size(a[n - 1]);
+  case CUT: return last_size(a[n - 1]) + 1;
   default: return intervals[d].upper;
   }
 }
@@ -67,7 +68,7 @@ void dist_check_support(Eval *E, DistId id, Value **args, int n, Loc loc) {
     int32_t rows = axis ? axis->rows : 1;
     for (int32_t r = 0; r < rows; r++)
       for (int32_t e = 0; e < v->n; e++) {
-        double x = element(v, r, e), upper = upper_end(d, a, r, e);
+        double x = element(v, r, e), upper = upper_end(d, a, n, r, e);
         if (!(x >= intervals[d].lower && x <= upper)) refuse(E, id, k, v, e, x, d, upper, loc);
       }
   }

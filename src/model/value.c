@@ -219,6 +219,34 @@ Value *value_take(Eval *E, Value *v, const Value *shape, const Axis *axis, const
   return value_of_node(E, shape, out, ir_pack(E->graph, picks, rows * n));
 }
 
+Value *value_element(Eval *E, Value *v, int32_t k) {
+  const Value *shape = v->kind == TY_INT ? &scalar_int : &scalar_real;
+  return value_take(E, v, shape, NULL, &k);
+}
+
+Value *value_slice(Eval *E, Value *v, int32_t from, int32_t n) {
+  int32_t *index = NEW_ARRAY(E->arena, int32_t, n);
+  for (int32_t k = 0; k < n; k++) index[k] = from + k;
+  return value_take(E, v, value_shape(E, TY_VECTOR, 0, 1, &n), NULL, index);
+}
+
+Value *value_take_or_zero(Eval *E, Value *v, const Value *shape, const int32_t *index) {
+  int32_t n = v->n + 1;
+  Value *all = value_join(E, (Value *[]){value_real(E, 0), v}, 2, value_shape(E, TY_VECTOR, 0, 1, &n));
+  return value_take(E, all, shape, NULL, index);
+}
+
+Value *value_tuple(Eval *E, Value *const *items, int n) {
+  Value *v = value_shape(E, TY_TUPLE, 0, 0, NULL);
+  v->nitems = n;
+  v->items = NEW_ARRAY(E->arena, Value *, n);
+  for (int k = 0; k < n; k++) {
+    v->items[k] = items[k];
+    items[k]->shared = true;
+  }
+  return v;
+}
+
 /* ---- putting elements --------------------------------------------------------------------------------------------- */
 
 /* v with one row per iteration of axis. */
@@ -452,6 +480,17 @@ Value *value_reduce(Eval *E, unsigned op, Value *v) {
     return r;
   }
   return value_of_node(E, &scalar_real, v->axis, ir_reduce(E->graph, op, value_node(E, v), v->n));
+}
+
+Value *value_reduce_rows(Eval *E, unsigned op, Value *v, int32_t width, const Value *shape) {
+  if (width == 1) return value_reshape(E, v, shape->kind, shape->array_dims, shape->ndims, shape->dims);
+  if (v->known || v->n == 0) {
+    Value *r = value_known(E, shape, v->n ? v->axis : NULL);
+    for (int32_t i = 0; i < value_total(r); i++) r->v[i] = reduce_known(op, v->v + i * width, width);
+    r->likelihood = v->likelihood;
+    return r;
+  }
+  return value_of_node(E, shape, v->axis, ir_reduce(E->graph, op, value_node(E, v), width));
 }
 
 Value *value_sum(Eval *E, Value *v) { return value_reduce(E, IR_SUM, v); }

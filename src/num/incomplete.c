@@ -397,3 +397,18 @@ void num_student_t_cdf_d(double t, double nu, double *dt, double *dnu) {
   double tail = 0.25 * lower_da(p) * exp(p.logF) + 0.5 * fabs(t) / nu * *dt; /* dI/dx dx/dnu = 2 f(t) |t| / (2 nu) */
   *dnu = t < 0 ? tail : -tail;
 }
+
+/* Newton's steps inside of an interval that always holds the root; halved where a step would leave it. */
+double num_inv_inc_beta(double a, double b, double p) {
+  double low = 0, high = 1, x = a / (a + b);
+  if (!(a > 0 && b > 0 && p >= 0 && p <= 1)) return (double)NAN;
+  if (p == 0 || p == 1) return p;
+  for (int k = 0; k < 200 && high - low > 1e-17 * x; k++) {
+    double f = num_inc_beta(a, b, x) - p, log_slope = (a - 1) * log(x) + (b - 1) * log1p(-x) - num_lbeta(a, b);
+    *(f > 0 ? &high : &low) = x;
+    double next = x - f * exp(-log_slope);
+    if (fabs(next - x) <= 1e-16 * x) return next;
+    x = next > low && next < high ? next : 0.5 * (low + high);
+  }
+  return x;
+}

@@ -201,3 +201,62 @@ bool la_eigen_symmetric(double *A, double *w, double *V, size_t n) {
   sort_eigen(w, V, n);
   return done;
 }
+
+/* ---- singular values ---------------------------------------------------------------------------------------------- */
+
+static double column_dot(const double *A, size_t p, size_t q, size_t m, size_t n) {
+  double s = 0;
+  for (size_t i = 0; i < m; i++) s += A[i * n + p] * A[i * n + q];
+  return s;
+}
+
+static void turn_columns(double *A, size_t p, size_t q, size_t m, size_t n, double c, double s) {
+  for (size_t i = 0; i < m; i++) {
+    double x = A[i * n + p], y = A[i * n + q];
+    A[i * n + p] = c * x - s * y;
+    A[i * n + q] = s * x + c * y;
+  }
+}
+
+/* Columns p and q become orthogonal; true when they were. */
+static bool orthogonalise(double *A, double *V, size_t p, size_t q, size_t m, size_t n) {
+  double a = column_dot(A, p, p, m, n), b = column_dot(A, q, q, m, n), g = column_dot(A, p, q, m, n);
+  if (!(fabs(g) > 1e-16 * sqrt(a * b)) || g == 0) return true;
+  double z = (b - a) / (2 * g), t = (z < 0 ? -1 : 1) / (fabs(z) + sqrt(1 + z * z)), c = 1 / sqrt(1 + t * t);
+  turn_columns(A, p, q, m, n, c, c * t);
+  turn_columns(V, p, q, n, n, c, c * t);
+  return false;
+}
+
+static void swap_columns(double *A, size_t p, size_t q, size_t m, size_t n) {
+  for (size_t i = 0; i < m; i++) {
+    double t = A[i * n + p];
+    A[i * n + p] = A[i * n + q];
+    A[i * n + q] = t;
+  }
+}
+
+void la_singular(double *A, double *d, double *V, size_t m, size_t n) {
+  bool done = false;
+  memset(V, 0, n * n * sizeof *V);
+  for (size_t i = 0; i < n; i++) V[i * n + i] = 1;
+  for (int sweep = 0; sweep < 60 && !done; sweep++) {
+    done = true;
+    for (size_t p = 0; p < n; p++)
+      for (size_t q = p + 1; q < n; q++) done &= orthogonalise(A, V, p, q, m, n);
+  }
+  for (size_t j = 0; j < n; j++) {
+    size_t top = j;
+    double most = -1;
+    for (size_t k = j; k < n; k++) {
+      double norm = sqrt(column_dot(A, k, k, m, n));
+      if (norm > most) top = k, most = norm;
+    }
+    d[j] = most;
+    if (top != j) {
+      swap_columns(A, j, top, m, n);
+      swap_columns(V, j, top, n, n);
+    }
+    for (size_t i = 0; most > 0 && i < m; i++) A[i * n + j] /= most;
+  }
+}

@@ -35,4 +35,7 @@ void la_lu_solve(const double *LU, const size_t *pivot, const double *b, double 
 /* A = V diag(w) V', A symmetric (destroyed), by Jacobi's method: eigenvalues ascending, V's columns the eigenvectors. */
 bool la_eigen_symmetric(double *A, double *w, double *V, size_t n);
 
+/* A = U diag(d) V', A m x n with m >= n, by rotations of columns (Hestenes): A becomes U, d descends. */
+void la_singular(double *A, double *d, double *V, size_t m, size_t n);
+
 #endif

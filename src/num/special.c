@@ -141,6 +141,22 @@ double num_trigamma(double x) {
   return sum + (1 / x + 0.5 * y + y * t / x);
 }
 
+/* psi_2(x) = -1/x^2 - 1/x^3 - sum_k (2k + 1) B_2k / x^(2k+2), after the recurrence psi_2(x) = psi_2(x+1) - 2/x^3 up to 15. */
+double num_tetragamma(double x) {
+  static const double B[] = {3.0 / 6,   -5.0 / 30,          7.0 / 42,     -9.0 / 30,
+                             55.0 / 66, -13 * 691.0 / 2730, 15 * 7.0 / 6, -17 * 3617.0 / 510};
+  if (!(x > -0x1p52)) return (double)NAN;
+  if (x <= 0) { /* psi_2(x) = psi_2(1 - x) - 2 pi^3 cos(pi x) / sin(pi x)^3 */
+    double f = x - floor(x), s = sin(M_PI * f);
+    return f == 0 ? (double)NAN : num_tetragamma(1 - x) - 2 * M_PI * M_PI * M_PI * cos(M_PI * f) / (s * s * s);
+  }
+  double sum = 0;
+  for (; x < 15; x++) sum -= 2 / (x * x * x);
+  double y = 1 / (x * x), t = 0;
+  for (int k = 7; k >= 0; k--) t = t * y + B[k];
+  return sum - y * (1 + 1 / x + y * t);
+}
+
 double num_stirling(double x) {
   if (x >= 4.5) return V_POLY(v_splat(1 / x / x), lgamma_W)[0] / x;
   return num_lgamma(x) - ((x - 0.5) * log(x) - x + 0.91893853320467274178);

@@ -34,7 +34,8 @@ double num_lgamma(double x);   /* log |Gamma(x)| */
 double num_lgamma1p(double x); /* lgamma(1 + x), accurate for small x */
 double num_digamma(double x);
 double num_trigamma(double x);
-double num_stirling(double x); /* lgamma(x) - ((x - 1/2) log x - x + log(2 pi)/2), x > 0 */
+double num_tetragamma(double x); /* its derivative */
+double num_stirling(double x);   /* lgamma(x) - ((x - 1/2) log x - x + log(2 pi)/2), x > 0 */
 double num_lbeta(double a, double b);
 double num_lchoose(double n, double k);
 double num_lmgamma(int k, double x); /* multivariate: k(k-1)/4 log pi + sum_j lgamma(x + (1-j)/2) */
@@ -57,6 +58,7 @@ double num_inc_beta(double a, double b, double x);
 double num_log_inc_beta(double a, double b, double x);                                 /* log I */
 double num_log1m_inc_beta(double a, double b, double x);                               /* log(1 - I) */
 void num_inc_beta_d(double a, double b, double x, double *da, double *db, double *dx); /* the partials of I */
+double num_inv_inc_beta(double a, double b, double p);                                 /* x with I_x(a, b) = p */
 void num_beta_dx_dab(double a, double b, double x, double *da, double *db); /* implicit derivatives of a beta(a, b) draw */
 
 /* Student's t with nu degrees of freedom, location 0, scale 1. */
@@ -71,5 +73,9 @@ double num_bessel_ratio(double x);            /* I_1(x)/I_0(x) = d log I_0(x) / 
 double num_log_bessel_i(double nu, double x); /* log I_nu(x), nu >= 0, x > 0 */
 double num_bessel_i(int n, double x);         /* I_n(x) */
 double num_bessel_k(int n, double x);         /* K_n(x), x > 0 */
+
+/* ---- log density of a first passage time t of a Wiener process, from w to 0 before 1 (wiener.c) ---------------------- */
+double num_log_passage(double t, double w);
+double num_log_passage_d(double t, double w, double *dt, double *dw); /* with its partials */
 
 #endif

@@ -689,4 +689,6 @@ LIFT(v_ceil, ceil)
 LIFT(v_round, round)
 LIFT(v_trunc, trunc)
 
+#include "num/vspecial.h"
+
 #endif

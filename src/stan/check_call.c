@@ -90,7 +90,7 @@ static bool dist_named(Checker *k, const char *name, DistId *d, DistFun *fun) {
   Suffix s = suffix_of(name, &stem);
   if (s == SUFFIX_NONE || s >= SUFFIX_LP) return false;
   int found = builtin_named(&k->dists, arena_text(&k->c->arena, name, stem));
-  if (found < 0 || !(sig_dist_flags((DistId)found) & of[s].flag)) return false;
+  if (found < 0 || !(stan_dist_flags((DistId)found) & of[s].flag)) return false;
   *d = (DistId)found;
   *fun = of[s].fun;
   return true;
@@ -156,7 +156,7 @@ static const char *dist_functions(Checker *k, DistId d) {
   } rows[] = {{PDF, "_lpdf"}, {PMF, "_lpmf"}, {CDF, "_cdf"}, {LCDF, "_lcdf"}, {LCCDF, "_lccdf"}, {RNG, "_rng"}};
   Text t = text_make(&k->c->arena);
   for (int i = 0; i < 6; i++)
-    if (sig_dist_flags(d) & rows[i].flag) text_printf(&t, "%s%s%s", t.n ? ", " : "", stan_dist_names[d], rows[i].end);
+    if (stan_dist_flags(d) & rows[i].flag) text_printf(&t, "%s%s%s", t.n ? ", " : "", stan_dist_names[d], rows[i].end);
   return t.s;
 }
 

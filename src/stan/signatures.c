@@ -71,7 +71,7 @@ const char *const stan_dist_names[DIST_COUNT] = {
 };
 
 const char *sig_text(FunId f) { return function_texts[f]; }
-unsigned sig_dist_flags(DistId d) { return flags_of[d]; }
+unsigned stan_dist_flags(DistId d) { return flags_of[d]; }
 
 /* ---- reading ------------------------------------------------------------------------------------------------------ */
 

@@ -222,8 +222,12 @@ typedef enum {
   DIST_COUNT
 } DistId;
 
+/* JOINT: its arguments have sizes of their own, they are not one outcome per element. */
+enum DistFlag { PDF = 1, PMF = 2, CDF = 4, LCDF = 8, LCCDF = 16, CDFS = CDF | LCDF | LCCDF, RNG = 32, JOINT = 64 };
+
 extern const char *const stan_fun_names[FUN_COUNT];
 extern const char *const stan_dist_names[DIST_COUNT];
+unsigned stan_dist_flags(DistId d);
 
 /* ---- verbs -------------------------------------------------------------------------------------------------------- */
 

@@ -119,8 +119,6 @@ const char *stan_block_name(BlockId b);
 
 typedef struct Sig Sig; /* one signature; the alternatives of a row hang on `next` */
 
-enum DistFlag { PDF = 1, PMF = 2, CDF = 4, LCDF = 8, LCCDF = 16, CDFS = CDF | LCDF | LCCDF, RNG = 32 };
-
 /* What a function is called with. */
 typedef struct {
   int n;
@@ -137,7 +135,6 @@ const Sig *sig_function(Checker *k, FunId f);
 const Sig *sig_operator(Checker *k, Operator op);
 const Sig *sig_density(Checker *k, DistId d);
 const Type *sig_match_rng(Checker *k, DistId d, const Args *args, int *cost);
-unsigned sig_dist_flags(DistId d);
 void sig_describe(Text *out, const char *name, const char *signatures, bool dist); /* at most a few, for messages */
 void sig_describe_dist(Text *out, const char *name, DistId d, DistFun fun);
 const char *sig_text(FunId f);

@@ -66,7 +66,7 @@ static double *scaled(Collector *c, const double *coef, const IrNode *by, const 
   double *out = NEW_ARRAY(c->p->temp, double, c->p->rows);
   for (int32_t r = 0; r < c->p->rows; r++) {
     double x = by ? constant_at(by, index, r) : -1;
-    out[r] = divide ? coef[r] / x : coef[r] * x;
+    out[r] = coef[r] == 0 ? 0 : divide ? coef[r] / x : coef[r] * x;
   }
   return out;
 }
@@ -165,7 +165,9 @@ static bool collect(Collector *c, Node id, const int32_t *index, const double *c
   int32_t rows = c->p->rows;
   if (depth > MOST_DEPTH) return false;
   if (x->op == IR_CONST) {
-    for (int32_t r = 0; !c->dry && r < rows; r++) c->constant[r] += coef[r] * constant_at(x, index, r);
+    for (int32_t r = 0; !c->dry && r < rows; r++)
+      if (coef[r] != 0)
+        c->constant[r] += coef[r] * constant_at(x, index, r); /* rows that do not have the term: it may be infinite */
     return true;
   }
   if (x->op == IR_GATHER) {
