@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 pvi=${PVI:-build/pvi}
 shared=${PVI_SHARED:-../shared}
 bench=$1
+[ -x "$pvi" ] || { echo "bench.sh: no $pvi: make it first, or name it in PVI" >&2; exit 1; }
 
 "$bench/bench_vmath"
 echo

@@ -241,8 +241,9 @@ static void time_step(pvi_context *c, void *arg) {
   if (o.target.integrate == INTEGRATE_EXACT) {
     observed_reduce(train);
     if (!exact_applies(train, &o.target, &q, &why)) ctx_fail(ctx, PVI_USAGE, NOWHERE, "exact integration: %s", why);
-  } else if (o.target.score != SCORE_elbo) {
-    observed_reduce_prior(train);
+  } else {
+    if (o.target.score != SCORE_elbo) observed_reduce_prior(train);
+    observed_sort(train);
   }
   Predictive *p = predictive_make(arena, train, &o.target, &q, o.draws ? o.draws : 100, 1, pool);
   double *phi = NEW_ARRAY(arena, double, q_size(&q)), *grad = NEW_ARRAY(arena, double, q_size(&q));

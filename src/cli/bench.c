@@ -127,6 +127,7 @@ Status cmd_bench(Ctx *c, int argc, char **argv) {
   } else if (target.score != SCORE_elbo) { /* whose cost is that of the draws' whole densities */
     observed_reduce_prior(o);
   }
+  if (!integrate) observed_sort(o);
   target.integrate = integrate ? INTEGRATE_EXACT : INTEGRATE_DRAWS;
   if (integrate && !exact_applies(o, &target, &q, &why)) ctx_fail(c, PVI_USAGE, NOWHERE, "--integrate exact: %s", why);
   Predictive *p = predictive_make(&c->arena, o, &target, &q, (size_t)draws, 1, pool);

@@ -633,6 +633,7 @@ static const Observed *training_part(Fitter *f, size_t n, unsigned wants, const 
   if (!f->o->minibatch) observed_collapse(o); /* of a batch, a share of the rows would be no share of the observations */
   if (!f->o->minibatch && o->n > SAMPLED_FROM * most) s = observed_sample(f->parts, o, most, seed_of(f, SEED_EXPLORE));
   reduce(f, o);
+  if (!o->reduction && !f->o->minibatch) observed_sort(o);
   if (s != o) reduce(f, s);
   *few = s;
   return o;

@@ -40,6 +40,8 @@ Observed *observed_of(Arena *a, const Model *m, const ModelRows *rows, unsigned 
   return o;
 }
 
+enum { SAMPLE = 4096 }; /* rows that show what all are like */
+
 static void keep_distinct(Observed *o, const ModelRows *d, const double *count) {
   ModelRows kept = {.n = d->n, .first = NEW_ARRAY(o->arena, size_t, o->model->nblocks + 1)};
   memcpy(kept.first, d->first, ((size_t)o->model->nblocks + 1) * sizeof *d->first);
@@ -51,7 +53,6 @@ static void keep_distinct(Observed *o, const ModelRows *d, const double *count) 
 
 /* Looked for among all only when there are some among a few thousand. */
 void observed_collapse(Observed *o) {
-  enum { SAMPLE = 4096 };
   TempArena *temp = temp_open(o->model->ctx);
   double *count;
   ModelRows sample = model_slice(&temp->arena, o->model, &o->rows, 0, SAMPLE);
@@ -59,6 +60,24 @@ void observed_collapse(Observed *o) {
   bool some = d.n < sample.n;
   if (some && o->n > sample.n) d = model_distinct(&temp->arena, o->model, &o->rows, o->wants, &count);
   if (some && 10 * d.n <= 9 * o->n) keep_distinct(o, &d, count);
+  temp_close(temp);
+}
+
+void observed_sort(Observed *o) {
+  enum { FEW = 64 };
+  TempArena *temp = temp_open(o->model->ctx);
+  ModelRows sample = model_slice(&temp->arena, o->model, &o->rows, 0, SAMPLE);
+  if (model_widest(o->model, &sample, o->wants) <= FEW) {
+    temp_close(temp);
+    return;
+  }
+  size_t *from = NEW_ARRAY(&temp->arena, size_t, o->n);
+  o->rows = model_sorted(o->arena, o->model, &o->rows, o->wants, from);
+  if (o->count) {
+    double *count = NEW_ARRAY(o->arena, double, o->n);
+    for (size_t k = 0; k < o->n; k++) count[k] = o->count[from[k]];
+    o->count = count;
+  }
   temp_close(temp);
 }
 

@@ -120,6 +120,7 @@ void ir_print(Text *out, const Graph *g);
 
 typedef struct {
   uint64_t a, b;
+  int32_t width, place; /* of the widest shared value it reads an element of: how many there are, and which */
 } RowKey;
 void ir_key_mix(RowKey *k, uint64_t word);
 void ir_key_mix_number(RowKey *k, double x);

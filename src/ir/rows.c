@@ -50,8 +50,14 @@ static void mix_numbers(RowWalk *w, const double *values, const int32_t *index, 
     for (size_t k = 0; k < each; k++) ir_key_mix_number(&w->keys[e / width], values[(size_t)index[e] * each + k]);
 }
 
-static void mix_places(RowWalk *w, const int32_t *index, size_t width) {
-  for (size_t e = 0; e < w->rows * width; e++) ir_key_mix(&w->keys[e / width], (uint64_t)index[e]);
+static void mix_places(RowWalk *w, int32_t size, const int32_t *index, size_t width) {
+  for (size_t e = 0; e < w->rows * width; e++) {
+    RowKey *k = &w->keys[e / width];
+    ir_key_mix(k, (uint64_t)index[e]);
+    if (size <= k->width) continue;
+    k->width = size;
+    k->place = index[e];
+  }
 }
 
 static void mix_picks(RowWalk *w, const IrNode *x, const int32_t *index, size_t width) {
@@ -93,7 +99,7 @@ static void walk(RowWalk *w, Node id, const int32_t *index, size_t width) {
   case IR_MATVEC: mix_numbers(w, ir_node(w->g, x->args[0])->u.values, index, width, (size_t)x->attr); break;
   default:
     for (int k = 0; ir_is_map(x->op) && k < x->nargs; k++) walk(w, x->args[k], index, width);
-    if (!ir_is_map(x->op)) mix_places(w, index, width);
+    if (!ir_is_map(x->op)) mix_places(w, x->n, index, width);
   }
 }
 

@@ -358,8 +358,9 @@ typedef struct {
 } Placed;
 
 static int by_position(const void *a, const void *b) {
-  int32_t x = ((const Placed *)a)->position, y = ((const Placed *)b)->position;
-  return x < y ? -1 : x > y;
+  const Placed *x = a, *y = b;
+  if (x->position != y->position) return x->position < y->position ? -1 : 1;
+  return x->row < y->row ? -1 : x->row > y->row;
 }
 
 /* Place + 1 of every observation in the selection; 0 where it is not in it. NULL: all are, each in its own place. */
@@ -445,6 +446,8 @@ static RowKey *block_keys(Arena *temp, const Model *m, const ObsBlock *o, const 
   return keys;
 }
 
+static bool same_key(const RowKey *x, const RowKey *y) { return x->a == y->a && x->b == y->b; }
+
 /* first[k]: the first row with the key of row k. */
 static void find_first(Arena *temp, const RowKey *keys, size_t n, size_t *first) {
   size_t size = 2;
@@ -452,7 +455,7 @@ static void find_first(Arena *temp, const RowKey *keys, size_t n, size_t *first)
   size_t *table = NEW_ARRAY(temp, size_t, size); /* row + 1 */
   for (size_t k = 0; k < n; k++) {
     size_t at = keys[k].a & (size - 1);
-    while (table[at] && memcmp(&keys[table[at] - 1], &keys[k], sizeof *keys)) at = (at + 1) & (size - 1);
+    while (table[at] && !same_key(&keys[table[at] - 1], &keys[k])) at = (at + 1) & (size - 1);
     if (!table[at]) table[at] = k + 1;
     first[k] = table[at] - 1;
   }
@@ -480,6 +483,38 @@ ModelRows model_distinct(Arena *a, const Model *m, const ModelRows *r, unsigned 
   }
   d.row = row;
   return d;
+}
+
+int32_t model_widest(const Model *m, const ModelRows *r, unsigned wants) {
+  int32_t widest = 0;
+  for (int b = 0; b < m->nblocks; b++) {
+    TempArena *temp = temp_open(m->ctx);
+    size_t n = r->first[b + 1] - r->first[b];
+    const RowKey *keys = block_keys(&temp->arena, m, &m->blocks[b], r->row + r->first[b], n, wants);
+    for (size_t k = 0; k < n; k++) widest = keys[k].width > widest ? keys[k].width : widest;
+    temp_close(temp);
+  }
+  return widest;
+}
+
+ModelRows model_sorted(Arena *a, const Model *m, const ModelRows *r, unsigned wants, size_t *from) {
+  ModelRows s = *r;
+  int32_t *row = NEW_ARRAY(a, int32_t, r->n);
+  for (int b = 0; b < m->nblocks; b++) {
+    TempArena *temp = temp_open(m->ctx);
+    size_t first = r->first[b], n = r->first[b + 1] - first;
+    const RowKey *keys = block_keys(&temp->arena, m, &m->blocks[b], r->row + first, n, wants);
+    Placed *placed = NEW_ARRAY(&temp->arena, Placed, n);
+    for (size_t k = 0; k < n; k++) placed[k] = (Placed){keys[k].place, (int32_t)k};
+    qsort(placed, n, sizeof *placed, by_position);
+    for (size_t k = 0; k < n; k++) {
+      from[first + k] = first + (size_t)placed[k].row;
+      row[first + k] = r->row[from[first + k]];
+    }
+    temp_close(temp);
+  }
+  s.row = row;
+  return s;
 }
 
 Tape *model_tape(Arena *a, const Model *m, const ModelRows *r, unsigned wants) {

@@ -87,6 +87,10 @@ ModelRows model_rows(Arena *a, const Model *m, const size_t *rows, size_t nrows)
 ModelRows model_slice(Arena *a, const Model *m, const ModelRows *r, size_t from, size_t to);
 /* One of each kind among rows that are the same: equal functions of theta, equal outcomes. count: so many of them. */
 ModelRows model_distinct(Arena *a, const Model *m, const ModelRows *r, unsigned wants, double **count);
+int32_t model_widest(const Model *m, const ModelRows *r,
+                     unsigned wants); /* elements of the widest shared value that rows pick from */
+/* The same rows, those of a block together that read the same parameters. */
+ModelRows model_sorted(Arena *a, const Model *m, const ModelRows *r, unsigned wants, size_t *from); /* from[k]: row k was it */
 void model_numbers(const Model *m, const ModelRows *r, int32_t *obs); /* number of the observation of each row */
 
 /* A tape of these rows, with the prior and the Jacobian as roots 0 and 1. Its tiles' heads are the log likelihood (HEAD_LL)

@@ -29,8 +29,9 @@ static inline const double *row_of(const Frame *f, const Operand *o, size_t e, s
   *step = 1;
   if (o->place == IN_GLOBAL) return f->w->global + (o->base + at) * f->w->lanes + f->lane;
   if (o->place == IN_TILE) return f->out + (o->base * f->T + at) * f->w->lanes;
-  for (int k = 0; k < LANES; k++) splat[k] = o->data[at];
   *step = 0;
+  if (o->access == AT_ONE) return o->data;
+  for (int k = 0; k < LANES; k++) splat[k] = o->data[at];
   return splat;
 }
 
@@ -62,9 +63,11 @@ typedef struct {
 
 static Walk walk(const Frame *f, const Operand *o, size_t e, size_t count, size_t first, double *spread) {
   Walk w = {.stride = o->access == AT_ONE ? 0 : f->w->lanes, .step = 1, .adj_stride = o->access == AT_ONE ? 0 : f->w->lanes};
-  if (o->place == IN_DATA) {
-    w = (Walk){.row = spread, .stride = o->access == AT_ONE ? 0 : LANES};
-    for (size_t k = 0; k < (o->access == AT_ONE ? 1 : count); k++) {
+  if (o->place == IN_DATA && o->access == AT_ONE) {
+    w = (Walk){.row = o->data};
+  } else if (o->place == IN_DATA) {
+    w = (Walk){.row = spread, .stride = LANES};
+    for (size_t k = 0; k < count; k++) {
       double x = o->data[element_of(o, e + k, first)];
       for (int l = 0; l < LANES; l++) spread[k * LANES + (size_t)l] = x;
     }
@@ -83,6 +86,11 @@ static void map_forward(const Frame *f, const Instr *i, size_t n, size_t first) 
   const double *in[IR_MAX_ARGS];
   size_t step[IR_MAX_ARGS];
   Walk w[IR_MAX_ARGS];
+  if (n == 1) { /* recurrences, unrolled: thousands of them */
+    for (int k = 0; k < i->nargs; k++) in[k] = row_of(f, &i->in[k], 0, first, f->s->splat + k * LANES, &step[k]);
+    kernel(result_row(f, i, 0), in, step, f->n);
+    return;
+  }
   for (size_t e = 0; e < n; e++) {
     for (int k = 0; k < i->nargs; k++) {
       if (e % WALK == 0) {
@@ -400,6 +408,14 @@ static void map_backward(const Frame *f, const Instr *i, size_t n, size_t first)
   double *adj[IR_MAX_ARGS];
   size_t step[IR_MAX_ARGS];
   Walk w[IR_MAX_ARGS];
+  if (n == 1) {
+    for (int k = 0; k < i->nargs; k++) {
+      in[k] = row_of(f, &i->in[k], 0, first, f->s->splat + k * LANES, &step[k]);
+      adj[k] = adjoint_of(f, &i->in[k], 0, first);
+    }
+    kernel(result_adjoint(f, i, 0), result_row(f, i, 0), in, step, adj, f->n);
+    return;
+  }
   for (size_t e = 0; e < n; e++) {
     size_t at = e % WALK;
     for (int k = 0; k < i->nargs; k++) {

@@ -12,14 +12,19 @@
 
 /* ---- global instructions ------------------------------------------------------------------------------------------ */
 
-static Operand data_operand(const double *values, int32_t n) {
-  return (Operand){.place = IN_DATA, .access = n == 1 ? AT_ONE : AT_SAME, .data = values};
+/* Numbers; a single one as LANES copies, ready to be read as a vector. */
+static Operand data_operand(Planner *p, const double *values, int32_t n) {
+  Operand o = {.place = IN_DATA, .access = AT_SAME, .data = values};
+  if (n != 1) return o;
+  double *copies = NEW_ARRAY(p->arena, double, LANES);
+  for (int k = 0; k < LANES; k++) copies[k] = values[0];
+  return (Operand){.place = IN_DATA, .access = AT_ONE, .data = copies};
 }
 
 /* How a global instruction reads node id: gathers become an index, constants stay data. */
 static Operand global_operand(Planner *p, Node id, int32_t n) {
   const IrNode *x = ir_node(p->g, id);
-  if (x->op == IR_CONST) return data_operand(x->u.values, x->n);
+  if (x->op == IR_CONST) return data_operand(p, x->u.values, x->n);
   if (x->op == IR_GATHER) {
     Operand o = {.place = IN_GLOBAL, .access = AT_INDEX, .base = plan_global(p, x->args[0]), .index = x->u.index};
     if (x->n == 1) o = (Operand){.place = IN_GLOBAL, .access = AT_ONE, .base = o.base + (size_t)x->u.index[0]};
@@ -33,7 +38,7 @@ static const Operand *pick_operands(Planner *p, const IrNode *x) {
   for (int32_t e = 0; e < x->n; e++) {
     Pick k = x->u.picks[e];
     const IrNode *s = ir_node(p->g, k.node);
-    o[e] = s->op == IR_CONST ? data_operand(s->u.values + k.elem, 1)
+    o[e] = s->op == IR_CONST ? data_operand(p, s->u.values + k.elem, 2) /* may be very many */
                              : (Operand){.place = IN_GLOBAL, .access = AT_ONE, .base = plan_global(p, k.node) + (size_t)k.elem};
   }
   return o;
@@ -66,12 +71,12 @@ static void emit_global(Planner *p, Node id) {
   case IR_OUTER: break;
   case IR_CONST:
     i.nargs = 1;
-    i.in[0] = data_operand(x->u.values, x->n);
+    i.in[0] = data_operand(p, x->u.values, x->n);
     break;
   case IR_GATHER: i.in[0] = global_operand(p, id, x->n); break;
   case IR_PACK: i.picks = pick_operands(p, x); break;
   case IR_MATVEC:
-    i.in[0] = data_operand(ir_node(p->g, x->args[0])->u.values, 2);
+    i.in[0] = data_operand(p, ir_node(p->g, x->args[0])->u.values, 2);
     i.in[1] = (Operand){.place = IN_GLOBAL, .access = AT_SAME, .base = plan_global(p, x->args[1])};
     break;
   case IR_SUM:
@@ -181,7 +186,7 @@ static Operand boundary_operand(Planner *p, Node id, const int32_t *index, size_
 }
 
 static Operand constant_operand(Planner *p, const IrNode *x, const int32_t *index, size_t n) {
-  if (x->n == 1 || all_same(index, n)) return data_operand(x->u.values + (x->n == 1 ? 0 : index[0]), 1);
+  if (x->n == 1 || all_same(index, n)) return data_operand(p, x->u.values + (x->n == 1 ? 0 : index[0]), 1);
   Operand o = {.place = IN_DATA, .access = AT_SAME, .data = x->u.values};
   if (!is_iota(index, n)) {
     double *v = NEW_ARRAY(p->arena, double, n);
@@ -375,7 +380,7 @@ static size_t tile_value(Planner *p, Node id, const int32_t *index, int32_t widt
     for (int k = 0; k < x->nargs; k++) {
       const IrNode *arg = ir_node(p->g, x->args[k]);
       if (arg->n == 1 && x->n != 1) {
-        i.in[k] = arg->op == IR_CONST ? data_operand(arg->u.values, 1) : boundary_operand(p, x->args[k], zero, 1);
+        i.in[k] = arg->op == IR_CONST ? data_operand(p, arg->u.values, 1) : boundary_operand(p, x->args[k], zero, 1);
       } else {
         i.in[k] = tile_operand(p, x->args[k], index, width);
       }
@@ -399,7 +404,7 @@ static size_t plan_head(Planner *p, Node head) {
   Operand o = tile_operand(p, head, index, width);
   if (o.place == IN_TILE && o.access == AT_SAME) return o.base;
   static const double zero[1] = {0};
-  Instr i = {.op = IR_ADD, .nargs = 2, .n = width, .out = p->block->width, .in = {o, data_operand(zero, 1)}, .node = head};
+  Instr i = {.op = IR_ADD, .nargs = 2, .n = width, .out = p->block->width, .in = {o, data_operand(p, zero, 1)}, .node = head};
   p->block->width += (size_t)width;
   PUSH(p->arena, p->block->code, p->block->count, p->block->cap, i);
   return i.out;

@@ -16,7 +16,7 @@ typedef enum {
 typedef struct {
   uint8_t place, access;
   int32_t width, source_width; /* AT_ROW */
-  const double *data;          /* IN_DATA */
+  const double *data;          /* IN_DATA; AT_ONE: LANES copies */
   size_t base;                 /* IN_GLOBAL: element; IN_TILE: elements per observation before it */
   size_t adjoint;              /* IN_GLOBAL, used by a tile: element in the boundary */
   const int32_t *index;

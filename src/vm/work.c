@@ -378,7 +378,13 @@ static void backward_piece(void *arg, size_t piece, int worker) {
   Frame f = global_frame(w, piece, worker);
   for (size_t k = 0; k < t->dim; k++)
     if (is_read(w, k)) memset(w->adjoint + k * w->lanes + f.lane, 0, f.n * sizeof *w->adjoint);
-  for (size_t e = t->dim; e < w->elements; e++) gather(w, e, f.lane, f.n, true);
+  for (size_t e = t->dim; e < w->elements; e++) {
+    if (t->border_first[e] == t->border_first[e + 1]) {
+      memset(w->adjoint + e * w->lanes + f.lane, 0, f.n * sizeof *w->adjoint);
+    } else {
+      gather(w, e, f.lane, f.n, true);
+    }
+  }
   for (int r = 0; w->readers > t->count && r < t->nroots; r++) {
     double *adj = w->adjoint + t->roots[r] * w->lanes + f.lane;
     for (size_t j = 0; job->seeds[r] != 0 && j < f.n; j++) adj[j] += job->seeds[r] * (job->lane ? job->lane[f.lane + j] : 1);
