@@ -3,6 +3,7 @@
 
 #include "infer/exact.h"
 #include "infer/fit.h"
+#include "infer/timing.h"
 #include "num/rng.h"
 
 #include <math.h>
@@ -212,45 +213,15 @@ typedef struct {
   double seconds;
 } TimeArgs;
 
-/* The best of seven batches of at least 20 ms each. */
-static double time_objective(Predictive *p, const double *phi, double *grad) {
-  PredictiveValue v;
-  double best = INFINITY, start = base_seconds();
-  predictive_eval(p, phi, &v, grad);
-  long each = 1 + (long)(0.02 / (base_seconds() - start + 1e-9));
-  for (int batch = 0; batch < 7; batch++) {
-    start = base_seconds();
-    for (long k = 0; k < each; k++) predictive_eval(p, phi, &v, grad);
-    best = fmin(best, (base_seconds() - start) / (double)each);
-  }
-  return best;
-}
-
 static void time_step(pvi_context *c, void *arg) {
   TimeArgs *a = arg;
   Ctx *ctx = &c->ctx;
   const Model *m = a->m->model;
-  Arena *arena = &ctx->arena;
   FitOptions o = fit_options(ctx, a->o);
-  const char *why;
-  if (!observed_allows(ctx, m, o.target.score, &why)) ctx_fail(ctx, PVI_USAGE, NOWHERE, "%s", why);
   Split *split = split_of(ctx, a->o, m->n_obs);
-  Observed *train = observed_make(&ctx->arena, m, split->rows[PART_TRAIN], split->count[PART_TRAIN], target_wants(&o.target));
   Pool *pool = pool_make(ctx, a->o->threads);
-  Q q = q_make(arena, o.family, o.shape, m->dim, NULL);
-  if (o.target.integrate == INTEGRATE_EXACT) {
-    observed_reduce(train);
-    if (!exact_applies(train, &o.target, &q, &why)) ctx_fail(ctx, PVI_USAGE, NOWHERE, "exact integration: %s", why);
-  } else {
-    if (o.target.score != SCORE_elbo) observed_reduce_prior(train);
-    observed_sort(train);
-  }
-  Predictive *p = predictive_make(arena, train, &o.target, &q, o.draws ? o.draws : 100, 1, pool);
-  double *phi = NEW_ARRAY(arena, double, q_size(&q)), *grad = NEW_ARRAY(arena, double, q_size(&q));
-  double *mean = NEW_ARRAY(arena, double, m->dim), *sd = NEW_ARRAY(arena, double, m->dim);
-  for (size_t k = 0; k < m->dim; k++) sd[k] = 0.1;
-  q_start(&q, phi, mean, sd);
-  a->seconds = time_objective(p, phi, grad);
+  Timed t = timing_make(ctx, m, split, &o.target, o.family, o.shape, o.draws ? o.draws : 100, pool);
+  a->seconds = timing_of(&t).best;
   pool_free(pool);
 }
 

@@ -1,7 +1,7 @@
 /* bench.c: pvi bench: what one evaluation of the objective with its gradient costs. */
 #include "cli/cli.h"
 
-#include "infer/exact.h"
+#include "infer/timing.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,53 +13,19 @@ static const Command command = {
     "  pvi bench examples/golf/logistic.stan examples/golf/golf.csv --score log --draws 100\n"
     "  pvi bench model.stan data.json --score elbo --family meanfield --draws 128 --threads 1 --json\n"};
 
-enum { REPEATS = 41 };
-
-typedef struct {
-  double best, median; /* seconds per evaluation */
-  long evaluations;
-} Timing;
-
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return x < y ? -1 : x > y;
-}
-
-/* Batches of at least 5 ms each. */
-static Timing time_objective(Predictive *p, const double *phi, double *grad) {
-  PredictiveValue v;
-  Timing t = {.evaluations = 1};
-  double start = base_seconds();
-  bool ok = predictive_eval(p, phi, &v, grad);
-  double once = base_seconds() - start;
-  (void)ok;
-  long each = once > 0.005 ? 1 : (long)(0.005 / (once + 1e-9)) + 1;
-  double runs[REPEATS];
-  for (int r = 0; r < REPEATS; r++) {
-    start = base_seconds();
-    for (long k = 0; k < each; k++) predictive_eval(p, phi, &v, grad);
-    runs[r] = (base_seconds() - start) / (double)each;
-    t.evaluations += each;
-  }
-  qsort(runs, REPEATS, sizeof *runs, by_value);
-  t.best = runs[0];
-  t.median = runs[REPEATS / 2];
-  return t;
-}
-
 static double all_of(const Stages *s) { return s->draws + s->globals + s->observations + s->score + s->adjoints; }
 
 /* Shares of the stages in the fastest of some evaluations of their own: reading the clock costs a little. */
-static Stages time_stages(Ctx *c, Predictive *p, const double *phi, double *grad, long evaluations) {
+static Stages time_stages(Ctx *c, const Timed *t, long evaluations) {
   Stages s, best = {.draws = INFINITY};
   PredictiveValue v;
-  predictive_time(&c->arena, p, &s);
+  predictive_time(&c->arena, t->p, &s);
   for (long k = 0; k < evaluations; k++) {
     s = (Stages){0};
-    predictive_eval(p, phi, &v, grad);
+    predictive_eval(t->p, t->phi, &v, t->grad);
     if (all_of(&s) < all_of(&best)) best = s;
   }
-  predictive_time(&c->arena, p, NULL);
+  predictive_time(&c->arena, t->p, NULL);
   double all = all_of(&best);
   return (Stages){best.draws / all, best.globals / all, best.observations / all, best.score / all, best.adjoints / all};
 }
@@ -116,32 +82,18 @@ Status cmd_bench(Ctx *c, int argc, char **argv) {
   if (!family_find(family_text, &family)) ctx_fail(c, PVI_USAGE, NOWHERE, "unknown family %s", family_text);
   Program *program = cli_program(c, place[0], NULL);
   Model *model = model_make(c, program, cli_data(c, place[1], &sets));
-  const char *why;
-  if (!observed_allows(c, model, target.score, &why)) ctx_fail(c, PVI_USAGE, NOWHERE, "%s", why);
   Split *split = split_file ? split_read(c, split_file, model->n_obs) : split_all(c, model->n_obs);
-  Observed *o = observed_make(&c->arena, model, split->rows[PART_TRAIN], split->count[PART_TRAIN], target_wants(&target));
   Pool *pool = pool_make(c, (int)threads);
-  Q q = q_make(&c->arena, family, (Shape){0}, model->dim, NULL);
-  if (integrate) {
-    observed_reduce(o);
-  } else if (target.score != SCORE_elbo) { /* whose cost is that of the draws' whole densities */
-    observed_reduce_prior(o);
-  }
-  if (!integrate) observed_sort(o);
   target.integrate = integrate ? INTEGRATE_EXACT : INTEGRATE_DRAWS;
-  if (integrate && !exact_applies(o, &target, &q, &why)) ctx_fail(c, PVI_USAGE, NOWHERE, "--integrate exact: %s", why);
-  Predictive *p = predictive_make(&c->arena, o, &target, &q, (size_t)draws, 1, pool);
-  double *phi = NEW_ARRAY(&c->arena, double, q_size(&q)), *grad = NEW_ARRAY(&c->arena, double, q_size(&q));
-  double *mean = NEW_ARRAY(&c->arena, double, model->dim), *sd = NEW_ARRAY(&c->arena, double, model->dim);
-  for (size_t k = 0; k < model->dim; k++) sd[k] = 0.1;
-  q_start(&q, phi, mean, sd);
-  draws = (long)predictive_lanes(p);
-  Timing t = time_objective(p, phi, grad);
-  Stages stages = time_stages(c, p, phi, grad, t.evaluations / 2 + 1);
+  Timed timed = timing_make(c, model, split, &target, family, (Shape){0}, (size_t)draws, pool);
+  const Observed *o = timed.o;
+  draws = (long)predictive_lanes(timed.p);
+  Timing t = timing_of(&timed);
+  Stages stages = time_stages(c, &timed, t.evaluations / 2 + 1);
   int used = pool_threads(pool);
   pool_free(pool);
   double ns = 1e9 * t.best / ((double)o->n * (double)draws);
-  VmCost cost = vm_cost(vm_tape(predictive_work(p)));
+  VmCost cost = vm_cost(vm_tape(predictive_work(timed.p)));
   if (json) {
     Text out = text_make(&c->arena);
     JsonWriter j = json_writer(&out, true);
@@ -150,7 +102,7 @@ Status cmd_bench(Ctx *c, int argc, char **argv) {
     json_key(&j, "family"), json_string(&j, family_text);
     json_key(&j, "integration"), json_string(&j, integrate ? "exact" : "draws");
     json_key(&j, integrate ? "nodes" : "draws"), json_integer(&j, draws);
-    json_key(&j, "prior"), json_string(&j, o->prior && q_is_normal(&q) ? "exact" : "draws");
+    json_key(&j, "prior"), json_string(&j, o->prior && q_is_normal(timed.q) ? "exact" : "draws");
     json_key(&j, "observations"), json_integer(&j, (long long)o->n);
     json_key(&j, "dim"), json_integer(&j, (long long)model->dim);
     json_key(&j, "threads"), json_integer(&j, used);
@@ -164,7 +116,7 @@ Status cmd_bench(Ctx *c, int argc, char **argv) {
     json_key(&j, "bytes"), json_number(&j, cost.bytes * (double)draws);
     json_key(&j, "gflops_per_second"), json_number(&j, 1e-9 * cost.flops * (double)draws / t.best);
     json_stages(&j, &stages);
-    json_plan(c, &j, predictive_work(p));
+    json_plan(c, &j, predictive_work(timed.p));
     json_object_end(&j);
     puts(out.s);
   } else {

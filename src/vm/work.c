@@ -236,6 +236,16 @@ static Frame global_frame(const Work *w, size_t piece, int worker) {
                  .out_adj = w->adjoint};
 }
 
+/* Global instructions, all pieces of draws; few of them are done before the others are called. */
+static void run_lanes(const Work *w, void (*work)(void *, size_t, int), void *arg) {
+  enum { FEW = 64 };
+  if (w->elements - w->tape->dim < FEW) {
+    for (size_t k = 0; k < lane_pieces(w); k++) work(arg, k, 0);
+  } else {
+    run_pieces(w, lane_pieces(w), work, arg);
+  }
+}
+
 static void forward_piece(void *arg, size_t piece, int worker) {
   const Work *w = arg;
   Frame f = global_frame(w, piece, worker);
@@ -244,7 +254,7 @@ static void forward_piece(void *arg, size_t piece, int worker) {
 
 void vm_forward(Work *w, const double *theta) {
   if (theta != w->global) memcpy(w->global, theta, w->tape->dim * w->lanes * sizeof *theta);
-  if (w->count) run_pieces(w, lane_pieces(w), forward_piece, w);
+  if (w->count) run_lanes(w, forward_piece, w);
   w->tiles_ran = false;
 }
 
@@ -406,7 +416,7 @@ static void theta_piece(void *arg, size_t piece, int worker) {
 void vm_backward(Work *w, const double *seeds, const double *lane, double *adj_theta) {
   BackwardJob job = {w, seeds, lane};
   const Tape *t = w->tape;
-  if (w->count || (w->readers > t->count && t->nroots)) run_pieces(w, lane_pieces(w), backward_piece, &job);
+  if (w->count || (w->readers > t->count && t->nroots)) run_lanes(w, backward_piece, &job);
   run_pieces(w, (t->dim + THETA_PIECE - 1) / THETA_PIECE, theta_piece, &job);
   Frame all = global_frame(w, 0, 0);
   for (int k = 0; k < w->count; k++)

@@ -1,0 +1,27 @@
+/* timing.h: what one evaluation of the objective with its gradient costs. */
+#ifndef PVI_TIMING_H
+#define PVI_TIMING_H
+
+#include "data/data.h"
+#include "infer/predictive.h"
+
+/* An objective of the training part, as a fit would have it, at a place that suits any model: q about the origin with standard
+ * deviations 0.1. The prior's KL is exact where it can be, but not the elbo's: that stands for the draws' whole densities. */
+typedef struct {
+  Predictive *p;
+  Q *q;
+  const Observed *o;
+  double *phi, *grad;
+} Timed;
+
+/* Stops where the score or exact integration (Target.integrate) do not apply. */
+Timed timing_make(Ctx *c, const Model *m, const Split *split, const Target *t, FamilyId family, Shape shape, size_t draws,
+                  Pool *pool);
+
+typedef struct {
+  double best, median; /* seconds per evaluation, of several batches */
+  long evaluations;
+} Timing;
+Timing timing_of(const Timed *t);
+
+#endif
