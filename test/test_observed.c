@@ -116,10 +116,39 @@ TEST(samples) {
   }
 }
 
+/* Rows that read the same parameter come together, with their counts; what is computed does not change. */
+TEST(sorting) {
+  static const char program[] = "data { int N; array[N] int z; array[N] int h; }"
+                                " parameters { vector[100] a; } model { a ~ normal(0, 1); z ~ bernoulli_logit(a[h]); }";
+  static const char unsorted[] = "{\"N\": 9, \"z\": [1, 0, 0, 1, 1, 0, 1, 0, 1], \"h\": [90, 3, 55, 3, 90, 55, 1, 3, 55]}";
+  Model *m = model_of(c, program, unsorted);
+  Target t = {.score = SCORE_log, .regularizer = REG_PRIOR, .lambda = 0.3, .score_weight = 1, .integrate = INTEGRATE_DRAWS};
+  Q q = q_make(&c->arena, FAMILY_meanfield, (Shape){0}, m->dim, NULL);
+  double *phi = some_phi(c, &q), *grad[2];
+  PredictiveValue v[2];
+  for (int k = 0; k < 2; k++) {
+    Observed *o = observed_make(&c->arena, m, NULL, 0, WANT_LL);
+    observed_collapse(o);
+    if (k) observed_sort(o);
+    assert_int_equal(o->n, 6);
+    assert_true(number_of(o) == 9);
+    for (size_t r = 0; k && r < o->n; r++) {
+      static const int32_t expected[] = {6, 1, 3, 2, 8, 0}; /* h = 1, 3, 3, 55, 55, 90 */
+      static const double count[] = {1, 2, 1, 2, 1, 2};
+      assert_true(o->rows.row[r] == expected[r] && observed_count(o, r) == count[r]);
+    }
+    grad[k] = NEW_ARRAY(&c->arena, double, q_size(&q));
+    assert_true(predictive_eval(predictive_make(&c->arena, o, &t, &q, 40, 5, NULL), phi, &v[k], grad[k]));
+  }
+  assert_close(v[1].value, v[0].value, 1e-13);
+  for (size_t k = 0; k < q_size(&q); k++) assert_close(grad[1][k], grad[0][k], 1e-12);
+}
+
 int main(void) {
   static Suite s;
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) suite_add(&s, rows[k].name, objective_is_the_same, &rows[k]);
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
     if (strcmp(rows[k].name, "simulated") != 0) suite_add(&s, rows[k].name, samples, &rows[k]);
+  SUITE_ADD(&s, sorting);
   return suite_run("observed", &s);
 }
