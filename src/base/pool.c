@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { LOOKS = 4000 }; /* tens of microseconds */
+enum { LOOKS = 2000 }; /* about a hundred microseconds */
 
 typedef struct {
   Pool *pool;
