@@ -557,13 +557,21 @@ static FitOptions fit_options(const Args *a, Progress *progress) {
                       .progress_self = progress};
 }
 
+_Noreturn static void no_observations(Ctx *c, const Data *d) {
+  for (size_t k = 0; k < d->vars.count; k++) {
+    const DataVar *v = d->vars.items[k].value;
+    if (v->ndims && !v->n) ctx_fail(c, PVI_DATA, v->loc, "nothing was observed: %s is empty", v->name);
+  }
+  ctx_fail(c, PVI_PROGRAM, NOWHERE, "the program makes no observation: no density of data is in its log density");
+}
+
 Status cmd_fit(Ctx *c, int argc, char **argv) {
   Args a;
   if (!read_args(c, &a, argc, argv)) return PVI_OK;
   Program *program = cli_program(c, a.place[0], &a.include);
-  Model *model = model_make_simulator(c, program, cli_data(c, a.place[1], &a.sets), a.simulate, a.observed ? a.observed : "y");
-  if (!model->n_obs)
-    ctx_fail(c, PVI_PROGRAM, NOWHERE, "the program makes no observation: no density of data is in its log density");
+  const Data *data = cli_data(c, a.place[1], &a.sets);
+  Model *model = model_make_simulator(c, program, data, a.simulate, a.observed ? a.observed : "y");
+  if (!model->n_obs) no_observations(c, data);
   Split *split = make_split(c, &a, model);
   const char *name = base_name(c, a.place[0]);
   RunDir *dir = run_open(c, a.out ? a.out : arena_format(&c->arena, "pvi-runs/%s-%s", name, score_name((ScoreId)a.score)));
