@@ -167,6 +167,32 @@ wrong_data "3" "a row too short" 'x,y
 2
 ' wrong.csv
 expect 4 "makes no observation" "a program without observations" fit "$dir/prior.stan" --out "$dir/run"
+
+# ---- observations that the user points out -------------------------------------------------------------------------------
+
+file residuals.stan 'data { int N; vector[N] y; }
+parameters { real m; real<lower=0> s; }
+model {
+  vector[N] e = y - m;
+  m ~ normal(0, 2);
+  s ~ normal(0, 1);
+  e ~ normal(0, s);
+  for (n in 1:N) target += log_sum_exp(e[n], s);
+}
+'
+file residuals.json '{"N": 3, "y": [0.3, -1, 2]}'
+file point.json '[0.4, -0.2]'
+expect 0 "0 observations" "residuals are no data" check "$dir/residuals.stan" "$dir/residuals.json"
+expect 4 "--observe LINE" "a remedy" fit "$dir/residuals.stan" "$dir/residuals.json" --out "$dir/run"
+expect 0 "line 7: 3 by normal" "residuals by --observe" check "$dir/residuals.stan" "$dir/residuals.json" --observe 7
+expect 0 "6 observations" "a loop by --observe" check "$dir/residuals.stan" "$dir/residuals.json" --observe 7 --observe 8
+expect 2 "on that line" "--observe of a line without increments" check "$dir/residuals.stan" "$dir/residuals.json" --observe 4
+expect 2 "number of a line" "--observe of no line" check "$dir/residuals.stan" "$dir/residuals.json" --observe e
+log_density() { "$PVI" density "$dir/residuals.stan" "$dir/residuals.json" --at "$dir/point.json" "$@" --json | tr -d ' \n' | sed 's/.*"log_density":\([^,}]*\).*/\1/'; }
+one=$(log_density) other=$(log_density --observe 7 --observe 8)
+awk -v a="$one" -v b="$other" 'BEGIN { exit !(a != "" && (a - b)^2 < 1e-24 * (1 + a^2)) }'
+check $? "the log density stays" "$one and $other"
+
 expect 3 "absent.json" "a data file that is not there" check "$dir/good.stan" "$dir/absent.json"
 expect 4 "absent.stan" "a program that is not there" check "$dir/absent.stan"
 expect 3 "absent.json" "points that are not there" density "$dir/good.stan" "$dir/good.json" --at "$dir/absent.json"

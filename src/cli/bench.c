@@ -64,7 +64,7 @@ Status cmd_bench(Ctx *c, int argc, char **argv) {
   long draws = 100, threads = 1;
   bool json = false;
   int integrate = 0;
-  OptionList sets = {.count = 0};
+  OptionList sets = {.count = 0}, observe = {.count = 0};
   const Option options[] = {
       {"score", OPT_TEXT, "NAME", &score_text, 0, "default log"},
       {"family", OPT_TEXT, "NAME", &family_text, 0, "default meanfield"},
@@ -72,6 +72,7 @@ Status cmd_bench(Ctx *c, int argc, char **argv) {
       {"integrate", OPT_CHOICE, "draws|exact", &integrate, 0, "by draws (default), or by quadrature over the predictors"},
       {"threads", OPT_INT, "N", &threads, 0, "default 1; 0: one per core"},
       {"split", OPT_TEXT, "FILE", &split_file, 0, "only its train part"},
+      {"observe", OPT_LIST, "LINE", &observe, 0, "what this line adds to the log density are observations; may be repeated"},
       {"set", OPT_LIST, "NAME=VALUE", &sets, 0, "a data variable given here; may be repeated"},
       {"json", OPT_FLAG, NULL, &json, 0, "machine-readable output"},
   };
@@ -81,6 +82,7 @@ Status cmd_bench(Ctx *c, int argc, char **argv) {
   if (!score_find(score_text, &target.score)) ctx_fail(c, PVI_USAGE, NOWHERE, "unknown score %s", score_text);
   if (!family_find(family_text, &family)) ctx_fail(c, PVI_USAGE, NOWHERE, "unknown family %s", family_text);
   Program *program = cli_program(c, place[0], NULL);
+  cli_observe(c, program, &observe);
   Model *model = model_make(c, program, cli_data(c, place[1], &sets));
   Split *split = split_file ? split_read(c, split_file, model->n_obs) : split_all(c, model->n_obs);
   Pool *pool = pool_make(c, (int)threads);

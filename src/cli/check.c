@@ -191,13 +191,14 @@ static void dump_model(Ctx *c, const Model *m, int stage) {
 /* The stages in turn; stops where one fails, keeping what was made before. */
 typedef struct {
   const char *model, *data;
-  OptionList sets, include;
+  OptionList sets, include, observe;
   Program *program;
   Model *made;
 } Stages;
 
 static void run_stages(Ctx *c, Stages *s) {
   s->program = cli_program(c, s->model, &s->include);
+  cli_observe(c, s->program, &s->observe);
   if (s->data || s->sets.count) s->made = model_make(c, s->program, cli_data(c, s->data, &s->sets));
 }
 
@@ -221,11 +222,12 @@ Status cmd_check(Ctx *c, int argc, char **argv) {
   Stages *s = NEW(&c->arena, Stages);
   const Option options[] = {
       {"dump", OPT_CHOICE, "tokens|tree|typed|graph|tape", &dump, 0, "print a stage"},
+      {"observe", OPT_LIST, "LINE", &s->observe, 0, "what this line adds to the log density are observations; may be repeated"},
       {"set", OPT_LIST, "NAME=VALUE", &s->sets, 0, "a data variable given here; may be repeated"},
       {"include", OPT_LIST, "DIR", &s->include, 0, "where #include looks besides the program's own folder"},
       {"json", OPT_FLAG, NULL, &json, 0, "machine-readable output"},
   };
-  if (!cli_options(c, &command, options, 4, argc, argv, place, 1, 2)) return PVI_OK;
+  if (!cli_options(c, &command, options, sizeof options / sizeof *options, argc, argv, place, 1, 2)) return PVI_OK;
   if (dump >= 0 && dump <= DUMP_TYPED) return dump_text(c, place[0], &s->include, dump);
   s->model = place[0];
   s->data = place[1];

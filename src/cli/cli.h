@@ -35,7 +35,8 @@ bool cli_options(Ctx *c, const Command *cmd, const Option *options, int noptions
                  int min, int max);
 
 Program *cli_program(Ctx *c, const char *path, const OptionList *include); /* parsed and checked; PVI_PROGRAM on errors */
-const Data *cli_data(Ctx *c, const char *path, const OptionList *sets);    /* path NULL: only --set */
+void cli_observe(Ctx *c, Program *p, const OptionList *lines);          /* --observe: lines whose increments are observations */
+const Data *cli_data(Ctx *c, const char *path, const OptionList *sets); /* path NULL: only --set */
 
 Status cmd_check(Ctx *c, int argc, char **argv);
 Status cmd_density(Ctx *c, int argc, char **argv);

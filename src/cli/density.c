@@ -93,16 +93,18 @@ static void print_text(Ctx *c, const Model *m, const Work *w, const Pointwise *p
 Status cmd_density(Ctx *c, int argc, char **argv) {
   const char *at = NULL, *place[2];
   bool json = false;
-  OptionList sets = {.count = 0}, include = {.count = 0};
+  OptionList sets = {.count = 0}, include = {.count = 0}, observe = {.count = 0};
   const Option options[] = {
       {"at", OPT_TEXT, "POINTS.json", &at, 0, "array of unconstrained vectors (required)"},
+      {"observe", OPT_LIST, "LINE", &observe, 0, "what this line adds to the log density are observations; may be repeated"},
       {"set", OPT_LIST, "NAME=VALUE", &sets, 0, "a data variable given here; may be repeated"},
       {"include", OPT_LIST, "DIR", &include, 0, "where #include looks besides the program's own folder"},
       {"json", OPT_FLAG, NULL, &json, 0, "machine-readable output"},
   };
-  if (!cli_options(c, &command, options, 4, argc, argv, place, 1, 2)) return PVI_OK;
+  if (!cli_options(c, &command, options, sizeof options / sizeof *options, argc, argv, place, 1, 2)) return PVI_OK;
   if (!at) ctx_fail(c, PVI_USAGE, NOWHERE, "--at POINTS.json is missing (pvi density --help)");
   Program *program = cli_program(c, place[0], &include);
+  cli_observe(c, program, &observe);
   Model *model = model_make(c, program, cli_data(c, place[1], &sets));
   Pointwise p = {.n_obs = model->n_obs};
   double *theta = read_points(c, at, model->dim, &p.npoints, &p.lanes);

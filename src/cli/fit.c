@@ -29,7 +29,7 @@ static size_t scoring_draws(size_t usual, double work, size_t n) {
 
 typedef struct {
   const char *place[2];
-  OptionList sets, include;
+  OptionList sets, include, observe;
   int score, family, regularizer, integrate, optimizer, schedule, select, estimator;
   double lambda, learning_rate, clip, holdout, alpha;
   long draws, iterations, minibatch, seed, threads, save_draws;
@@ -475,6 +475,7 @@ static bool read_args(Ctx *c, Args *a, int argc, char **argv) {
       {"start", OPT_TEXT, "Q.json", &a->start, 0, "q.json of an earlier fit of the same family: one more start"},
       {"simulate", OPT_TEXT, "NAME", &a->simulate, 0, "likelihood-free: the simulated outcome in generated quantities"},
       {"observed", OPT_TEXT, "NAME", &a->observed, 0, "the data variable that --simulate is compared with (default y)"},
+      {"observe", OPT_LIST, "LINE", &a->observe, 0, "what this line adds to the log density are observations; may be repeated"},
       {"set", OPT_LIST, "NAME=VALUE", &a->sets, 0, "a data variable given here; may be repeated"},
       {"include", OPT_LIST, "DIR", &a->include, 0, "where #include looks besides the program's own folder"},
       {"save-draws", OPT_INT, "N", &a->save_draws, 1, "draws of q in the run folder (default 1000)"},
@@ -562,13 +563,17 @@ _Noreturn static void no_observations(Ctx *c, const Data *d) {
     const DataVar *v = d->vars.items[k].value;
     if (v->ndims && !v->n) ctx_fail(c, PVI_DATA, v->loc, "nothing was observed: %s is empty", v->name);
   }
-  ctx_fail(c, PVI_PROGRAM, NOWHERE, "the program makes no observation: no density of data is in its log density");
+  ctx_fail(
+      c, PVI_PROGRAM, NOWHERE,
+      "the program makes no observation: no density of data is in its log density; --observe LINE names a statement that makes "
+      "some");
 }
 
 Status cmd_fit(Ctx *c, int argc, char **argv) {
   Args a;
   if (!read_args(c, &a, argc, argv)) return PVI_OK;
   Program *program = cli_program(c, a.place[0], &a.include);
+  cli_observe(c, program, &a.observe);
   const Data *data = cli_data(c, a.place[1], &a.sets);
   Model *model = model_make_simulator(c, program, data, a.simulate, a.observed ? a.observed : "y");
   if (!model->n_obs) no_observations(c, data);

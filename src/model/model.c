@@ -341,6 +341,9 @@ Model *model_make_simulator(Ctx *c, const Program *p, const Data *d, const char 
   collect_outputs(E, m, &cap, BLOCK_TRANSFORMED_PARAMETERS);
   run_block(E, BLOCK_MODEL, false);
   collect_outputs(E, m, &cap, BLOCK_GENERATED);
+  for (int k = 0; k < p->nobserve; k++)
+    if (!p->observe_found[k])
+      ctx_fail(c, PVI_USAGE, NOWHERE, "--observe %ld: no increment of the log density is made on that line", p->observe[k]);
   split_sites(E, m);
   m->prior = total(E, E->prior, E->nprior);
   m->jacobian = total(E, E->jacobian, E->njacobian);

@@ -148,8 +148,20 @@ static Node per_iteration(Eval *E, Value *v) {
   return ir_gather(E->graph, node, zero, E->axis->rows);
 }
 
+/* The user says that increments of this line are observations. */
+static bool is_observed(const Eval *E, Loc loc) {
+  const Program *p = E->program;
+  bool any = false;
+  for (int k = 0; k < p->nobserve; k++) {
+    if (p->observe[k] != (long)loc.line || loc.source != p->source) continue;
+    any = p->observe_found[k] = true;
+  }
+  return any;
+}
+
 void eval_add_target(Eval *E, Value *v, Loc loc, const char *name, const Outcome *outcome) {
   if (E->quiet || v->n == 0) return;
+  if (is_observed(E, loc) && !v->likelihood) v = eval_as_likelihood(E, v);
   bool likelihood = v->likelihood;
   if (E->guard) v = map3(E, IR_SELECT, E->guard, v, value_real(E, 0));
   if (!likelihood) {
@@ -242,7 +254,7 @@ void eval_increment(Eval *E, const Expr *e) {
   for (int k = 0; k < n; k++) {
     Term *t = &terms[k];
     if (!t->v) continue;
-    bool bare = !t->v->likelihood && !t->density && E->loop >= 0;
+    bool bare = !t->v->likelihood && !t->density && E->loop >= 0 && !is_observed(E, t->loc);
     size_t sites = E->nsites;
     eval_add_target(E, bare ? eval_as_likelihood(E, t->v) : t->v, t->loc, t->name, &t->outcome);
     if (bare && E->nsites > sites) E->sites[sites].bare = true;

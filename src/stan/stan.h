@@ -203,6 +203,10 @@ typedef struct Program {
   Stmt *blocks[BLOCK_COUNT]; /* ST_BLOCK each, or NULL where absent; BLOCK_FUNCTIONS unused */
   int nslots;                /* variables of all blocks together */
   bool broken;               /* has syntax errors: stan_check leaves it alone */
+  /* lines whose increments of the log density are observations, whatever they are made of; found: there are such */
+  long *observe;
+  bool *observe_found;
+  int nobserve;
 } Program;
 
 /* ---- the builtin tables ------------------------------------------------------------------------------------------- */
