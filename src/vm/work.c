@@ -13,21 +13,21 @@
 #ifdef PVI_TORTURE
 enum { TILE_BYTES = 1, TILE_LEAST = 4, TILE_MAX = 4 };
 #else
-enum { TILE_BYTES = 64 * 1024, TILE_LEAST = 4, TILE_MAX = ROWS_MOST };
+enum { TILE_BYTES = 128 * 1024, TILE_LEAST = 4, TILE_MAX = ROWS_MOST };
 #endif
 enum {
   CHUNKS_MIN = 2,
   CHUNKS_MAX = 32, /* bits of Work.touched */
-  CHUNK_BYTES = 128 << 20,
+  CHUNK_BYTES = 512 << 20,
   KEPT_BYTES = 64 << 20,
   THETA_PIECE = 32, /* parameters whose adjoints are taken together */
 };
 
 /* ---- buffers ------------------------------------------------------------------------------------------------------ */
 
-/* Observations per tile: as many as keep the widest block's values and adjoints between the first- and the second-level cache;
- * with very many draws a few all the same, so that shared values are read once for them. The cost is flat from 32 to 160 KB, so
- * the size is one that suits every machine, and results do not depend on its caches. */
+/* Observations per tile: as many as keep the widest block's values and adjoints well within the second-level cache; with very
+ * many draws a few all the same, so that shared values are read once for them. Wide predictors gain up to here, for others the
+ * cost is flat from 32 to 160 KB: so the size is one that suits every machine, and results do not depend on its caches. */
 static size_t tile_height(const Tape *t, size_t lanes) {
   size_t row = 2 * max_size(vm_shape(t).tile_width, 1) * lanes * sizeof(double);
   size_t height = TILE_BYTES / row;
