@@ -127,7 +127,15 @@ typedef struct {
   size_t lanes;
   double *grad;
   int *times; /* each parameter was handed over */
+  const double *theta;
+  int *given; /* and asked for */
 } Taken;
+
+static void give(void *self, size_t parameter, double *theta) {
+  Taken *t = self;
+  memcpy(theta, t->theta + parameter * t->lanes, t->lanes * sizeof *theta);
+  t->given[parameter]++;
+}
 
 static void take(void *self, size_t parameter, const double *adj) {
   Taken *t = self;
@@ -139,23 +147,29 @@ static void take(void *self, size_t parameter, const double *adj) {
 static void check_taking(Ctx *c, Work *w, const Case *k, const double *theta, Seen *seen, const double *grad) {
   static const double none[MAX_ROOTS];
   size_t lanes = vm_lanes(w), n = k->dim * lanes;
-  Taken t = {lanes, NEW_ARRAY(&c->arena, double, n), NEW_ARRAY(&c->arena, int, k->dim)};
+  Taken t = {lanes, NEW_ARRAY(&c->arena, double, n), NEW_ARRAY(&c->arena, int, k->dim), theta,
+             NEW_ARRAY(&c->arena, int, k->dim)};
   double *unseeded = NEW_ARRAY(&c->arena, double, n);
-  vm_set_take(w, take, &t);
-  vm_forward(w, theta);
+  vm_by_rows(w, give, take, &t);
+  memset(vm_theta(w), 0, n * sizeof *theta);
+  vm_draw(w);
+  vm_forward(w, vm_theta(w));
   vm_tiles(w, look, seen, true);
   vm_backward(w, seeds, NULL, NULL);
   assert_memory_equal(t.grad, grad, n * sizeof *grad);
   for (size_t e = 0; e < k->dim; e++) assert_int_equal(t.times[e], 1);
-  vm_set_take(w, NULL, NULL);
+  for (size_t e = 0; e < k->dim; e++) assert_int_equal(t.given[e], 1);
+  vm_by_rows(w, NULL, NULL, NULL);
   vm_backward(w, none, NULL, unseeded);
   vm_skip_roots(w);
-  vm_set_take(w, take, &t);
-  vm_forward(w, theta);
+  vm_by_rows(w, give, take, &t);
+  memset(vm_theta(w), 0, n * sizeof *theta);
+  vm_draw(w);
+  vm_forward(w, vm_theta(w));
   vm_tiles(w, look, seen, true);
   vm_backward(w, seeds, NULL, NULL);
   for (size_t e = 0; e < n; e++) assert_close(t.grad[e], unseeded[e], 1e-13);
-  for (size_t e = 0; e < k->dim; e++) assert_int_equal(t.times[e], 2);
+  for (size_t e = 0; e < k->dim; e++) assert_true(t.times[e] == 2 && t.given[e] == 2);
 }
 
 static Run run(Ctx *c, const Case *k, size_t M, const double *theta, int threads) {

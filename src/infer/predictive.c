@@ -48,6 +48,11 @@ unsigned target_wants(const Target *t) {
   return needs & (NEEDS_SIM | NEEDS_VECTOR_SIM) ? wants | WANT_SIM : wants;
 }
 
+static void give_row(void *self, size_t k, double *theta) {
+  const Predictive *p = self;
+  q_draw_row(p->q, p->phi, &p->draws, k, theta);
+}
+
 static void take_row(void *self, size_t k, const double *adj) {
   const Predictive *p = self;
   q_adjoint_row(p->q, p->phi, &p->draws, k, adj, p->grad);
@@ -71,8 +76,7 @@ Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const 
   p->ld = vm_lanes(p->work);
   p->posterior = t->regularizer == REG_POSTERIOR ? t->lambda : 0;
   p->draws = q_draws(a, q, M, p->ld, vm_kernels(p->work));
-  p->draws.pool = pool;
-  if (q_by_rows(q)) vm_set_take(p->work, take_row, p);
+  if (q_by_rows(q)) vm_by_rows(p->work, give_row, take_row, p);
   if (p->prior || t->lambda == 0) vm_skip_roots(p->work);
   p->together = p->draws.weights ? NULL : score_rows_of(t->score);
   if (p->together) vm_overwrites(p->work);
@@ -290,7 +294,11 @@ bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, doubl
   if (p->prior && !exact_eval(p->prior, phi, &kl, grad)) return false;
   if (p->adj_w) memset(p->adj_w, 0, vm_chunks(p->work) * p->ld * sizeof *p->adj_w);
   double clock = p->stages ? base_seconds() : 0;
-  q_draw(p->q, phi, &p->draws, p->theta);
+  if (q_by_rows(p->q)) {
+    vm_draw(p->work);
+  } else {
+    q_draw(p->q, phi, &p->draws, p->theta);
+  }
   if (p->stages) pass(&clock, &p->stages->draws);
   vm_forward(p->work, p->theta);
   if (p->stages) pass(&clock, &p->stages->globals);

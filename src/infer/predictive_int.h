@@ -26,6 +26,7 @@ static inline void pass(double *clock, double *sum) {
 /* The workers' times in tiles, to the stages they belong to. */
 static inline void pass_tiles(Stages *s, VmTimes *times_of, int workers, double *clock) {
   for (int k = 0; k < workers; k++) {
+    s->draws += times_of[k].draws;
     s->observations += times_of[k].forward;
     s->score += times_of[k].score;
     s->adjoints += times_of[k].backward;

@@ -61,29 +61,9 @@ void q_moments(const Q *q, const double *phi, double *mean, double *sd) {
 
 bool q_by_rows(const Q *q) { return family_of(q->family)->draw_row && !q->free; }
 
-enum { ROWS_PIECE = 32 };
-
-typedef struct {
-  const Q *q;
-  const double *phi;
-  const Noise *noise;
-  double *theta;
-} RowsJob;
-
-static void draw_rows(void *arg, size_t piece, int worker) {
-  const RowsJob *j = arg;
-  (void)worker;
-  for (size_t k = piece * ROWS_PIECE; k < j->q->dim && k < (piece + 1) * ROWS_PIECE; k++)
-    family_of(j->q->family)->draw_row(j->phi, j->noise, k, j->theta + k * j->noise->ld);
-}
-
 void q_draw(const Q *q, const double *phi, QDraws *d, double *theta) {
   const Family *f = family_of(q->family);
   size_t ld = d->noise.ld;
-  if (d->pool && q_by_rows(q)) {
-    pool_run(d->pool, (q->dim + ROWS_PIECE - 1) / ROWS_PIECE, draw_rows, &(RowsJob){q, phi, &d->noise, theta});
-    return;
-  }
   f->draw(phi, &d->noise, q->free ? d->compact : theta);
   if (d->weights) f->weights(phi, &d->noise, d->weights);
   if (!q->free) return;
@@ -101,6 +81,10 @@ void q_adjoint(const Q *q, const double *phi, QDraws *d, const double *adj_theta
   }
   family_of(q->family)->adjoint(phi, &d->noise, adj, adj_w, grad);
   for (size_t k = 0; k < q->npoint; k++) grad[point_at(q) + k] += d->noise.k->sum(adj_theta + q->point[k] * ld, d->noise.M);
+}
+
+void q_draw_row(const Q *q, const double *phi, const QDraws *d, size_t k, double *theta) {
+  family_of(q->family)->draw_row(phi, &d->noise, k, theta);
 }
 
 void q_adjoint_row(const Q *q, const double *phi, const QDraws *d, size_t k, const double *adj, double *grad) {

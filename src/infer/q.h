@@ -22,7 +22,6 @@ typedef struct {
   double *u;       /* what noise.u points to */
   double *compact; /* [shape.dim x ld]: draws of the family when some parameters are points */
   double *weights; /* M; NULL: equal */
-  Pool *pool;      /* that draws by rows; NULL: one thread */
 } QDraws;
 
 Q q_make(Arena *a, FamilyId family, Shape shape, size_t dim, const bool *is_point); /* is_point: dim flags, or NULL */
@@ -34,8 +33,10 @@ void q_start(const Q *q, double *phi, const double *mean, const double *sd); /* 
 void q_moments(const Q *q, const double *phi, double *mean, double *sd);     /* of all dim; sd 0 for points */
 void q_draw(const Q *q, const double *phi, QDraws *d, double *theta);        /* sets the weights too */
 void q_adjoint(const Q *q, const double *phi, QDraws *d, const double *adj_theta, const double *adj_w, double *grad);
-/* Can the adjoints be taken parameter by parameter, in any order? Then this is q_adjoint for one of them. */
+/* Can draws be made and adjoints taken parameter by parameter, in any order? Then these are q_draw and q_adjoint for one of
+ * them. */
 bool q_by_rows(const Q *q);
+void q_draw_row(const Q *q, const double *phi, const QDraws *d, size_t k, double *theta);
 void q_adjoint_row(const Q *q, const double *phi, const QDraws *d, size_t k, const double *adj, double *grad);
 double q_entropy(const Q *q, const double *phi, QDraws *d, double weight, double *grad);
 void q_log_q(const Q *q, const double *phi, QDraws *d, double *out);

@@ -100,7 +100,7 @@ void vm_overwrites(Work *w); /* a promise: the function writes all lanes of head
 void vm_set_linear(Work *w, const double *weights);
 /* Seconds spent in the tiles, one entry a worker, added to. NULL: no clock is read. */
 typedef struct {
-  double forward, score, backward; /* forward: with the adjoints of what is done in one visit */
+  double draws, forward, score, backward; /* forward: with the adjoints of what is done in one visit */
 } VmTimes;
 void vm_set_times(Work *w, VmTimes *times);
 size_t vm_tile_rows(const Work *w); /* observations per tile, at most */
@@ -111,10 +111,13 @@ size_t vm_set_range(Work *w, double lo, double hi);
 
 /* seeds[r]: d objective / d root r, times lane[j] for draw j where lane is not NULL. adj_theta: [dim x lanes], overwritten. */
 void vm_backward(Work *w, const double *seeds, const double *lane, double *adj_theta);
-/* The adjoints are handed over row by row instead, each parameter once, as soon as it is complete and still in cache: by
- * vm_tiles or vm_backward, several threads at a time. */
+/* Draws are asked for, and adjoints handed over, row by row instead, each parameter once, when it is needed or complete and in
+ * cache: by vm_draw, which comes before vm_forward(w, vm_theta(w)), vm_tiles or vm_backward, several threads at a time. NULL:
+ * no. */
+typedef void VmGive(void *self, size_t parameter, double *theta);
 typedef void VmTake(void *self, size_t parameter, const double *adj);
-void vm_set_take(Work *w, VmTake *take, void *self);
+void vm_by_rows(Work *w, VmGive *give, VmTake *take, void *self);
+void vm_draw(Work *w);
 /* From now on the roots are neither computed nor seeded: only what tiles read. */
 void vm_skip_roots(Work *w);
 

@@ -13,7 +13,7 @@
 #ifdef PVI_TORTURE
 enum { TILE_BYTES = 1, TILE_LEAST = 4, TILE_MAX = 4 };
 #else
-enum { TILE_BYTES = 128 * 1024, TILE_LEAST = 4, TILE_MAX = ROWS_MOST };
+enum { TILE_BYTES = 64 * 1024, TILE_LEAST = 4, TILE_MAX = ROWS_MOST };
 #endif
 enum {
   CHUNKS_MIN = 2,
@@ -25,9 +25,9 @@ enum {
 
 /* ---- buffers ------------------------------------------------------------------------------------------------------ */
 
-/* Observations per tile: as many as keep the widest block's values and adjoints well within the second-level cache; with very
- * many draws a few all the same, so that shared values are read once for them. Wide predictors gain up to here, for others the
- * cost is flat from 32 to 160 KB: so the size is one that suits every machine, and results do not depend on its caches. */
+/* Observations per tile: as many as keep the widest block's values and adjoints between the first- and the second-level cache;
+ * with very many draws a few all the same, so that shared values are read once for them. The cost is flat from 32 to 160 KB, so
+ * the size is one that suits every machine, and results do not depend on its caches. */
 static size_t tile_height(const Tape *t, size_t lanes) {
   size_t row = 2 * max_size(vm_shape(t).tile_width, 1) * lanes * sizeof(double);
   size_t height = TILE_BYTES / row;
@@ -120,9 +120,10 @@ const Tape *vm_tape(const Work *w) { return w->tape; }
 size_t vm_lanes(const Work *w) { return w->lanes; }
 const Kernels *vm_kernels(const Work *w) { return w->k; }
 
-void vm_set_take(Work *w, VmTake *take, void *self) {
+void vm_by_rows(Work *w, VmGive *give, VmTake *take, void *self) {
+  w->give = give;
   w->take = take;
-  w->take_self = self;
+  w->rows_self = self;
 }
 
 void vm_skip_roots(Work *w) {
@@ -218,6 +219,51 @@ static void run_pieces(const Work *w, size_t count, void (*work)(void *, size_t,
   }
 }
 
+static double start_clock(const Work *w) { return w->times ? base_seconds() : 0; }
+
+static void stop_clock(double *clock, double *sum) {
+  double now = base_seconds();
+  *sum += now - *clock;
+  *clock = now;
+}
+
+/* ---- parameters that one chunk has to itself ---------------------------------------------------------------------- */
+
+/* Do global instructions, or seeds, add to the adjoint of parameter k? */
+static bool is_read(const Work *w, size_t k) { return w->tape->reader[k] < w->readers; }
+
+/* Is parameter k complete once chunk c has run? So it is when that chunk alone adds to it, in one place. */
+static bool is_own(const Work *w, size_t k, size_t c) {
+  const Tape *t = w->tape;
+  return t->border_first[k + 1] == t->border_first[k] + 1 && w->touched[t->border[t->border_first[k]]] == 1u << c &&
+         !is_read(w, k);
+}
+
+static bool has_owner(const Work *w, size_t k) {
+  const Tape *t = w->tape;
+  uint32_t touched = t->border_first[k + 1] > t->border_first[k] ? w->touched[t->border[t->border_first[k]]] : 0;
+  return touched && is_own(w, k, (size_t)__builtin_ctz(touched));
+}
+
+/* Its draws, when the chunk begins. */
+static void give_own(const Work *w, size_t chunk, int worker) {
+  const Tape *t = w->tape;
+  double clock = start_clock(w);
+  for (size_t e = 0; e < t->boundary_elements; e++)
+    if (w->touched[e] == 1u << chunk && t->owner[e] < t->dim && is_own(w, t->owner[e], chunk))
+      w->give(w->rows_self, t->owner[e], w->global + t->owner[e] * w->lanes);
+  if (w->times) stop_clock(&clock, &w->times[worker].draws);
+}
+
+static void give_piece(void *arg, size_t piece, int worker) {
+  const Work *w = arg;
+  (void)worker;
+  for (size_t k = piece * THETA_PIECE; k < min_size((piece + 1) * THETA_PIECE, w->tape->dim); k++)
+    if (!has_owner(w, k)) w->give(w->rows_self, k, w->global + k * w->lanes);
+}
+
+static size_t theta_pieces(const Work *w) { return (w->tape->dim + THETA_PIECE - 1) / THETA_PIECE; }
+
 /* ---- the three steps of an evaluation ----------------------------------------------------------------------------- */
 
 /* Draws in pieces of at most LANE_BLOCK, as even as they can be. */
@@ -252,6 +298,8 @@ static void forward_piece(void *arg, size_t piece, int worker) {
   exec_forward(&f, w->tape->code, w->count);
 }
 
+void vm_draw(Work *w) { run_pieces(w, theta_pieces(w), give_piece, w); }
+
 void vm_forward(Work *w, const double *theta) {
   if (theta != w->global) memcpy(w->global, theta, w->tape->dim * w->lanes * sizeof *theta);
   if (w->count) run_lanes(w, forward_piece, w);
@@ -260,14 +308,6 @@ void vm_forward(Work *w, const double *theta) {
 
 const double *vm_value(const Work *w, int root, int32_t element) {
   return w->global + (w->tape->roots[root] + (size_t)element) * w->lanes;
-}
-
-static double start_clock(const Work *w) { return w->times ? base_seconds() : 0; }
-
-static void stop_clock(double *clock, double *sum) {
-  double now = base_seconds();
-  *sum += now - *clock;
-  *clock = now;
 }
 
 static void clear_tile(const Work *w, Scratch *s, const TapeBlock *block, size_t rows) {
@@ -313,35 +353,18 @@ static void run_tile(Work *w, size_t tile, size_t chunk, double *boundary, int w
   if (w->times) stop_clock(&clock, &w->times[worker].backward);
 }
 
-/* ---- handing over the adjoints of parameters ---------------------------------------------------------------------- */
-
-/* Do global instructions, or seeds, add to the adjoint of parameter k? */
-static bool is_read(const Work *w, size_t k) { return w->tape->reader[k] < w->readers; }
-
-/* Is parameter k complete once chunk c has run? So it is when that chunk alone adds to it, in one place. */
-static bool is_own(const Work *w, size_t k, size_t c) {
-  const Tape *t = w->tape;
-  return t->border_first[k + 1] == t->border_first[k] + 1 && w->touched[t->border[t->border_first[k]]] == 1u << c &&
-         !is_read(w, k);
-}
-
-static bool is_taken(const Work *w, size_t k) {
-  const Tape *t = w->tape;
-  uint32_t touched = t->border_first[k + 1] > t->border_first[k] ? w->touched[t->border[t->border_first[k]]] : 0;
-  return w->take && w->tiles_ran && touched && is_own(w, k, (size_t)__builtin_ctz(touched));
-}
-
 static void take_own(const Work *w, size_t chunk, const double *boundary) {
   const Tape *t = w->tape;
   for (size_t e = 0; e < t->boundary_elements; e++)
     if (w->touched[e] == 1u << chunk && t->owner[e] < t->dim && is_own(w, t->owner[e], chunk))
-      w->take(w->take_self, t->owner[e], boundary + e * w->lanes);
+      w->take(w->rows_self, t->owner[e], boundary + e * w->lanes);
 }
 
 static void chunk_piece(void *arg, size_t chunk, int worker) {
   Work *w = arg;
   size_t n = w->tape->boundary_elements;
   double *boundary = w->chunk_adj + chunk * n * w->lanes;
+  if (w->give) give_own(w, chunk, worker);
   for (size_t e = 0; w->want_adjoint && e < n; e++)
     if (w->touched[e] >> chunk & 1) memset(boundary + e * w->lanes, 0, w->lanes * sizeof *boundary);
   for (size_t t = chunk_begin(w, chunk); t < chunk_begin(w, chunk + 1); t++) run_tile(w, t, chunk, boundary, worker);
@@ -407,9 +430,9 @@ static void theta_piece(void *arg, size_t piece, int worker) {
   const Work *w = job->w;
   (void)worker;
   for (size_t k = piece * THETA_PIECE; k < min_size((piece + 1) * THETA_PIECE, w->tape->dim); k++) {
-    if (is_taken(w, k)) continue;
+    if (w->take && w->tiles_ran && has_owner(w, k)) continue;
     gather(w, k, 0, w->lanes, !is_read(w, k));
-    if (w->take) w->take(w->take_self, k, w->adjoint + k * w->lanes);
+    if (w->take) w->take(w->rows_self, k, w->adjoint + k * w->lanes);
   }
 }
 
@@ -417,7 +440,7 @@ void vm_backward(Work *w, const double *seeds, const double *lane, double *adj_t
   BackwardJob job = {w, seeds, lane};
   const Tape *t = w->tape;
   if (w->count || (w->readers > t->count && t->nroots)) run_lanes(w, backward_piece, &job);
-  run_pieces(w, (t->dim + THETA_PIECE - 1) / THETA_PIECE, theta_piece, &job);
+  run_pieces(w, theta_pieces(w), theta_piece, &job);
   Frame all = global_frame(w, 0, 0);
   for (int k = 0; k < w->count; k++)
     if (t->code[k].op == IR_OUTER) exec_outer_backward(&all, &t->code[k], (size_t)t->code[k].n, 0);

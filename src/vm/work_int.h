@@ -48,8 +48,9 @@ struct Work {
   VmTile *call;
   void *self;
   bool want_adjoint, tiles_ran, overwrites;
+  VmGive *give;
   VmTake *take;
-  void *take_self;
+  void *rows_self;      /* of both */
   const double *linear; /* weights of vm_set_linear */
   VmTimes *times;       /* per worker; NULL: nobody asks */
 };
