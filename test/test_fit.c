@@ -72,9 +72,11 @@ typedef struct {
   Regularizer regularizer;
   double lambda;
   double anchor, tolerance; /* of the log score, on the test part (golf: training part) */
-  double least;             /* of the objective; 0: any */
+  double least;             /* of the exact objective; 0: any */
 } AnchorRow;
 
+/* The last: the exact optimum is -909.53; a fit by draws promises that 0.02 sqrt(n) = 0.54 separate its draws from others,
+ * within their error: twice that is allowed. */
 static const AnchorRow anchors[] = {
     {"golf/logistic", NULL, NULL, "log", "meanfield", REG_PRIOR, 0, -84.113, 0.05, 0},
     {"golf/logistic", NULL, NULL, "log", "fullrank", REG_PRIOR, 0, -79.260, 0.05, 0},
@@ -87,7 +89,7 @@ static const AnchorRow anchors[] = {
     {"paper/kidscore", "kidiq", "kidscore", "log", "meanfield", REG_POSTERIOR, 0.01, -369.869, 0.1, 0},
     {"paper/nes", "nes2000", "nes", "log", "meanfield", REG_POSTERIOR, 0.01, -186.890, 0.2, 0},
     {"paper/wells", "wells_data", "wells", "log", "meanfield", REG_POSTERIOR, 0.01, -391.721, 0.1, 0},
-    {"paper/earnings", "earnings", "earnings", "log", "fullrank", REG_PRIOR, 1, -283.112, 0.5, -910.0},
+    {"paper/earnings", "earnings", "earnings", "log", "fullrank", REG_PRIOR, 1, -283.112, 0.5, -910.60},
 };
 
 static FitOptions options_of(const char *score, const char *family, Regularizer r, double lambda) {
@@ -127,7 +129,14 @@ TEST(exact_optimum) {
   assert_true(f->converged);
   if (!strcmp(a->family, "meanfield")) assert_true(f->evaluations <= 300);
   if (fabs(score - a->anchor) > a->tolerance) fail_msg("log score %.4f, exact %.4f", score, a->anchor);
-  if (a->least != 0 && f->value.value < a->least) fail_msg("objective %.4f is below %.4f", f->value.value, a->least);
+  if (a->least == 0) return;
+  Observed *train = observed_make(&c->arena, m, s->rows[PART_TRAIN], s->count[PART_TRAIN], WANT_LL);
+  observed_reduce(train);
+  Target exact = o.target; /* without the noise of draws */
+  exact.integrate = INTEGRATE_EXACT;
+  exact.nodes = 64;
+  double value = value_at(predictive_make(&c->arena, train, &exact, &f->q, 0, 1, NULL), f->phi);
+  if (value < a->least) fail_msg("objective %.4f is below %.4f", value, a->least);
 }
 
 /* ---- laws ---------------------------------------------------------------------------------------------------------- */

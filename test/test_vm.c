@@ -143,6 +143,15 @@ static void take(void *self, size_t parameter, const double *adj) {
   t->times[parameter]++;
 }
 
+static void run_by_rows(Work *w, Taken *t, size_t dim, Seen *seen) {
+  vm_by_rows(w, give, take, t);
+  memset(vm_theta(w), 0, dim * t->lanes * sizeof(double));
+  vm_draw(w);
+  vm_forward(w, vm_theta(w));
+  vm_tiles(w, look, seen, true);
+  vm_backward(w, seeds, NULL, NULL);
+}
+
 /* Adjoints handed over one by one are those of vm_backward; without roots, those of seeds that are zero. */
 static void check_taking(Ctx *c, Work *w, const Case *k, const double *theta, Seen *seen, const double *grad) {
   static const double none[MAX_ROOTS];
@@ -150,24 +159,14 @@ static void check_taking(Ctx *c, Work *w, const Case *k, const double *theta, Se
   Taken t = {lanes, NEW_ARRAY(&c->arena, double, n), NEW_ARRAY(&c->arena, int, k->dim), theta,
              NEW_ARRAY(&c->arena, int, k->dim)};
   double *unseeded = NEW_ARRAY(&c->arena, double, n);
-  vm_by_rows(w, give, take, &t);
-  memset(vm_theta(w), 0, n * sizeof *theta);
-  vm_draw(w);
-  vm_forward(w, vm_theta(w));
-  vm_tiles(w, look, seen, true);
-  vm_backward(w, seeds, NULL, NULL);
+  run_by_rows(w, &t, k->dim, seen);
   assert_memory_equal(t.grad, grad, n * sizeof *grad);
   for (size_t e = 0; e < k->dim; e++) assert_int_equal(t.times[e], 1);
   for (size_t e = 0; e < k->dim; e++) assert_int_equal(t.given[e], 1);
   vm_by_rows(w, NULL, NULL, NULL);
   vm_backward(w, none, NULL, unseeded);
   vm_skip_roots(w);
-  vm_by_rows(w, give, take, &t);
-  memset(vm_theta(w), 0, n * sizeof *theta);
-  vm_draw(w);
-  vm_forward(w, vm_theta(w));
-  vm_tiles(w, look, seen, true);
-  vm_backward(w, seeds, NULL, NULL);
+  run_by_rows(w, &t, k->dim, seen);
   for (size_t e = 0; e < n; e++) assert_close(t.grad[e], unseeded[e], 1e-13);
   for (size_t e = 0; e < k->dim; e++) assert_true(t.times[e] == 2 && t.given[e] == 2);
 }

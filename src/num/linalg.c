@@ -148,26 +148,40 @@ void la_lu_solve(const double *LU, const size_t *pivot, const double *b, double 
 
 /* ---- symmetric eigenvalues ---------------------------------------------------------------------------------------- */
 
+static void set_identity(double *V, size_t n) {
+  memset(V, 0, n * n * sizeof *V);
+  for (size_t i = 0; i < n; i++) V[i * n + i] = 1;
+}
+
+/* Columns p and q of A, m x n. */
+static void turn_columns(double *A, size_t p, size_t q, size_t m, size_t n, double c, double s) {
+  for (size_t i = 0; i < m; i++) {
+    double x = A[i * n + p], y = A[i * n + q];
+    A[i * n + p] = c * x - s * y;
+    A[i * n + q] = s * x + c * y;
+  }
+}
+
+static void swap_columns(double *A, size_t p, size_t q, size_t m, size_t n) {
+  for (size_t i = 0; i < m; i++) {
+    double t = A[i * n + p];
+    A[i * n + p] = A[i * n + q];
+    A[i * n + q] = t;
+  }
+}
+
 /* The rotation in the plane (p, q) that makes A_pq zero (Golub & Van Loan, section 8.5). */
 static void rotate(double *A, double *V, size_t p, size_t q, size_t n) {
   double apq = A[p * n + q], theta = (A[q * n + q] - A[p * n + p]) / (2 * apq);
   double t = (theta < 0 ? -1 : 1) / (fabs(theta) + sqrt(1 + theta * theta)), c = 1 / sqrt(1 + t * t), s = t * c;
-  for (size_t k = 0; k < n; k++) {
-    double x = A[k * n + p], y = A[k * n + q];
-    A[k * n + p] = c * x - s * y;
-    A[k * n + q] = s * x + c * y;
-  }
+  turn_columns(A, p, q, n, n, c, s);
   for (size_t k = 0; k < n; k++) {
     double x = A[p * n + k], y = A[q * n + k];
     A[p * n + k] = c * x - s * y;
     A[q * n + k] = s * x + c * y;
   }
   A[p * n + q] = A[q * n + p] = 0;
-  for (size_t k = 0; k < n; k++) {
-    double x = V[k * n + p], y = V[k * n + q];
-    V[k * n + p] = c * x - s * y;
-    V[k * n + q] = s * x + c * y;
-  }
+  turn_columns(V, p, q, n, n, c, s);
 }
 
 static void sort_eigen(double *w, double *V, size_t n) {
@@ -178,14 +192,13 @@ static void sort_eigen(double *w, double *V, size_t n) {
     if (m == i) continue;
     double t = w[i];
     w[i] = w[m], w[m] = t;
-    for (size_t k = 0; k < n; k++) t = V[k * n + i], V[k * n + i] = V[k * n + m], V[k * n + m] = t;
+    swap_columns(V, i, m, n, n);
   }
 }
 
 bool la_eigen_symmetric(double *A, double *w, double *V, size_t n) {
   bool done = false;
-  memset(V, 0, n * n * sizeof *V);
-  for (size_t i = 0; i < n; i++) V[i * n + i] = 1;
+  set_identity(V, n);
   for (int sweep = 0; sweep < 60 && !done; sweep++) {
     done = true;
     for (size_t p = 0; p < n; p++)
@@ -210,14 +223,6 @@ static double column_dot(const double *A, size_t p, size_t q, size_t m, size_t n
   return s;
 }
 
-static void turn_columns(double *A, size_t p, size_t q, size_t m, size_t n, double c, double s) {
-  for (size_t i = 0; i < m; i++) {
-    double x = A[i * n + p], y = A[i * n + q];
-    A[i * n + p] = c * x - s * y;
-    A[i * n + q] = s * x + c * y;
-  }
-}
-
 /* Columns p and q become orthogonal; true when they were. */
 static bool orthogonalise(double *A, double *V, size_t p, size_t q, size_t m, size_t n) {
   double a = column_dot(A, p, p, m, n), b = column_dot(A, q, q, m, n), g = column_dot(A, p, q, m, n);
@@ -228,18 +233,9 @@ static bool orthogonalise(double *A, double *V, size_t p, size_t q, size_t m, si
   return false;
 }
 
-static void swap_columns(double *A, size_t p, size_t q, size_t m, size_t n) {
-  for (size_t i = 0; i < m; i++) {
-    double t = A[i * n + p];
-    A[i * n + p] = A[i * n + q];
-    A[i * n + q] = t;
-  }
-}
-
 void la_singular(double *A, double *d, double *V, size_t m, size_t n) {
   bool done = false;
-  memset(V, 0, n * n * sizeof *V);
-  for (size_t i = 0; i < n; i++) V[i * n + i] = 1;
+  set_identity(V, n);
   for (int sweep = 0; sweep < 60 && !done; sweep++) {
     done = true;
     for (size_t p = 0; p < n; p++)

@@ -13,7 +13,7 @@
 #ifdef PVI_TORTURE
 enum { TILE_BYTES = 1, TILE_LEAST = 4, TILE_MAX = 4 };
 #else
-enum { TILE_BYTES = 64 * 1024, TILE_LEAST = 4, TILE_MAX = ROWS_MOST };
+enum { TILE_BYTES = 128 * 1024, TILE_LEAST = 4, TILE_MAX = ROWS_MOST };
 #endif
 enum {
   CHUNKS_MIN = 2,
@@ -25,9 +25,9 @@ enum {
 
 /* ---- buffers ------------------------------------------------------------------------------------------------------ */
 
-/* Observations per tile: as many as keep the widest block's values and adjoints between the first- and the second-level cache;
- * with very many draws a few all the same, so that shared values are read once for them. The cost is flat from 32 to 160 KB, so
- * the size is one that suits every machine, and results do not depend on its caches. */
+/* Observations per tile: as many as keep the widest block's values and adjoints well within the second-level cache; with very
+ * many draws a few all the same, so that shared values are read once for them. Wide predictors gain up to here, for others the
+ * cost is flat from 32 to 160 KB: so the size is one that suits every machine, and results do not depend on its caches. */
 static size_t tile_height(const Tape *t, size_t lanes) {
   size_t row = 2 * max_size(vm_shape(t).tile_width, 1) * lanes * sizeof(double);
   size_t height = TILE_BYTES / row;
@@ -232,26 +232,26 @@ static void stop_clock(double *clock, double *sum) {
 /* Do global instructions, or seeds, add to the adjoint of parameter k? */
 static bool is_read(const Work *w, size_t k) { return w->tape->reader[k] < w->readers; }
 
-/* Is parameter k complete once chunk c has run? So it is when that chunk alone adds to it, in one place. */
-static bool is_own(const Work *w, size_t k, size_t c) {
-  const Tape *t = w->tape;
-  return t->border_first[k + 1] == t->border_first[k] + 1 && w->touched[t->border[t->border_first[k]]] == 1u << c &&
-         !is_read(w, k);
-}
-
+/* Has one chunk alone to do with parameter k, and in one place? */
 static bool has_owner(const Work *w, size_t k) {
   const Tape *t = w->tape;
-  uint32_t touched = t->border_first[k + 1] > t->border_first[k] ? w->touched[t->border[t->border_first[k]]] : 0;
-  return touched && is_own(w, k, (size_t)__builtin_ctz(touched));
+  if (t->border_first[k + 1] != t->border_first[k] + 1 || is_read(w, k)) return false;
+  uint32_t touched = w->touched[t->border[t->border_first[k]]];
+  return touched && !(touched & (touched - 1));
 }
 
-/* Its draws, when the chunk begins. */
+/* Is place e of the boundary a parameter that the chunk has to itself? */
+static bool is_own(const Work *w, size_t e, size_t chunk) {
+  size_t k = w->tape->owner[e];
+  return w->touched[e] == 1u << chunk && k < w->tape->dim && has_owner(w, k);
+}
+
+/* Draws of the chunk's own parameters, when it begins. */
 static void give_own(const Work *w, size_t chunk, int worker) {
   const Tape *t = w->tape;
   double clock = start_clock(w);
   for (size_t e = 0; e < t->boundary_elements; e++)
-    if (w->touched[e] == 1u << chunk && t->owner[e] < t->dim && is_own(w, t->owner[e], chunk))
-      w->give(w->rows_self, t->owner[e], w->global + t->owner[e] * w->lanes);
+    if (is_own(w, e, chunk)) w->give(w->rows_self, t->owner[e], w->global + t->owner[e] * w->lanes);
   if (w->times) stop_clock(&clock, &w->times[worker].draws);
 }
 
@@ -356,8 +356,7 @@ static void run_tile(Work *w, size_t tile, size_t chunk, double *boundary, int w
 static void take_own(const Work *w, size_t chunk, const double *boundary) {
   const Tape *t = w->tape;
   for (size_t e = 0; e < t->boundary_elements; e++)
-    if (w->touched[e] == 1u << chunk && t->owner[e] < t->dim && is_own(w, t->owner[e], chunk))
-      w->take(w->rows_self, t->owner[e], boundary + e * w->lanes);
+    if (is_own(w, e, chunk)) w->take(w->rows_self, t->owner[e], boundary + e * w->lanes);
 }
 
 static void chunk_piece(void *arg, size_t chunk, int worker) {
