@@ -1,8 +1,11 @@
-/* bench_kernels.c: the engine against hand-written kernels of the same models, on the same draws, in the same run.
+/* bench_kernels.c: the engine against hand-written kernels of the same models, on the same draws,
+ * in the same run.
  *
- *   bench_kernels EXAMPLES     programs are EXAMPLES/earnings.stan and so on; data of the paper's shapes are made up here
+ *   bench_kernels EXAMPLES     programs are EXAMPLES/earnings.stan and so on; data of the paper's
+ * shapes are made up here
  *
- * Both compute value and gradient of the log score; values and gradients must agree, then the two are timed by turns.
+ * Both compute value and gradient of the log score; values and gradients must agree, then the two
+ * are timed by turns.
  */
 #include "reference.h"
 
@@ -24,14 +27,16 @@ typedef struct {
   double bar;
 } Case;
 
-/* ---- data ------------------------------------------------------------------------------------------------------------- */
+/* ---- data ------------------------------------------------------------------------------------ */
 
 static uint64_t seed = 1;
 static double uniform(void) {
   seed = rng_mix(seed + 1);
   return ((double)(seed >> 11) + 0.5) * 0x1p-53;
 }
-static double normal(void) { return sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform()); }
+static double normal(void) {
+  return sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform());
+}
 
 static void json_reals(Text *t, const char *name, const double *x, size_t n, size_t step) {
   text_printf(t, ", \"%s\": [", name);
@@ -55,7 +60,8 @@ static Case earnings(Arena *a) {
   Case c = {"earnings", "normal, 4 columns", {.n = 716}, earnings_reference, text_make(a), 1.5};
   size_t n = c.r.n;
   double *X = NEW_ARRAY(a, double, 4 * n), *y = NEW_ARRAY(a, double, n);
-  double *earn = NEW_ARRAY(a, double, n), *height = NEW_ARRAY(a, double, n), *male = NEW_ARRAY(a, double, n);
+  double *earn = NEW_ARRAY(a, double, n), *height = NEW_ARRAY(a, double, n),
+         *male = NEW_ARRAY(a, double, n);
   double mean = 0, square = 0;
   for (size_t i = 0; i < n; i++) {
     height[i] = 66 + 4 * normal();
@@ -84,7 +90,8 @@ static Case earnings(Arena *a) {
 
 static Case radon(Arena *a) {
   enum { COUNTIES = 386 };
-  Case c = {"radon", "normal, 2 gathers", {.n = 12572, .first = {0, COUNTIES}}, radon_reference, text_make(a), 2};
+  Case c = {"radon",         "normal, 2 gathers", {.n = 12572, .first = {0, COUNTIES}},
+            radon_reference, text_make(a),        2};
   size_t n = c.r.n;
   int32_t *county = groups(a, n, COUNTIES);
   double *basement = NEW_ARRAY(a, double, n), *y = NEW_ARRAY(a, double, n);
@@ -112,7 +119,12 @@ static Case election(Arena *a) {
                {"age_edu", "n_age_edu", 16},
                {"state", "n_state", 51},
                {"region_full", "n_region_full", 5}};
-  Case c = {"election", "logistic, 5 columns, 5 gathers", {.n = 11564, .column = 80}, election_reference, text_make(a), 2};
+  Case c = {"election",
+            "logistic, 5 columns, 5 gathers",
+            {.n = 11564, .column = 80},
+            election_reference,
+            text_make(a),
+            2};
   size_t n = c.r.n, first = 0;
   double *X = NEW_ARRAY(a, double, 5 * n), *y = NEW_ARRAY(a, double, n);
   for (size_t i = 0; i < n; i++) {
@@ -142,7 +154,7 @@ static Case election(Arena *a) {
   return c;
 }
 
-/* ---- the two, by turns ------------------------------------------------------------------------------------------------ */
+/* ---- the two, by turns ----------------------------------------------------------------------- */
 
 typedef struct {
   Predictive *p;
@@ -196,7 +208,8 @@ static double disagreement(const Case *k, Both *b, Buffers *s) {
   predictive_eval(b->p, b->phi, &v, b->grad);
   double value = run_reference(k, b, s), worst = fabs(value - v.score) / fabs(value), size = 0;
   for (size_t j = 0; j < q_size(&b->q); j++) size = fmax(size, fabs(b->grad[j]));
-  for (size_t j = 0; j < q_size(&b->q); j++) worst = fmax(worst, fabs(b->grad[j] - b->ref_grad[j]) / size);
+  for (size_t j = 0; j < q_size(&b->q); j++)
+    worst = fmax(worst, fabs(b->grad[j] - b->ref_grad[j]) / size);
   return worst;
 }
 
@@ -229,8 +242,10 @@ static bool compare(Ctx *c, Case *k, const char *folder, size_t M) {
   qsort(ratio, TURNS, sizeof *ratio, by_value);
   double per = 1e9 / ((double)k->r.n * (double)M);
   bool ok = wrong < 1e-10 && engine / reference <= k->bar;
-  printf("%-10s %-32s n %6zu, M %4zu: engine %6.3f ns, by hand %6.3f ns, ratio %5.2f (median %5.2f, bar %.1f)%s\n", k->name,
-         k->what, k->r.n, M, engine * per, reference * per, engine / reference, ratio[TURNS / 2], k->bar,
+  printf("%-10s %-32s n %6zu, M %4zu: engine %6.3f ns, by hand %6.3f ns, ratio %5.2f (median "
+         "%5.2f, bar %.1f)%s\n",
+         k->name, k->what, k->r.n, M, engine * per, reference * per, engine / reference,
+         ratio[TURNS / 2], k->bar,
          wrong >= 1e-10 ? "  DISAGREE"
          : ok           ? ""
                         : "  MISSED");
@@ -248,7 +263,8 @@ int main(int argc, char **argv) {
     ctx_free(&c);
     return 1;
   }
-  printf("log score, value and gradient: nanoseconds per observation and draw (vectors of %d)\n", VL);
+  printf("log score, value and gradient: nanoseconds per observation and draw (vectors of %d)\n",
+         VL);
   Case cases[] = {earnings(&c.arena), radon(&c.arena), election(&c.arena)};
   for (int k = 0; k < 3; k++) compare(&c, &cases[k], folder, 100);
   ctx_free(&c);

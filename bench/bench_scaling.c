@@ -1,8 +1,11 @@
-/* bench_scaling.c: how the cost of value and gradient grows with observations, parameters, draws and threads.
+/* bench_scaling.c: how the cost of value and gradient grows with observations, parameters, draws
+ * and threads.
  *
- *   bench_scaling EXAMPLES     programs are EXAMPLES/paper/earnings.stan and so on; data are made up here
+ *   bench_scaling EXAMPLES     programs are EXAMPLES/paper/earnings.stan and so on; data are made
+ * up here
  *
- * Through the public header alone. Exponents are of time between two sizes; where a bar is missed the line says so.
+ * Through the public header alone. Exponents are of time between two sizes; where a bar is missed
+ * the line says so.
  */
 #include "pvi.h"
 
@@ -13,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- data: Stan JSON, as text -------------------------------------------------------------------------------------------- */
+/* ---- data: Stan JSON, as text ---------------------------------------------------------------- */
 
 typedef struct {
   char *s;
@@ -42,7 +45,9 @@ static double uniform(void) {
   state = state * 6364136223846793005u + 1442695040888963407u;
   return ((double)(state >> 11) + 0.5) * 0x1p-53;
 }
-static double normal(void) { return sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform()); }
+static double normal(void) {
+  return sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform());
+}
 
 static double a_height(void) { return 66 + 4 * normal(); }
 static double a_sex(void) { return uniform() < 0.4; }
@@ -93,7 +98,7 @@ static char *normals(size_t d) {
   return j.s;
 }
 
-/* ---- times ----------------------------------------------------------------------------------------------------------------
+/* ---- times ------------------------------------------------------------------------------------
  */
 
 static const char *folder;
@@ -117,7 +122,8 @@ typedef struct {
 } Setting;
 
 /* Milliseconds of several settings by turns, each the best of `rounds`. */
-static void measure(const char *program, char *data, const Setting *s, int count, int rounds, double *ms) {
+static void measure(const char *program, char *data, const Setting *s, int count, int rounds,
+                    double *ms) {
   pvi_context *c = pvi_open();
   pvi_model *m;
   char *text = read_program(program);
@@ -152,20 +158,23 @@ static const char *verdict(bool ok) { return ok ? "" : "  MISSED"; }
 static void by_observations(size_t draws) {
   static const size_t n[] = {1000, 10000, 100000, 1000000};
   double ms[4], lanes = draws ? (double)draws : 32;
-  printf("observations (earnings, log score, %s, 1 thread)\n", draws ? "100 draws" : "exact, 32 nodes");
+  printf("observations (earnings, log score, %s, 1 thread)\n",
+         draws ? "100 draws" : "exact, 32 nodes");
   for (int k = 0; k < 4; k++) {
     ms[k] = time_one("paper/earnings.stan", earnings(n[k]), draws, k < 3 ? 5 : 4);
-    printf("  n %8zu %11.4f ms %8.3f ns per observation and %s\n", n[k], ms[k], 1e6 * ms[k] / ((double)n[k] * lanes),
-           draws ? "draw" : "node");
+    printf("  n %8zu %11.4f ms %8.3f ns per observation and %s\n", n[k], ms[k],
+           1e6 * ms[k] / ((double)n[k] * lanes), draws ? "draw" : "node");
   }
   double exponent = log(ms[3] / ms[1]) / log(100);
-  printf("  exponent from 1e4 to 1e6: %.3f (bar 0.95 to 1.05)%s\n", exponent, verdict(exponent >= 0.95 && exponent <= 1.05));
+  printf("  exponent from 1e4 to 1e6: %.3f (bar 0.95 to 1.05)%s\n", exponent,
+         verdict(exponent >= 0.95 && exponent <= 1.05));
 }
 
 static void by_parameters(size_t draws) {
   static const size_t d[] = {1, 10, 100, 1000, 10000};
   double ms[5];
-  printf("parameters (4 d independent normals, mean-field, log score, %s, 1 thread)\n", draws ? "100 draws" : "exact");
+  printf("parameters (4 d independent normals, mean-field, log score, %s, 1 thread)\n",
+         draws ? "100 draws" : "exact");
   for (int k = 0; k < 5; k++) {
     ms[k] = time_one("scalability/normal.stan", normals(d[k]), draws, 5);
     printf("  d %8zu %11.4f ms %8.3f us per parameter\n", d[k], ms[k], 1e3 * ms[k] / (double)d[k]);
@@ -179,37 +188,47 @@ static void by_draws(void) {
   printf("draws (earnings, n 716, log score, 1 thread)\n");
   for (int k = 0; k < 4; k++) {
     double ms = time_one("paper/earnings.stan", earnings(716), M[k], 3);
-    printf("  M %8zu %11.4f ms %8.3f ns per observation and draw\n", M[k], ms, 1e6 * ms / (716 * (double)M[k]));
+    printf("  M %8zu %11.4f ms %8.3f ns per observation and draw\n", M[k], ms,
+           1e6 * ms / (716 * (double)M[k]));
   }
 }
 
-/* Jiffies of all processors so far, and those the host gave to others; 0 where that is not known. */
+/* Jiffies of all processors so far, and those the host gave to others; 0 where that is not known.
+ */
 static void read_jiffies(double *all, double *stolen) {
   double x[8] = {0};
   FILE *f = fopen("/proc/stat", "r");
   *all = *stolen = 0;
   if (!f) return;
-  if (fscanf(f, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", x, x + 1, x + 2, x + 3, x + 4, x + 5, x + 6, x + 7) == 8) *stolen = x[7];
+  if (fscanf(f, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", x, x + 1, x + 2, x + 3, x + 4, x + 5, x + 6,
+             x + 7) == 8)
+    *stolen = x[7];
   for (int k = 0; k < 8; k++) *all += x[k];
   fclose(f);
 }
 
-/* Two threads are as fast as the slower processor: on a virtual machine it matters how much of them the host gave away. */
+/* Two threads are as fast as the slower processor: on a virtual machine it matters how much of them
+ * the host gave away. */
 static void by_threads(void) {
   double ms[2], all[2], stolen[2];
   read_jiffies(&all[0], &stolen[0]);
-  measure("paper/radon.stan", radon(12573), (Setting[]){{"log", 100, 1}, {"log", 100, 2}}, 2, 50, ms);
+  measure("paper/radon.stan", radon(12573), (Setting[]){{"log", 100, 1}, {"log", 100, 2}}, 2, 50,
+          ms);
   read_jiffies(&all[1], &stolen[1]);
-  printf("threads (radon, n 12573, log score, 100 draws)\n  1: %.4f ms, 2: %.4f ms, ratio %.2f (bar 1.7)%s\n", ms[0], ms[1],
-         ms[0] / ms[1], verdict(ms[0] / ms[1] >= 1.7));
-  printf("  meanwhile the host took %.1f%% of the processors' time\n", 100 * (stolen[1] - stolen[0]) / (all[1] - all[0] + 1));
+  printf("threads (radon, n 12573, log score, 100 draws)\n  1: %.4f ms, 2: %.4f ms, ratio %.2f "
+         "(bar 1.7)%s\n",
+         ms[0], ms[1], ms[0] / ms[1], verdict(ms[0] / ms[1] >= 1.7));
+  printf("  meanwhile the host took %.1f%% of the processors' time\n",
+         100 * (stolen[1] - stolen[0]) / (all[1] - all[0] + 1));
 }
 
 static void by_scores(void) {
   double ms[2];
-  measure("paper/earnings.stan", earnings(716), (Setting[]){{"log", 100, 1}, {"crps_sim", 100, 1}}, 2, 10, ms);
-  printf("scores (earnings, n 716, 100 draws)\n  log %.4f ms, crps_sim %.4f ms, ratio %.2f (bar 10)%s\n", ms[0], ms[1],
-         ms[1] / ms[0], verdict(ms[1] / ms[0] <= 10));
+  measure("paper/earnings.stan", earnings(716), (Setting[]){{"log", 100, 1}, {"crps_sim", 100, 1}},
+          2, 10, ms);
+  printf("scores (earnings, n 716, 100 draws)\n  log %.4f ms, crps_sim %.4f ms, ratio %.2f (bar "
+         "10)%s\n",
+         ms[0], ms[1], ms[1] / ms[0], verdict(ms[1] / ms[0] <= 10));
 }
 
 int main(int argc, char **argv) {

@@ -1,6 +1,8 @@
-/* bench_vmath.c: nanoseconds per double of the vector functions, and how many times faster than libm called in a loop.
+/* bench_vmath.c: nanoseconds per double of the vector functions, and how many times faster than
+ * libm called in a loop.
  *
- * Compile with the flags of the instruction set to measure, e.g. `cc -O2 -mavx2 -mfma -Isrc bench/bench_vmath.c -lm`.
+ * Compile with the flags of the instruction set to measure, e.g. `cc -O2 -mavx2 -mfma -Isrc
+ * bench/bench_vmath.c -lm`.
  */
 #include <stdio.h>
 #include <time.h>
@@ -26,27 +28,27 @@ static double scalar_log_Phi(double a) { return log(0.5 * erfc(-a * 0.7071067811
 static double scalar_pow(double a) { return pow(a, 1.7); }
 static vd v_pow17(vd a) { return v_pow(a, v_splat(1.7)); }
 
-#define TIME(loop)                                                                                                             \
-  ({                                                                                                                           \
-    double best_ = 1e9;                                                                                                        \
-    for (int r_ = 0; r_ < BEST; r_++) {                                                                                        \
-      double t_ = now();                                                                                                       \
-      for (int k_ = 0; k_ < REPEAT; k_++) {                                                                                    \
-        loop;                                                                                                                  \
-        __asm__ volatile("" ::: "memory");                                                                                     \
-      }                                                                                                                        \
-      t_ = now() - t_;                                                                                                         \
-      best_ = t_ < best_ ? t_ : best_;                                                                                         \
-    }                                                                                                                          \
-    best_ / REPEAT / N * 1e9;                                                                                                  \
+#define TIME(loop)                                                                                 \
+  ({                                                                                               \
+    double best_ = 1e9;                                                                            \
+    for (int r_ = 0; r_ < BEST; r_++) {                                                            \
+      double t_ = now();                                                                           \
+      for (int k_ = 0; k_ < REPEAT; k_++) {                                                        \
+        loop;                                                                                      \
+        __asm__ volatile("" ::: "memory");                                                         \
+      }                                                                                            \
+      t_ = now() - t_;                                                                             \
+      best_ = t_ < best_ ? t_ : best_;                                                             \
+    }                                                                                              \
+    best_ / REPEAT / N * 1e9;                                                                      \
   })
 
-#define ROW(name, v, f, lo, hi)                                                                                                \
-  do {                                                                                                                         \
-    for (int i = 0; i < N; i++) x[i] = (lo) + ((hi) - (lo)) * ((double)(i * 7919 % N) + 0.5) / N;                              \
-    double a_ = TIME(for (int i = 0; i < N; i += VL) v_store(y + i, v(v_load(x + i))));                                        \
-    double b_ = TIME(for (int i = 0; i < N; i++) y[i] = f(x[i]));                                                              \
-    printf("%-12s %7.2f ns   libm %7.2f ns   ratio %5.1f\n", name, a_, b_, b_ / a_);                                           \
+#define ROW(name, v, f, lo, hi)                                                                    \
+  do {                                                                                             \
+    for (int i = 0; i < N; i++) x[i] = (lo) + ((hi) - (lo)) * ((double)(i * 7919 % N) + 0.5) / N;  \
+    double a_ = TIME(for (int i = 0; i < N; i += VL) v_store(y + i, v(v_load(x + i))));            \
+    double b_ = TIME(for (int i = 0; i < N; i++) y[i] = f(x[i]));                                  \
+    printf("%-12s %7.2f ns   libm %7.2f ns   ratio %5.1f\n", name, a_, b_, b_ / a_);               \
   } while (0)
 
 int main(void) {

@@ -1,8 +1,9 @@
 /* reference.h: hand-written kernels that the engine is measured against.
  *
- * Each is the log score of one fixed model, sum_i log mean_j p(y_i | theta_j), with its derivative in every draw: one loop over
- * the observations, BLOCK of them at a time, draws in vectors, exp inlined, nothing general. theta and adj are rows of ld
- * draws; the padding (lanes M .. ld) is kept out by a log density of -inf.
+ * Each is the log score of one fixed model, sum_i log mean_j p(y_i | theta_j), with its derivative
+ * in every draw: one loop over the observations, BLOCK of them at a time, draws in vectors, exp
+ * inlined, nothing general. theta and adj are rows of ld draws; the padding (lanes M .. ld) is kept
+ * out by a log density of -inf.
  */
 #ifndef PVI_BENCH_REFERENCE_H
 #define PVI_BENCH_REFERENCE_H
@@ -11,8 +12,8 @@
 
 enum { BLOCK = 4, MOST_LANES = 1024, MOST_GATHERS = 5, MOST_COLUMNS = 5 };
 
-/* The linear predictor: columns of X times theta[column ..), and theta[first[g] + index[g][i]] by group, times coef where
- * given.
+/* The linear predictor: columns of X times theta[column ..), and theta[first[g] + index[g][i]] by
+ * group, times coef where given.
  */
 typedef struct {
   size_t n, M, ld;
@@ -26,14 +27,16 @@ typedef struct {
 
 typedef struct {
   double z[BLOCK][MOST_LANES], l[BLOCK][MOST_LANES];
-  double inv_sigma[MOST_LANES], shift[MOST_LANES]; /* per draw: 1 / sigma, and what is taken from every log density */
+  double inv_sigma[MOST_LANES],
+      shift[MOST_LANES]; /* per draw: 1 / sigma, and what is taken from every log density */
 } Buffers;
 
 #define EACH_ROW for (int r = 0; r < BLOCK; r++)
 #define UNROLLED V_UNROLL
 
 /* Rows i .. i + BLOCK of the predictor, at draws j .. j + VL. */
-VFN void predict(const Regression *m, const double *theta, size_t i, size_t j, vd eta[BLOCK], size_t columns, size_t gathers) {
+VFN void predict(const Regression *m, const double *theta, size_t i, size_t j, vd eta[BLOCK],
+                 size_t columns, size_t gathers) {
   UNROLLED EACH_ROW eta[r] = v_splat(0);
   for (size_t k = 0; k < columns; k++) {
     vd b = v_load(theta + (m->column + k) * m->ld + j);
@@ -49,7 +52,8 @@ VFN void predict(const Regression *m, const double *theta, size_t i, size_t j, v
 }
 
 /* ... and the way back from its derivatives. */
-VFN void pull(const Regression *m, double *adj, size_t i, size_t j, const vd d[BLOCK], size_t columns, size_t gathers) {
+VFN void pull(const Regression *m, double *adj, size_t i, size_t j, const vd d[BLOCK],
+              size_t columns, size_t gathers) {
   for (size_t k = 0; k < columns; k++) {
     double *to = adj + (m->column + k) * m->ld + j;
     vd a = v_load(to);
@@ -79,9 +83,10 @@ VFN double normalise(double *l, vd top, size_t M, size_t ld, double *scale) {
   return peak + log(total / (double)M);
 }
 
-/* y_i ~ normal(eta_i, exp(theta[log_sigma])); n a multiple of BLOCK or the rest left to the same code by the caller. */
-VFN double normal_body(const Regression *m, const double *theta, size_t log_sigma, double *adj, Buffers *s, size_t columns,
-                       size_t gathers) {
+/* y_i ~ normal(eta_i, exp(theta[log_sigma])); n a multiple of BLOCK or the rest left to the same
+ * code by the caller. */
+VFN double normal_body(const Regression *m, const double *theta, size_t log_sigma, double *adj,
+                       Buffers *s, size_t columns, size_t gathers) {
   double score = 0;
   for (size_t j = 0; j < m->ld; j++) {
     double l = theta[log_sigma * m->ld + j];
@@ -117,8 +122,10 @@ VFN double normal_body(const Regression *m, const double *theta, size_t log_sigm
   return score;
 }
 
-/* y_i ~ bernoulli_logit(eta_i), log densities as such: they are what a program that sums them needs. */
-VFN double logistic_body(const Regression *m, const double *theta, double *adj, Buffers *s, size_t columns, size_t gathers) {
+/* y_i ~ bernoulli_logit(eta_i), log densities as such: they are what a program that sums them
+ * needs. */
+VFN double logistic_body(const Regression *m, const double *theta, double *adj, Buffers *s,
+                         size_t columns, size_t gathers) {
   double score = 0;
   for (size_t j = 0; j < m->ld; j++) s->shift[j] = j < m->M ? 0 : INFINITY;
   for (size_t i = 0; i < m->n; i += BLOCK) {
@@ -146,13 +153,15 @@ VFN double logistic_body(const Regression *m, const double *theta, double *adj, 
 }
 
 /* n must be a multiple of BLOCK; theta and adj: [parameters x ld], adj is added to. */
-static double earnings_reference(const Regression *m, const double *theta, double *adj, Buffers *s) {
+static double earnings_reference(const Regression *m, const double *theta, double *adj,
+                                 Buffers *s) {
   return normal_body(m, theta, 4, adj, s, 4, 0);
 }
 static double radon_reference(const Regression *m, const double *theta, double *adj, Buffers *s) {
   return normal_body(m, theta, m->first[1] * 2 + 4, adj, s, 0, 2);
 }
-static double election_reference(const Regression *m, const double *theta, double *adj, Buffers *s) {
+static double election_reference(const Regression *m, const double *theta, double *adj,
+                                 Buffers *s) {
   return logistic_body(m, theta, adj, s, 5, 5);
 }
 

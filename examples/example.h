@@ -1,4 +1,5 @@
-/* example.h: what the example programs share: random numbers, data as JSON text, options, stopping on errors. */
+/* example.h: what the example programs share: random numbers, data as JSON text, options, stopping
+ * on errors. */
 #ifndef PVI_EXAMPLE_H
 #define PVI_EXAMPLE_H
 
@@ -11,7 +12,7 @@
 
 #define UNUSED __attribute__((unused))
 
-/* ---- random numbers: a state that the caller seeds ---------------------------------------------------------------- */
+/* ---- random numbers: a state that the caller seeds ------------------------------------------- */
 
 UNUSED static double random_uniform(uint64_t *state) { /* splitmix64; in (0, 1) */
   uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
@@ -31,7 +32,7 @@ UNUSED static double random_student_t(uint64_t *state, double df) {
   return sqrt(df * (pow(u, -2 / df) - 1)) * cos(a);
 }
 
-/* ---- data as JSON ------------------------------------------------------------------------------------------------- */
+/* ---- data as JSON ---------------------------------------------------------------------------- */
 
 typedef struct {
   FILE *f;
@@ -46,7 +47,9 @@ UNUSED static Json *json_begin(void) {
   fputc('{', j->f);
   return j;
 }
-UNUSED static void json_name(Json *j, const char *name) { fprintf(j->f, "%s\"%s\": ", j->items++ ? ", " : "", name); }
+UNUSED static void json_name(Json *j, const char *name) {
+  fprintf(j->f, "%s\"%s\": ", j->items++ ? ", " : "", name);
+}
 UNUSED static void json_int(Json *j, const char *name, size_t x) {
   json_name(j, name);
   fprintf(j->f, "%zu", x);
@@ -63,7 +66,8 @@ UNUSED static void json_rows(Json *j, const double *x, size_t rows, size_t cols)
   }
   fputc(']', j->f);
 }
-UNUSED static void json_array(Json *j, const char *name, const double *x, size_t rows, size_t cols) {
+UNUSED static void json_array(Json *j, const char *name, const double *x, size_t rows,
+                              size_t cols) {
   json_name(j, name);
   json_rows(j, x, rows, cols);
 }
@@ -78,7 +82,7 @@ UNUSED static void json_free(Json *j) {
   free(j);
 }
 
-/* ---- programs, errors, options ------------------------------------------------------------------------------------ */
+/* ---- programs, errors, options --------------------------------------------------------------- */
 
 _Noreturn UNUSED static void stop(const char *fmt, ...) {
   va_list ap;
@@ -142,13 +146,17 @@ _Noreturn UNUSED static void misused(const char *program, const char *argument, 
   exit(2);
 }
 
-UNUSED static void read_option(const char *program, const char *argument, const char *text, const Option *o) {
+UNUSED static void read_option(const char *program, const char *argument, const char *text,
+                               const Option *o) {
   char *end, why[96];
   if (isnan(*o->value) && !strcmp(text, "all")) return;
   double x = strtod(text, &end);
-  if (!*text || *end || !isfinite(x)) misused(program, argument, "a number is expected, as in --name=1");
-  snprintf(why, sizeof why, "must be %s from %g to %g", o->kind == WHOLE ? "a whole number" : "a number", o->least, o->most);
-  if (x < o->least || x > o->most || (o->kind == WHOLE && x != floor(x))) misused(program, argument, why);
+  if (!*text || *end || !isfinite(x))
+    misused(program, argument, "a number is expected, as in --name=1");
+  snprintf(why, sizeof why, "must be %s from %g to %g",
+           o->kind == WHOLE ? "a whole number" : "a number", o->least, o->most);
+  if (x < o->least || x > o->most || (o->kind == WHOLE && x != floor(x)))
+    misused(program, argument, why);
   *o->value = x;
 }
 
@@ -159,7 +167,8 @@ UNUSED static void read_options(int argc, char **argv, const Option *o, size_t c
     if (!strcmp(argv[a], "--help")) print_options(program, o, count), exit(0);
   for (int a = 1; a < argc; a++) {
     size_t k = 0, n = strcspn(argv[a], "=");
-    while (k < count && (strncmp(argv[a], "--", 2) || n != strlen(o[k].name) + 2 || strncmp(argv[a] + 2, o[k].name, n - 2)))
+    while (k < count && (strncmp(argv[a], "--", 2) || n != strlen(o[k].name) + 2 ||
+                         strncmp(argv[a] + 2, o[k].name, n - 2)))
       k++;
     if (k == count) misused(program, argv[a], "there is no such option");
     read_option(program, argv[a], argv[a][n] ? argv[a] + n + 1 : "", &o[k]);
@@ -173,7 +182,7 @@ UNUSED static double *numbers(size_t n) {
   return x;
 }
 
-/* ---- means and deviations ----------------------------------------------------------------------------------------- */
+/* ---- means and deviations -------------------------------------------------------------------- */
 
 UNUSED static double mean_of(const double *x, size_t n) {
   double s = 0;

@@ -1,4 +1,5 @@
-/* evaluate.h: for tests of models: a program and data as texts become a Model, and its log density is evaluated. */
+/* evaluate.h: for tests of models: a program and data as texts become a Model, and its log density
+ * is evaluated. */
 #ifndef PVI_TEST_EVALUATE_H
 #define PVI_TEST_EVALUATE_H
 
@@ -55,9 +56,11 @@ UNUSED static Density *densities(Ctx *c, const Model *m, const double *u, size_t
   Tape *tape = model_tape(&c->arena, m, &all, WANT_LL);
   Work *w = vm_work(&c->arena, tape, points, NULL);
   Collect k = {NEW_ARRAY(&c->arena, Density, points), points, vm_lanes(w), obs};
-  double *theta = NEW_ARRAY(&c->arena, double, m->dim *k.lanes), *grad = NEW_ARRAY(&c->arena, double, m->dim *k.lanes);
+  double *theta = NEW_ARRAY(&c->arena, double, m->dim *k.lanes),
+         *grad = NEW_ARRAY(&c->arena, double, m->dim *k.lanes);
   for (size_t d = 0; d < m->dim; d++)
-    for (size_t j = 0; j < k.lanes; j++) theta[d * k.lanes + j] = u[(j < points ? j : 0) * m->dim + d];
+    for (size_t j = 0; j < k.lanes; j++)
+      theta[d * k.lanes + j] = u[(j < points ? j : 0) * m->dim + d];
   for (size_t j = 0; j < points; j++)
     k.at[j] = (Density){.dim = m->dim,
                         .n_obs = m->n_obs,
@@ -77,7 +80,9 @@ UNUSED static Density *densities(Ctx *c, const Model *m, const double *u, size_t
   return k.at;
 }
 
-UNUSED static Density density(Ctx *c, const Model *m, const double *u) { return *densities(c, m, u, 1); }
+UNUSED static Density density(Ctx *c, const Model *m, const double *u) {
+  return *densities(c, m, u, 1);
+}
 
 /* The oracle's points: in (-radius, radius), from splitmix64. */
 UNUSED static double *test_point(Ctx *c, size_t dim, uint64_t seed, double radius) {

@@ -1,5 +1,6 @@
-/* fuzz_mutate.c: fuzz_mutate SEED FILE writes FILE with a few mistakes in it, the same for the same seed: bytes flipped, pieces
- * cut out or doubled, the end missing, one word, number or sign in place of another. tool/fuzz.sh feeds pvi with them. */
+/* fuzz_mutate.c: fuzz_mutate SEED FILE writes FILE with a few mistakes in it, the same for the same
+ * seed: bytes flipped, pieces cut out or doubled, the end missing, one word, number or sign in
+ * place of another. tool/fuzz.sh feeds pvi with them. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +44,8 @@ static void end(Bytes *b) { b->n = below(b->n + 1); }
 
 static void copy(Bytes *b) {
   char piece[64];
-  size_t at = below(b->n), left = b->n - at, m = below(left < sizeof piece ? left + 1 : sizeof piece);
+  size_t at = below(b->n), left = b->n - at,
+         m = below(left < sizeof piece ? left + 1 : sizeof piece);
   memcpy(piece, b->s + at, m);
   splice(b, below(b->n + 1), 0, piece, m);
 }
@@ -64,9 +66,12 @@ static size_t next_word(const Bytes *b, size_t at, size_t *length) {
 /* A number or a sign, in place of a number or between two characters. */
 static void sign(Bytes *b) {
   static const char *const signs[] = {
-      "0",   "-1", "1", "2", "1e308", "-1e-308", "2147483647", "9999999999", "\"NaN\"", "\"Inf\"",    "null", "[]", "[[]]", "{",
-      "}",   "(",  ")", "[", "]",     ";",       ",",          ":",          "|",       "'",          "\"",   "~",  "*",    "/",
-      "%/%", "^",  "<", "?", "!",     "//",      "/*",         "while (0) ", "T[0, ]",  "simplex[0] "};
+      "0",          "-1",      "1",          "2",    "1e308", "-1e-308", "2147483647",
+      "9999999999", "\"NaN\"", "\"Inf\"",    "null", "[]",    "[[]]",    "{",
+      "}",          "(",       ")",          "[",    "]",     ";",       ",",
+      ":",          "|",       "'",          "\"",   "~",     "*",       "/",
+      "%/%",        "^",       "<",          "?",    "!",     "//",      "/*",
+      "while (0) ", "T[0, ]",  "simplex[0] "};
   const char *w = signs[below(sizeof signs / sizeof *signs)];
   size_t at = below(b->n + 1), gone = 0;
   if (below(4)) at = next_word(b, at, &gone);
@@ -77,7 +82,8 @@ static void sign(Bytes *b) {
 /* A word of the file in place of another: what often is still a program. */
 static void swap(Bytes *b) {
   char piece[64];
-  size_t m, gone, from = next_word(b, below(b->n + 1), &m), to = next_word(b, below(b->n + 1), &gone);
+  size_t m, gone, from = next_word(b, below(b->n + 1), &m),
+                  to = next_word(b, below(b->n + 1), &gone);
   if (m > sizeof piece) return;
   memcpy(piece, b->s + from, m);
   splice(b, to, gone, piece, m);
@@ -99,7 +105,8 @@ static void statement(Bytes *b) {
 }
 
 int main(int argc, char **argv) {
-  static void (*const mutations[])(Bytes *) = {swap, swap, swap, statement, sign, sign, swap, flip, cut, copy, end};
+  static void (*const mutations[])(Bytes *) = {swap, swap, swap, statement, sign, sign,
+                                               swap, flip, cut,  copy,      end};
   static Bytes b;
   FILE *f = argc == 3 ? fopen(argv[2], "rb") : NULL;
   if (!f) {
@@ -109,7 +116,9 @@ int main(int argc, char **argv) {
   state = strtoull(argv[1], NULL, 10) * 0xD1342543DE82EF95u;
   b.n = fread(b.s, 1, MOST, f);
   fclose(f);
-  size_t gentle = below(2) ? 7 : sizeof mutations / sizeof *mutations; /* half of them: words and statements only */
+  size_t gentle =
+      below(2) ? 7
+               : sizeof mutations / sizeof *mutations; /* half of them: words and statements only */
   for (size_t k = 1 + below(3); k > 0; k--) mutations[below(gentle)](&b);
   return fwrite(b.s, 1, b.n, stdout) == b.n ? 0 : 1;
 }

@@ -1,4 +1,5 @@
-/* objective.h: for tests of objectives: a place to evaluate them, and their gradient against finite differences. */
+/* objective.h: for tests of objectives: a place to evaluate them, and their gradient against finite
+ * differences. */
 #ifndef PVI_TEST_OBJECTIVE_H
 #define PVI_TEST_OBJECTIVE_H
 
@@ -14,9 +15,11 @@ UNUSED static FamilyId family_named(const char *name) {
 
 /* q about a sensible place, not quite symmetric. */
 UNUSED static double *some_phi(Ctx *c, const Q *q) {
-  double *phi = NEW_ARRAY(&c->arena, double, q_size(q)), *mean = NEW_ARRAY(&c->arena, double, q->dim);
+  double *phi = NEW_ARRAY(&c->arena, double, q_size(q)),
+         *mean = NEW_ARRAY(&c->arena, double, q->dim);
   double *sd = NEW_ARRAY(&c->arena, double, q->dim);
-  for (size_t k = 0; k < q->dim; k++) mean[k] = 0.2 - 0.1 * (double)(k % 3), sd[k] = 0.4 + 0.1 * (double)(k % 2);
+  for (size_t k = 0; k < q->dim; k++)
+    mean[k] = 0.2 - 0.1 * (double)(k % 3), sd[k] = 0.4 + 0.1 * (double)(k % 2);
   q_start(q, phi, mean, sd);
   uint64_t state = 3;
   for (size_t k = 0; k < q_size(q); k++) phi[k] += uniform(&state, -0.1, 0.1);
@@ -30,7 +33,8 @@ UNUSED static double value_at(Predictive *p, const double *phi) {
 }
 
 /* grad, of n entries, is the gradient at phi. */
-UNUSED static void check_gradient(Predictive *p, double *phi, const double *grad, size_t n, double tolerance) {
+UNUSED static void check_gradient(Predictive *p, double *phi, const double *grad, size_t n,
+                                  double tolerance) {
   for (size_t k = 0; k < n; k++) {
     double f[4], h = 1e-5, x = phi[k];
     static const double step[4] = {-2, -1, 1, 2};
@@ -40,7 +44,8 @@ UNUSED static void check_gradient(Predictive *p, double *phi, const double *grad
     }
     phi[k] = x;
     double d = difference(f, h);
-    if (fabs(d - grad[k]) > tolerance * fmax(1, fabs(d))) fail_msg("entry %zu: %.10g, by differences %.10g", k, grad[k], d);
+    if (fabs(d - grad[k]) > tolerance * fmax(1, fabs(d)))
+      fail_msg("entry %zu: %.10g, by differences %.10g", k, grad[k], d);
   }
 }
 

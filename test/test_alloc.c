@@ -1,5 +1,5 @@
-/* test_alloc.c: nothing is allocated inside an iteration: every allocation of the process is counted while an objective is
- * evaluated again and again, and while an optimizer runs on it. */
+/* test_alloc.c: nothing is allocated inside an iteration: every allocation of the process is
+ * counted while an objective is evaluated again and again, and while an optimizer runs on it. */
 #include "evaluate.h"
 
 #include "infer/exact.h"
@@ -40,28 +40,35 @@ int posix_memalign(void **p, size_t align, size_t n) {
   *p = __libc_memalign(align, n);
   return *p ? 0 : ENOMEM;
 }
-void *mmap(void *at, size_t n, int protection, int flags, int fd, off_t offset) { /* large blocks of arenas */
+void *mmap(void *at, size_t n, int protection, int flags, int fd,
+           off_t offset) { /* large blocks of arenas */
   __atomic_add_fetch(&allocations, 1, __ATOMIC_RELAXED);
   return (void *)syscall(SYS_mmap, at, n, protection, flags, fd, offset);
 }
 #endif
 
-static const char program[] = "data { int N; vector[N] x; vector[N] y; array[N] int<lower=0> z; array[N] int<lower=1> g; }"
-                              "parameters { real a; real b; real s; vector[2] u; }"
-                              "model { a ~ normal(0, 2); b ~ normal(0, 2); s ~ normal(0, 1); u ~ normal(0, 1);"
-                              " y ~ normal(a + b * x + u[g], exp(s)); }";
-static const char counts[] = "data { int N; vector[N] x; vector[N] y; array[N] int<lower=0> z; array[N] int<lower=1> g; }"
-                             "parameters { real a; real b; }"
-                             "model { a ~ normal(0, 2); b ~ normal(0, 2); z ~ poisson_log(a + b * x); }";
+static const char program[] =
+    "data { int N; vector[N] x; vector[N] y; array[N] int<lower=0> z; array[N] int<lower=1> g; }"
+    "parameters { real a; real b; real s; vector[2] u; }"
+    "model { a ~ normal(0, 2); b ~ normal(0, 2); s ~ normal(0, 1); u ~ normal(0, 1);"
+    " y ~ normal(a + b * x + u[g], exp(s)); }";
+static const char counts[] =
+    "data { int N; vector[N] x; vector[N] y; array[N] int<lower=0> z; array[N] int<lower=1> g; }"
+    "parameters { real a; real b; }"
+    "model { a ~ normal(0, 2); b ~ normal(0, 2); z ~ poisson_log(a + b * x); }";
 static const char growth[] =
-    "functions { vector f(real t, vector y, real a, real b) { return y .* (exp(a) - exp(b) * y); } }"
+    "functions { vector f(real t, vector y, real a, real b) { return y .* (exp(a) - exp(b) * y); } "
+    "}"
     "data { int N; vector[N] x; vector[N] y; array[N] int<lower=0> z; array[N] int<lower=1> g; }"
     "parameters { real a; real b; }"
     "model { array[7] vector[1] m = ode_rk45(f, [0.1]', 0, {1, 2, 3, 4, 5, 6, 7}, a, b);"
-    " array[7] vector[1] n = ode_bdf_tol(f, [0.1]', 0, {1, 2, 3, 4, 5, 6, 7}, 1e-5, 1e-5, 10000, a, b);"
-    " a ~ normal(0, 2); b ~ normal(0, 2); y ~ normal(to_vector(m[ : , 1]) + to_vector(n[ : , 1]), 1); }";
-static const char data[] = "{\"N\": 7, \"x\": [-1, 0.5, 2, 1, -0.3, 0, 1.5], \"y\": [0.1, 1, 3, -1, 0.4, 0.2, 2],"
-                           " \"z\": [0, 100, 1, 3, 0, 1, 1], \"g\": [1, 2, 1, 2, 2, 1, 1]}";
+    " array[7] vector[1] n = ode_bdf_tol(f, [0.1]', 0, {1, 2, 3, 4, 5, 6, 7}, 1e-5, 1e-5, 10000, "
+    "a, b);"
+    " a ~ normal(0, 2); b ~ normal(0, 2); y ~ normal(to_vector(m[ : , 1]) + to_vector(n[ : , 1]), "
+    "1); }";
+static const char data[] =
+    "{\"N\": 7, \"x\": [-1, 0.5, 2, 1, -0.3, 0, 1.5], \"y\": [0.1, 1, 3, -1, 0.4, 0.2, 2],"
+    " \"z\": [0, 100, 1, 3, 0, 1, 1], \"g\": [1, 2, 1, 2, 2, 1, 1]}";
 
 typedef struct {
   const char *name, *program, *score, *family;
@@ -102,7 +109,8 @@ static bool counted_eval(void *self, const double *phi, double *value, double *g
 TEST(allocates_nothing) {
   const Row *r = row;
   Model *m = model_of(c, r->program, data);
-  Target t = {.regularizer = REG_PRIOR, .lambda = 0.1, .score_weight = 1, .score_options = {.alpha = 0.1}};
+  Target t = {
+      .regularizer = REG_PRIOR, .lambda = 0.1, .score_weight = 1, .score_options = {.alpha = 0.1}};
   t.integrate = r->exact ? INTEGRATE_EXACT : INTEGRATE_DRAWS;
   FamilyId family = FAMILY_meanfield;
   assert_true(score_find(r->score, &t.score) && family_find(r->family, &family));
@@ -144,6 +152,7 @@ TEST(counter_works) {
 int main(void) {
   static Suite s;
   SUITE_ADD(&s, counter_works);
-  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) suite_add(&s, rows[k].name, allocates_nothing, &rows[k]);
+  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+    suite_add(&s, rows[k].name, allocates_nothing, &rows[k]);
   return suite_run("alloc", &s);
 }

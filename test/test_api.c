@@ -1,4 +1,5 @@
-/* test_api.c: include/pvi.h as its users meet it: only the public header is used, besides the testing helpers. */
+/* test_api.c: include/pvi.h as its users meet it: only the public header is used, besides the
+ * testing helpers. */
 #include "testing.h"
 
 #include "pvi.h"
@@ -16,7 +17,8 @@ static const char normal_program[] =
     "generated quantities { vector[n] y_sim; for (i in 1:n) y_sim[i] = normal_rng(theta, 1); }\n";
 enum { N = 10 };
 static const double ys[N] = {0.3, -1.2, 2.5, 0.8, -0.4, 1.9, -2.1, 0.6, 1.1, -0.7};
-static const char normal_data[] = "{\"n\": 10, \"y\": [0.3, -1.2, 2.5, 0.8, -0.4, 1.9, -2.1, 0.6, 1.1, -0.7]}";
+static const char normal_data[] =
+    "{\"n\": 10, \"y\": [0.3, -1.2, 2.5, 0.8, -0.4, 1.9, -2.1, 0.6, 1.1, -0.7]}";
 
 /* A context whose calls are expected to succeed. */
 static pvi_context *open_context(void) {
@@ -46,7 +48,7 @@ static double normal_lpdf(double y, double mu, double sigma) {
   return -0.5 * z * z - log(sigma) - 0.5 * log(2 * M_PI);
 }
 
-/* ---- models ------------------------------------------------------------------------------------------------------- */
+/* ---- models ---------------------------------------------------------------------------------- */
 
 TEST(versions) { assert_true(strlen(pvi_version()) > 0); }
 
@@ -80,7 +82,7 @@ TEST(text_equals_file) {
   pvi_close(p);
 }
 
-/* ---- densities ---------------------------------------------------------------------------------------------------- */
+/* ---- densities ------------------------------------------------------------------------------- */
 
 /* In closed form, for more points than fit into one batch, and again for fewer. */
 TEST(density_of_a_normal) {
@@ -127,7 +129,7 @@ TEST(density_of_golf) {
   pvi_close(p);
 }
 
-/* ---- fits --------------------------------------------------------------------------------------------------------- */
+/* ---- fits ------------------------------------------------------------------------------------ */
 
 #define exactness (accurate ? 1.0 : 50.0) /* a factor of tolerances */
 
@@ -148,27 +150,35 @@ TEST(fit_of_golf) {
   pvi_close(p);
 }
 
-/* VI of a normal location is the posterior: normal(m, s); so the predictive distribution of what is held out is known. */
+/* VI of a normal location is the posterior: normal(m, s); so the predictive distribution of what is
+ * held out is known. */
 TEST(heldout_scores) {
   static const size_t test[3] = {7, 2, 4};
   pvi_context *p = open_context();
   pvi_model *m = normal_model(p);
   pvi_result r;
   int status =
-      pvi_fit(p, m, &(pvi_options){.score = "elbo", .family = "meanfield", .test = test, .ntest = 3, .alpha = 0.2}, &r);
+      pvi_fit(p, m,
+              &(pvi_options){
+                  .score = "elbo", .family = "meanfield", .test = test, .ntest = 3, .alpha = 0.2},
+              &r);
   assert_true(status == PVI_STATUS_OK || (exactness > 1 && status == PVI_STATUS_NOT_CONVERGED));
   double precision = 7 + 0.01, mean = 0;
   for (size_t k = 0; k < N; k++) mean += k == 7 || k == 2 || k == 4 ? 0 : ys[k] / precision;
-  assert_true(fabs(r.mean[0] - mean) < 0.01 && fabs(r.sd[0] - 1 / sqrt(precision)) < 0.01 * exactness);
+  assert_true(fabs(r.mean[0] - mean) < 0.01 &&
+              fabs(r.sd[0] - 1 / sqrt(precision)) < 0.01 * exactness);
   double scale = sqrt(1 + r.sd[0] * r.sd[0]), z = 1.2815515655446004, total = 0;
   for (size_t k = 0; k < 3; k++) {
-    double y = ys[test[k]], d = (y - r.mean[0]) / scale, L = r.mean[0] - z * scale, U = r.mean[0] + z * scale;
+    double y = ys[test[k]], d = (y - r.mean[0]) / scale, L = r.mean[0] - z * scale,
+           U = r.mean[0] + z * scale;
     double pdf = exp(-0.5 * d * d) / sqrt(2 * M_PI);
     total += normal_lpdf(y, r.mean[0], scale);
     assert_close(pvi_heldout(&r, "log").rows[k], normal_lpdf(y, r.mean[0], scale), 1e-3);
     assert_close(pvi_heldout(&r, "log_at_mean").rows[k], normal_lpdf(y, r.mean[0], 1), 1e-12);
-    assert_close(pvi_heldout(&r, "crps").rows[k], -scale * (d * erf(d * M_SQRT1_2) + 2 * pdf - 1 / sqrt(M_PI)), 1e-3);
-    assert_close(pvi_heldout(&r, "interval").rows[k], L - U - 10 * (fmax(L - y, 0) + fmax(y - U, 0)), 1e-2);
+    assert_close(pvi_heldout(&r, "crps").rows[k],
+                 -scale * (d * erf(d * M_SQRT1_2) + 2 * pdf - 1 / sqrt(M_PI)), 1e-3);
+    assert_close(pvi_heldout(&r, "interval").rows[k],
+                 L - U - 10 * (fmax(L - y, 0) + fmax(y - U, 0)), 1e-2);
   }
   assert_close(pvi_heldout(&r, "log").sum, total, 1e-3);
   assert_null(pvi_heldout(&r, "quadratic").rows);
@@ -182,7 +192,8 @@ TEST(train_rows) {
   pvi_context *p = open_context();
   pvi_model *m = normal_model(p);
   pvi_result a, b;
-  pvi_options o = {.score = "elbo", .family = "meanfield", .train = train, .ntrain = 4, .draws = 64};
+  pvi_options o = {
+      .score = "elbo", .family = "meanfield", .train = train, .ntrain = 4, .draws = 64};
   fits(p, pvi_fit(p, m, &o, &a));
   o.train = NULL;
   o.ntrain = 0;
@@ -202,7 +213,9 @@ TEST(points) {
   pvi_result r;
   double mean = 0;
   for (int k = 0; k < N; k++) mean += ys[k] / N;
-  fits(p, pvi_fit(p, m, &(pvi_options){.family = "meanfield", .points = names, .npoints = 1, .draws = 16}, &r));
+  fits(p, pvi_fit(p, m,
+                  &(pvi_options){.family = "meanfield", .points = names, .npoints = 1, .draws = 16},
+                  &r));
   assert_true(fabs(r.mean[0] - mean) < 1e-3 && r.sd[0] == 0);
   pvi_close(p);
 }
@@ -226,14 +239,15 @@ TEST(likelihood_free) {
 }
 
 /* A simulator in C whose outcome is theta itself: q becomes the distribution of the data. */
-static int copy_theta(void *self, const double *theta, size_t M, size_t ld, uint64_t seed, double *out) {
+static int copy_theta(void *self, const double *theta, size_t M, size_t ld, uint64_t seed,
+                      double *out) {
   (void)self, (void)seed;
   for (size_t i = 0; i < N; i++)
     for (size_t j = 0; j < M; j++) out[i * ld + j] = theta[j];
   return 1;
 }
-static int copy_back(void *self, const double *theta, size_t M, size_t ld, uint64_t seed, const double *adj,
-                     double *adj_theta) {
+static int copy_back(void *self, const double *theta, size_t M, size_t ld, uint64_t seed,
+                     const double *adj, double *adj_theta) {
   (void)self, (void)seed, (void)theta;
   for (size_t i = 0; i < N; i++)
     for (size_t j = 0; j < M; j++) adj_theta[j] += adj[i * ld + j];
@@ -270,7 +284,7 @@ TEST(times) {
   pvi_close(p);
 }
 
-/* ---- errors ------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 typedef struct {
   const char *name, *program, *data; /* texts */
@@ -279,33 +293,94 @@ typedef struct {
   const char *fragment;
 } Wrong;
 
-static const size_t far_row[1] = {10}, twice[2] = {3, 3}, all_rows[N] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, row3[1] = {3};
+static const size_t far_row[1] = {10}, twice[2] = {3, 3},
+                    all_rows[N] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, row3[1] = {3};
 static const char *const no_name[1] = {"phi"};
 static const Wrong wrongs[] = {
     {"a syntax error", "parameters { real b }", NULL, {0}, PVI_STATUS_PROGRAM, "^"},
-    {"a type error", "parameters { real b; } model { int k = b; }", NULL, {0}, PVI_STATUS_PROGRAM, "program:1:"},
+    {"a type error",
+     "parameters { real b; } model { int k = b; }",
+     NULL,
+     {0},
+     PVI_STATUS_PROGRAM,
+     "program:1:"},
     {"missing data", normal_program, "{\"n\": 3}", {0}, PVI_STATUS_DATA, "y"},
     {"no data at all", normal_program, NULL, {0}, PVI_STATUS_DATA, "n"},
     {"broken data", normal_program, "{\"n\": 3,", {0}, PVI_STATUS_DATA, "data:1:"},
-    {"no observation", "parameters { real b; } model { b ~ std_normal(); }", NULL, {0}, PVI_STATUS_PROGRAM, "no observation"},
-    {"score", normal_program, normal_data, {.score = "best"}, PVI_STATUS_USAGE, "unknown score best"},
-    {"family", normal_program, normal_data, {.family = "big"}, PVI_STATUS_USAGE, "unknown family big"},
-    {"regularizer", normal_program, normal_data, {.regularizer = "none"}, PVI_STATUS_USAGE, "prior or posterior"},
-    {"optimizer", normal_program, normal_data, {.optimizer = "newton"}, PVI_STATUS_USAGE, "unknown optimizer"},
-    {"schedule", normal_program, normal_data, {.schedule = "later"}, PVI_STATUS_USAGE, "unknown schedule"},
+    {"no observation",
+     "parameters { real b; } model { b ~ std_normal(); }",
+     NULL,
+     {0},
+     PVI_STATUS_PROGRAM,
+     "no observation"},
+    {"score",
+     normal_program,
+     normal_data,
+     {.score = "best"},
+     PVI_STATUS_USAGE,
+     "unknown score best"},
+    {"family",
+     normal_program,
+     normal_data,
+     {.family = "big"},
+     PVI_STATUS_USAGE,
+     "unknown family big"},
+    {"regularizer",
+     normal_program,
+     normal_data,
+     {.regularizer = "none"},
+     PVI_STATUS_USAGE,
+     "prior or posterior"},
+    {"optimizer",
+     normal_program,
+     normal_data,
+     {.optimizer = "newton"},
+     PVI_STATUS_USAGE,
+     "unknown optimizer"},
+    {"schedule",
+     normal_program,
+     normal_data,
+     {.schedule = "later"},
+     PVI_STATUS_USAGE,
+     "unknown schedule"},
     {"alpha", normal_program, normal_data, {.alpha = 1.5}, PVI_STATUS_USAGE, "between 0 and 1"},
     {"lambda", normal_program, normal_data, {.lambda = -1}, PVI_STATUS_USAGE, "lambda"},
-    {"a point that is no parameter", normal_program, normal_data, {.points = no_name, .npoints = 1}, PVI_STATUS_USAGE, "phi"},
-    {"a row too far", normal_program, normal_data, {.test = far_row, .ntest = 1}, PVI_STATUS_DATA, "observation 10"},
-    {"a row twice", normal_program, normal_data, {.test = twice, .ntest = 2}, PVI_STATUS_DATA, "given before"},
+    {"a point that is no parameter",
+     normal_program,
+     normal_data,
+     {.points = no_name, .npoints = 1},
+     PVI_STATUS_USAGE,
+     "phi"},
+    {"a row too far",
+     normal_program,
+     normal_data,
+     {.test = far_row, .ntest = 1},
+     PVI_STATUS_DATA,
+     "observation 10"},
+    {"a row twice",
+     normal_program,
+     normal_data,
+     {.test = twice, .ntest = 2},
+     PVI_STATUS_DATA,
+     "given before"},
     {"a row in both",
      normal_program,
      normal_data,
      {.test = row3, .ntest = 1, .train = row3, .ntrain = 1},
      PVI_STATUS_DATA,
      "train"},
-    {"nothing to train on", normal_program, normal_data, {.test = all_rows, .ntest = N}, PVI_STATUS_DATA, "left to train on"},
-    {"a score the outcome lacks", normal_program, normal_data, {.score = "quadratic"}, PVI_STATUS_USAGE, "quadratic"},
+    {"nothing to train on",
+     normal_program,
+     normal_data,
+     {.test = all_rows, .ntest = N},
+     PVI_STATUS_DATA,
+     "left to train on"},
+    {"a score the outcome lacks",
+     normal_program,
+     normal_data,
+     {.score = "quadratic"},
+     PVI_STATUS_USAGE,
+     "quadratic"},
 };
 
 /* The status and the message; afterwards the context works as if nothing had been. */
@@ -322,7 +397,8 @@ static void check_wrong(Ctx *unused, void *row) {
   if (!strstr(pvi_error(p), w->fragment)) fail_msg("no \"%s\" in: %s", w->fragment, pvi_error(p));
   m = normal_model(p);
   assert_string_equal(pvi_error(p), "");
-  status = pvi_fit(p, m, &(pvi_options){.score = "elbo", .family = "meanfield", .draws = 16, .threads = 2}, &r);
+  status = pvi_fit(
+      p, m, &(pvi_options){.score = "elbo", .family = "meanfield", .draws = 16, .threads = 2}, &r);
   assert_true(status == PVI_STATUS_OK || status == PVI_STATUS_NOT_CONVERGED);
   pvi_close(p);
 }
@@ -351,7 +427,7 @@ TEST(wrong_simulators) {
   pvi_close(p);
 }
 
-/* ---- contexts ----------------------------------------------------------------------------------------------------- */
+/* ---- contexts -------------------------------------------------------------------------------- */
 
 typedef struct {
   const char *score;
@@ -368,7 +444,10 @@ static void *fit_job(void *arg) {
   j->ok = !pvi_load(p, LOGISTIC, GOLF, &m);
   if (j->ok) {
     int status =
-        pvi_fit(p, m, &(pvi_options){.score = j->score, .family = "meanfield", .draws = 64, .seed = 3, .threads = 2}, &r);
+        pvi_fit(p, m,
+                &(pvi_options){
+                    .score = j->score, .family = "meanfield", .draws = 64, .seed = 3, .threads = 2},
+                &r);
     j->ok = status == PVI_STATUS_OK || status == PVI_STATUS_NOT_CONVERGED;
   }
   if (j->ok) j->objective = r.objective, j->mean = r.mean[1], j->sd = r.sd[1];
@@ -377,10 +456,12 @@ static void *fit_job(void *arg) {
 }
 
 TEST(two_contexts_at_once) {
-  Job alone[2] = {{.score = "log"}, {.score = "elbo"}}, together[2] = {{.score = "log"}, {.score = "elbo"}};
+  Job alone[2] = {{.score = "log"}, {.score = "elbo"}},
+      together[2] = {{.score = "log"}, {.score = "elbo"}};
   pthread_t threads[2];
   for (int k = 0; k < 2; k++) fit_job(&alone[k]);
-  for (int k = 0; k < 2; k++) assert_int_equal(pthread_create(&threads[k], NULL, fit_job, &together[k]), 0);
+  for (int k = 0; k < 2; k++)
+    assert_int_equal(pthread_create(&threads[k], NULL, fit_job, &together[k]), 0);
   for (int k = 0; k < 2; k++) pthread_join(threads[k], NULL);
   for (int k = 0; k < 2; k++) {
     assert_true(alone[k].ok && together[k].ok);
@@ -409,7 +490,10 @@ static void use_all(void) {
   pvi_density(p, m, &point, 1, &lp, NULL, NULL);
   pvi_fit(p, m, &(pvi_options){.draws = 16, .threads = 3}, &r);
   pvi_fit(p, m, &(pvi_options){.score = "quadratic", .threads = 3}, &r);
-  pvi_fit(p, m, &(pvi_options){.test = all_rows, .ntest = 2, .score = "elbo", .threads = 3, .scoring_draws = 64}, &r);
+  pvi_fit(p, m,
+          &(pvi_options){
+              .test = all_rows, .ntest = 2, .score = "elbo", .threads = 3, .scoring_draws = 64},
+          &r);
   pvi_close(p);
 }
 
@@ -439,7 +523,8 @@ int main(void) {
   SUITE_ADD(&s, times);
   SUITE_ADD(&s, files_that_are_not_there);
   SUITE_ADD(&s, wrong_simulators);
-  for (size_t k = 0; k < sizeof wrongs / sizeof *wrongs; k++) suite_add(&s, wrongs[k].name, wrong, &wrongs[k]);
+  for (size_t k = 0; k < sizeof wrongs / sizeof *wrongs; k++)
+    suite_add(&s, wrongs[k].name, wrong, &wrongs[k]);
   SUITE_ADD(&s, two_contexts_at_once);
   SUITE_ADD(&s, nothing_is_left);
   return suite_run("api", &s);

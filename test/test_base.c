@@ -3,7 +3,7 @@
 
 #include <stdatomic.h>
 
-/* ---- arena ---------------------------------------------------------------------------------------------------------- */
+/* ---- arena ----------------------------------------------------------------------------------- */
 
 TEST(memory_is_aligned_and_zero) {
   for (size_t n = 0; n < 700; n++) {
@@ -69,7 +69,9 @@ static void allocate_much(Ctx *c, void *arg) {
   for (int k = 0; k < 1000; k++) arena_alloc(&c->arena, 100000);
 }
 
-static void allocate_too_much(Ctx *c, void *arg) { arena_array(&c->arena, SIZE_MAX / 4, *(size_t *)arg); }
+static void allocate_too_much(Ctx *c, void *arg) {
+  arena_array(&c->arena, SIZE_MAX / 4, *(size_t *)arg);
+}
 static void allocate_all(Ctx *c, void *arg) { arena_alloc(&c->arena, *(size_t *)arg); }
 
 TEST(failing_allocations_jump) {
@@ -96,7 +98,7 @@ TEST(formatting) {
   assert_string_equal(arena_text(&c->arena, "abcdef", 3), "abc");
 }
 
-/* ---- text ----------------------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 TEST(texts_grow) {
   Text t = text_make(&c->arena);
@@ -154,7 +156,7 @@ TEST(files) {
   assert_non_null(why);
 }
 
-/* ---- map ------------------------------------------------------------------------------------------------------------ */
+/* ---- map ------------------------------------------------------------------------------------- */
 
 TEST(maps) {
   enum { COUNT = 5000 };
@@ -165,7 +167,8 @@ TEST(maps) {
   assert_int_equal(m.count, COUNT);
   for (int k = 0; k < COUNT; k++) {
     assert_ptr_equal(map_get(&m, arena_format(&c->arena, "name%d", k * 7)), &values[k]);
-    assert_string_equal(m.items[k].key, arena_format(&c->arena, "name%d", k * 7)); /* in order of insertion */
+    assert_string_equal(m.items[k].key,
+                        arena_format(&c->arena, "name%d", k * 7)); /* in order of insertion */
   }
   assert_null(map_get(&m, "name1"));
   map_set(&m, "name14", &values[0]); /* again: replaced, in its old place */
@@ -176,7 +179,7 @@ TEST(maps) {
   assert_ptr_equal(map_get(&m, ""), &values[1]);
 }
 
-/* ---- messages ------------------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static const char *printed(Ctx *c) {
   char *s = NULL;
@@ -212,13 +215,17 @@ TEST(messages_with_carets) {
 
 TEST(messages_of_included_files) {
   Source outer = {.name = "outer.stan", .text = "#include x\n", .length = 11};
-  Source inner = {.name = "inner.stan", .text = "bad\n", .length = 4, .from = &outer, .from_line = 1};
+  Source inner = {
+      .name = "inner.stan", .text = "bad\n", .length = 4, .from = &outer, .from_line = 1};
   ctx_error(c, (Loc){&inner, 1, 1, 3}, "no");
-  assert_string_equal(printed(c), "inner.stan:1:1: error: no\n    1 | bad\n      | ^~~\n      included from outer.stan:1\n");
+  assert_string_equal(
+      printed(c),
+      "inner.stan:1:1: error: no\n    1 | bad\n      | ^~~\n      included from outer.stan:1\n");
 }
 
 TEST(places_beyond_the_end) {
-  Source source = {.name = "m.stan", .text = "a\n", .length = 2}, empty = {.name = "e", .text = "", .length = 0};
+  Source source = {.name = "m.stan", .text = "a\n", .length = 2},
+         empty = {.name = "e", .text = "", .length = 0};
   ctx_error(c, (Loc){&source, 2, 1, 1}, "end");
   ctx_error(c, (Loc){&source, 99, 7, 1}, "far");
   ctx_error(c, (Loc){&empty, 1, 1, 1}, "nothing");
@@ -240,7 +247,7 @@ TEST(failing_jumps_to_the_innermost_trap) {
   assert_int_equal(c->nerrors, 4);
 }
 
-/* ---- threads -------------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 enum { PIECES = 1000 };
 typedef struct {

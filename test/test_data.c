@@ -1,5 +1,5 @@
-/* test_data.c: reading of JSON and CSV, binding to declarations, checks, splits. Most tests are rows: a text and what must come
- * of it. */
+/* test_data.c: reading of JSON and CSV, binding to declarations, checks, splits. Most tests are
+ * rows: a text and what must come of it. */
 #include "data/data_int.h"
 #include "data/number.h"
 
@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-/* ---- one attempt: run something inside a trap, keep its messages ---------------------------------------------------- */
+/* ---- one attempt: run something inside a trap, keep its messages ----------------------------- */
 
 typedef void Action(Ctx *c, const void *arg);
 
@@ -31,20 +31,22 @@ static Status attempt(Ctx *c, Action *action, const void *arg) {
 static void show(const Ctx *c) { ctx_print(c, stderr); }
 
 /* The first message holds `fragment` and stands at line:column (0:0: nowhere, or do not care). */
-static void expect_message(const Ctx *c, const char *text, const char *fragment, unsigned line, unsigned column) {
+static void expect_message(const Ctx *c, const char *text, const char *fragment, unsigned line,
+                           unsigned column) {
   bool ok = c->nmessages > 0 && strstr(c->messages[0].text, fragment) &&
             (!line || (c->messages[0].loc.line == line && c->messages[0].loc.column == column));
   if (ok) return;
   print_message("text: %s\nwanted %u:%u: %s\n", text, line, column, fragment);
   if (c->nmessages)
-    print_message("got    %u:%u: %s\n", c->messages[0].loc.line, c->messages[0].loc.column, c->messages[0].text);
+    print_message("got    %u:%u: %s\n", c->messages[0].loc.line, c->messages[0].loc.column,
+                  c->messages[0].text);
   fail();
 }
 
 static void read_as_json(Ctx *c, const void *text) { data_read_text(c, "test.json", text, NULL); }
 static void read_as_csv(Ctx *c, const void *text) { data_read_text(c, "test.csv", text, NULL); }
 
-/* ---- JSON that is wrong --------------------------------------------------------------------------------------------- */
+/* ---- JSON that is wrong ---------------------------------------------------------------------- */
 
 typedef struct {
   const char *text, *message;
@@ -62,13 +64,15 @@ static const BadRow bad_json[] = {
     {"{\"x\" 1}", "in 'x': expected ':' after a name, found '1'", 1, 6},
     {"{\"x\":1", "in 'x': expected ',' or '}' after a value, found the end of the file", 1, 7},
     {"{\"x\":1,}", "expected a name in double quotes, found '}'", 1, 8},
-    {"{\"x\":[1,2", "in 'x': expected ',' or ']' after an array element, found the end of the file", 1, 10},
+    {"{\"x\":[1,2", "in 'x': expected ',' or ']' after an array element, found the end of the file",
+     1, 10},
     {"{\"x\":[1,2,]}", "in 'x': expected a value, found ']'", 1, 11},
     {"{\"x\":[1 2]}", "expected ',' or ']' after an array element, found '2'", 1, 9},
     {"{\"x\":\n [1,\n  2 : 3]}", "found ':'", 3, 5},
     {"{\"x\":1} tail", "expected nothing more after the value, found 'tail'", 1, 9},
     {"{\"x\":1}}", "expected nothing more after the value, found '}'", 1, 8},
-    {"{\"x\":1,\"y\":2,\n\"x\":3}", "the name 'x' is given twice; it was given before at line 1, column 2", 2, 1},
+    {"{\"x\":1,\"y\":2,\n\"x\":3}",
+     "the name 'x' is given twice; it was given before at line 1, column 2", 2, 1},
     {"{\"x", "this string is never closed", 1, 2},
     {"{\"x\n\":1}", "a control character inside a string", 1, 4},
     {"{\"\\q\":1}", "expected one of \" \\ / b f n r t u after \\, found 'q'", 1, 4},
@@ -89,7 +93,8 @@ static const BadRow bad_json[] = {
     {"{\"x\":nan}", "in 'x': expected a value, found 'nan'", 1, 6},
     {"{\"x\":1e999}", "number too large for double precision", 1, 6},
     /* JSON, but no data */
-    {"{\"N\":3,\"x\":null}", "'x' has null; data are numbers, and Stan has no missing values", 1, 12},
+    {"{\"N\":3,\"x\":null}", "'x' has null; data are numbers, and Stan has no missing values", 1,
+     12},
     {"{\"x\":[1,null,2]}", "'x' has null", 1, 9},
     {"{\"x\":[[1,2],[null,2]]}", "'x' has null", 1, 14},
     {"{\"x\":true}", "'x' has true; data are numbers: write 1 for true and 0 for false", 1, 6},
@@ -99,12 +104,15 @@ static const BadRow bad_json[] = {
     {"{\"x\":[\"NA\",1]}", "'x' has the string \"NA\"", 1, 7},
     {"{\"x\":\"nan\"}", "'x' has the string \"nan\"", 1, 6},
     {"{\"x\":[[1,2],[3]]}",
-     "'x' is a ragged array: element 2 is an array of 1 element but those before are arrays of 2 elements", 1, 13},
+     "'x' is a ragged array: element 2 is an array of 1 element but those before are arrays of 2 "
+     "elements",
+     1, 13},
     {"{\"x\":[[1,2],\n[3,4],\n[5,6,7]]}", "element 3 is an array of 3 elements", 3, 1},
     {"{\"x\":[1,[2]]}", "element 2 is an array of 1 element but those before are numbers", 1, 9},
     {"{\"x\":[[1],2]}", "element 2 is a number but those before are arrays of 1 element", 1, 11},
-    {"{\"x\":[[[1,2],[3,4]],[[1,2]]]}", "element 2 is an array of 1 x 2 elements but those before are arrays of 2 x 2 elements",
-     1, 21},
+    {"{\"x\":[[[1,2],[3,4]],[[1,2]]]}",
+     "element 2 is an array of 1 x 2 elements but those before are arrays of 2 x 2 elements", 1,
+     21},
     {"{\"x\":[[],[1]]}", "ragged", 1, 10},
     {"{\"x\":{\"a\":1}}", "'x' has an object that is no tuple", 1, 6},
     {"{\"x\":{}}", "'x' has an object that is no tuple", 1, 6},
@@ -124,13 +132,15 @@ static void check_bad(const BadRow *row, Action *action) {
 
 static void test_bad_json(void **state) {
   (void)state;
-  for (size_t k = 0; k < sizeof bad_json / sizeof *bad_json; k++) check_bad(&bad_json[k], read_as_json);
+  for (size_t k = 0; k < sizeof bad_json / sizeof *bad_json; k++)
+    check_bad(&bad_json[k], read_as_json);
 }
 
 static void test_several_errors(void **state) {
   (void)state;
   Ctx c;
-  assert_int_equal(attempt(&c, read_as_json, "{\"a\":null,\"b\":true,\"c\":1,\"d\":[[1],[]]}"), PVI_DATA);
+  assert_int_equal(attempt(&c, read_as_json, "{\"a\":null,\"b\":true,\"c\":1,\"d\":[[1],[]]}"),
+                   PVI_DATA);
   assert_int_equal(c.nerrors, 3);
   ctx_free(&c);
 }
@@ -147,7 +157,7 @@ static void test_deep_nesting(void **state) {
   free(text);
 }
 
-/* ---- JSON that is right --------------------------------------------------------------------------------------------- */
+/* ---- JSON that is right ---------------------------------------------------------------------- */
 
 typedef struct {
   const char *text, *name;
@@ -165,7 +175,13 @@ static const GoodRow good_json[] = {
     {"{\"x\":2147483647}", "x", 0, {0}, true, 1, {2147483647.0}},
     {"{\"x\":2147483648}", "x", 0, {0}, false, 1, {2147483648.0}},
     {"{\"x\":-2147483649}", "x", 0, {0}, false, 1, {-2147483649.0}},
-    {"{\"x\":123456789012345678901234567890}", "x", 0, {0}, false, 1, {123456789012345678901234567890.0}},
+    {"{\"x\":123456789012345678901234567890}",
+     "x",
+     0,
+     {0},
+     false,
+     1,
+     {123456789012345678901234567890.0}},
     {"{\"x\":1.0}", "x", 0, {0}, false, 1, {1}},
     {"{\"x\":1e0}", "x", 0, {0}, false, 1, {1}},
     {"{\"x\":-0}", "x", 0, {0}, true, 1, {0}},
@@ -178,7 +194,13 @@ static const GoodRow good_json[] = {
     {"{\"x\":[[[1],[2]],[[3],[4]]]}", "x", 3, {2, 2, 1}, true, 4, {1, 2, 3, 4}},
     {"{\"x\":[[1,2],[3,4.0]]}", "x", 2, {2, 2}, false, 4, {1, 2, 3, 4}},
     {"{\"y\":[1,2],\"x\":[7,8]}", "x", 1, {2}, true, 2, {7, 8}},
-    {"{\"x\":[NaN,Inf,Infinity,-Inf,-Infinity]}", "x", 1, {5}, false, 5, {NAN, INFINITY, INFINITY, -INFINITY, -INFINITY}},
+    {"{\"x\":[NaN,Inf,Infinity,-Inf,-Infinity]}",
+     "x",
+     1,
+     {5},
+     false,
+     5,
+     {NAN, INFINITY, INFINITY, -INFINITY, -INFINITY}},
     {"{\"x\":[\"NaN\",\"Inf\",\"Infinity\",\"-Inf\",\"-Infinity\"]}",
      "x",
      1,
@@ -196,9 +218,22 @@ static const GoodRow good_json[] = {
     {"{\"x\":{\"1\":5,\"2\":[1.5,2]}}", "x.2", 1, {2}, false, 2, {1.5, 2}},
     {"{\"x\":{\"1\":5,\"2\":{\"1\":7}}}", "x.2.1", 0, {0}, true, 1, {7}},
     {"{\"x\":[{\"1\":5,\"2\":[1,2]},{\"1\":6,\"2\":[3,4]}]}", "x.1", 1, {2}, true, 2, {5, 6}},
-    {"{\"x\":[{\"1\":5,\"2\":[1,2]},{\"1\":6,\"2\":[3,4]}]}", "x.2", 2, {2, 2}, true, 4, {1, 2, 3, 4}},
-    {"{\"x\":[[{\"1\":5},{\"1\":6}],[{\"1\":7},{\"1\":8}]]}", "x.1", 2, {2, 2}, true, 4, {5, 6, 7, 8}},
-    {"{\"x\":[[{\"1\":{\"1\":[5]}},{\"1\":{\"1\":[6]}}],[{\"1\":{\"1\":[7]}},{\"1\":{\"1\":[8]}}]]}",
+    {"{\"x\":[{\"1\":5,\"2\":[1,2]},{\"1\":6,\"2\":[3,4]}]}",
+     "x.2",
+     2,
+     {2, 2},
+     true,
+     4,
+     {1, 2, 3, 4}},
+    {"{\"x\":[[{\"1\":5},{\"1\":6}],[{\"1\":7},{\"1\":8}]]}",
+     "x.1",
+     2,
+     {2, 2},
+     true,
+     4,
+     {5, 6, 7, 8}},
+    {"{\"x\":[[{\"1\":{\"1\":[5]}},{\"1\":{\"1\":[6]}}],[{\"1\":{\"1\":[7]}},{\"1\":{\"1\":[8]}}]]"
+     "}",
      "x.1.1",
      3,
      {2, 2, 1},
@@ -207,7 +242,9 @@ static const GoodRow good_json[] = {
      {5, 6, 7, 8}},
 };
 
-static bool same_double(double a, double b) { return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b)); }
+static bool same_double(double a, double b) {
+  return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b));
+}
 
 static void check_good(const GoodRow *row, const char *file) {
   Ctx c;
@@ -231,7 +268,8 @@ static void check_good(const GoodRow *row, const char *file) {
 
 static void test_good_json(void **state) {
   (void)state;
-  for (size_t k = 0; k < sizeof good_json / sizeof *good_json; k++) check_good(&good_json[k], "test.json");
+  for (size_t k = 0; k < sizeof good_json / sizeof *good_json; k++)
+    check_good(&good_json[k], "test.json");
 }
 
 /* Arrays that grow over the number stack, after and inside others. */
@@ -257,10 +295,11 @@ static void test_long_array(void **state) {
   ctx_free(&c);
 }
 
-/* ---- hostile texts -------------------------------------------------------------------------------------------------- */
+/* ---- hostile texts --------------------------------------------------------------------------- */
 
-static const char *const small_json = "{\"N\":2, \"x\":[[1,2.5],[\"NaN\",-Inf]], "
-                                      "\"t\":[{\"1\":5,\"2\":[1]},{\"1\":6,\"2\":[3]}],\n \"s\\u00e9\\n\":1e-3, \"e\":[[],[]]}";
+static const char *const small_json =
+    "{\"N\":2, \"x\":[[1,2.5],[\"NaN\",-Inf]], "
+    "\"t\":[{\"1\":5,\"2\":[1]},{\"1\":6,\"2\":[3]}],\n \"s\\u00e9\\n\":1e-3, \"e\":[[],[]]}";
 
 /* Without a copy, so that the sanitizer sees a step beyond the text. */
 static void read_raw_json(Ctx *c, const void *text) {
@@ -323,7 +362,8 @@ static void test_mutations(void **state) {
     char text[256];
     strcpy(text, json ? small_json : small_csv);
     size_t n = strlen(text);
-    for (int m = 0; m < 1 + k % 4; m++) text[random_bits(&s) % n] = bytes[random_bits(&s) % (sizeof bytes - 1)];
+    for (int m = 0; m < 1 + k % 4; m++)
+      text[random_bits(&s) % n] = bytes[random_bits(&s) % (sizeof bytes - 1)];
     Ctx c;
     Status status = attempt(&c, json ? read_as_json : read_as_csv, text);
     assert_true(status == PVI_OK || (status == PVI_DATA && c.nerrors > 0));
@@ -355,12 +395,13 @@ static void test_out_of_memory(void **state) {
   assert_true(failed);
 }
 
-/* ---- numbers -------------------------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 static void check_number_text(const char *s) {
   Number x = number_read(s, false);
   double want = strtod(s, NULL);
-  if (x.end != s + strlen(s) || !same_double(x.value, want)) fail_msg("%s read as %a, not %a", s, x.value, want);
+  if (x.end != s + strlen(s) || !same_double(x.value, want))
+    fail_msg("%s read as %a, not %a", s, x.value, want);
 }
 
 static void test_number_read(void **state) {
@@ -420,8 +461,11 @@ static void check_shortest(double x) {
   char s[NUMBER_CHARS], t[64];
   number_write(s, x);
   size_t digits = 0, least = 17;
-  for (const char *p = s; *p && *p != 'e'; p++) digits += *p >= '0' && *p <= '9' && (digits || *p != '0');
-  while (s[0] && least > 1 && (snprintf(t, sizeof t, "%.*g", (int)least - 1, x), strtod(t, NULL) == x)) least--;
+  for (const char *p = s; *p && *p != 'e'; p++)
+    digits += *p >= '0' && *p <= '9' && (digits || *p != '0');
+  while (s[0] && least > 1 &&
+         (snprintf(t, sizeof t, "%.*g", (int)least - 1, x), strtod(t, NULL) == x))
+    least--;
   if (digits > least && fabs(x) < 1e15 && fabs(x) >= 1e-4 && x != floor(x))
     fail_msg("%s has %zu digits, %zu do", s, digits, least);
 }
@@ -476,7 +520,8 @@ static void test_locale(void **state) {
   (void)state;
   static const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "nl_NL.UTF-8"};
   const char *got = NULL;
-  for (size_t k = 0; k < sizeof names / sizeof *names && !got; k++) got = setlocale(LC_NUMERIC, names[k]);
+  for (size_t k = 0; k < sizeof names / sizeof *names && !got; k++)
+    got = setlocale(LC_NUMERIC, names[k]);
   if (!got) {
     print_message("skipped: no locale with a decimal comma is installed\n");
     skip();
@@ -489,7 +534,7 @@ static void test_locale(void **state) {
   assert_true(x.value == 0.1234567890123456789012345);
 }
 
-/* ---- JSON writer ---------------------------------------------------------------------------------------------------- */
+/* ---- JSON writer ----------------------------------------------------------------------------- */
 
 static void write_sample(JsonWriter *w) {
   json_object(w);
@@ -517,20 +562,23 @@ static void test_json_writer(void **state) {
   Text t = text_make(&c.arena), p = text_make(&c.arena);
   JsonWriter w = json_writer(&t, false);
   write_sample(&w);
-  assert_string_equal(
-      t.s, "{\"a\\\"b\\\\c\\n\\u0001\":\"t\\t\xC3\xA9\",\"x\":[1,0.5,\"nan\",\"inf\",\"-inf\"],\"list\":[true,null,{},[],-7]}");
+  assert_string_equal(t.s, "{\"a\\\"b\\\\c\\n\\u0001\":\"t\\t\xC3\xA9\",\"x\":[1,0.5,\"nan\","
+                           "\"inf\",\"-inf\"],\"list\":[true,null,{},[],-7]}");
   w = json_writer(&p, true);
   write_sample(&w);
-  assert_string_equal(p.s, "{\n  \"a\\\"b\\\\c\\n\\u0001\": \"t\\t\xC3\xA9\",\n  \"x\": [1, 0.5, \"nan\", \"inf\", "
-                           "\"-inf\"],\n  \"list\": [\n    true,\n    null,\n"
-                           "    {},\n    [],\n    -7\n  ]\n}");
+  assert_string_equal(
+      p.s, "{\n  \"a\\\"b\\\\c\\n\\u0001\": \"t\\t\xC3\xA9\",\n  \"x\": [1, 0.5, \"nan\", \"inf\", "
+           "\"-inf\"],\n  \"list\": [\n    true,\n    null,\n"
+           "    {},\n    [],\n    -7\n  ]\n}");
   ctx_free(&c);
 }
 
-/* What we write in plain style we read back: words among numbers are numbers, words among words are words. */
+/* What we write in plain style we read back: words among numbers are numbers, words among words are
+ * words. */
 static void test_json_plain(void **state) {
   (void)state;
-  static const char text[] = "{\"v\":[\"nan\",1,\"inf\"],\"names\":[\"inf\",\"nan\"],\"mixed\":[\"inf\",\"b\"],\"tri\":[[1],[2,"
+  static const char text[] = "{\"v\":[\"nan\",1,\"inf\"],\"names\":[\"inf\",\"nan\"],\"mixed\":["
+                             "\"inf\",\"b\"],\"tri\":[[1],[2,"
                              "\"-inf\"],[3,4,5]],\"all\":[[\"nan\",\"nan\"],[1,2]]}";
   Ctx c;
   jmp_buf trap;
@@ -586,7 +634,7 @@ static void test_writer_round_trip(void **state) {
   ctx_free(&c);
 }
 
-/* ---- CSV ------------------------------------------------------------------------------------------------------------ */
+/* ---- CSV ------------------------------------------------------------------------------------- */
 
 static const GoodRow good_csv[] = {
     {"x,y\n1,2\n3,4\n", "y", 1, {2}, true, 2, {2, 4}},
@@ -608,15 +656,18 @@ static const GoodRow good_csv[] = {
 
 static void test_good_csv(void **state) {
   (void)state;
-  for (size_t k = 0; k < sizeof good_csv / sizeof *good_csv; k++) check_good(&good_csv[k], "test.csv");
+  for (size_t k = 0; k < sizeof good_csv / sizeof *good_csv; k++)
+    check_good(&good_csv[k], "test.csv");
 }
 
-static Decl declare(const char *name, TypeKind kind, int array_dims, Type *type, const Source *program) {
+static Decl declare(const char *name, TypeKind kind, int array_dims, Type *type,
+                    const Source *program) {
   *type = (Type){.kind = kind, .array_dims = array_dims};
   return (Decl){.name = name, .type = type, .loc = {program, 3, 7, 1}};
 }
 
-static const Source program = {.name = "model.stan", .text = "data {\n  int N;\n  real x;\n}\n", .length = 26};
+static const Source program = {
+    .name = "model.stan", .text = "data {\n  int N;\n  real x;\n}\n", .length = 26};
 
 static void read_and_bind_x(Ctx *c, const void *text) {
   const Data *d = data_read_text(c, "test.csv", text, NULL);
@@ -632,7 +683,8 @@ static const BadRow bad_csv[] = {
     {"x,y\n1,2\n3\n", "row 2 has 1 field, the header has 2", 3, 2},
     {"x,y\n1,2,3\n", "row 1 has more fields than the 2 names of the header", 2, 5},
     {"x,y\n1,2\n\n3,4\n", "row 2 has 1 field, the header has 2", 3, 1},
-    {"y,x\n1,2\n3,NA\n", "'x' (declared at model.stan:3:7): row 2 is NA; Stan has no missing values", 3, 3},
+    {"y,x\n1,2\n3,NA\n",
+     "'x' (declared at model.stan:3:7): row 2 is NA; Stan has no missing values", 3, 3},
     {"y,x\n1,2\n3,\n", "row 2 has no value here", 3, 3},
     {"y,x\n1,Ohio\n3,4\n", "row 1 is 'Ohio', which is not a number", 2, 3},
     {"y;x\n1;2,5\n", "row 1 is '2,5', which is not a number", 2, 3},
@@ -643,7 +695,8 @@ static const BadRow bad_csv[] = {
 
 static void test_bad_csv(void **state) {
   (void)state;
-  for (size_t k = 0; k < sizeof bad_csv / sizeof *bad_csv; k++) check_bad(&bad_csv[k], read_and_bind_x);
+  for (size_t k = 0; k < sizeof bad_csv / sizeof *bad_csv; k++)
+    check_bad(&bad_csv[k], read_and_bind_x);
 }
 
 static void test_sets(void **state) {
@@ -689,11 +742,12 @@ static void test_absent_file(void **state) {
   (void)state;
   Ctx c;
   assert_int_equal(attempt(&c, read_absent, "no/such/file.json"), PVI_DATA);
-  expect_message(&c, "", "cannot read the data file 'no/such/file.json': No such file or directory", 0, 0);
+  expect_message(&c, "", "cannot read the data file 'no/such/file.json': No such file or directory",
+                 0, 0);
   ctx_free(&c);
 }
 
-/* ---- binding -------------------------------------------------------------------------------------------------------- */
+/* ---- binding --------------------------------------------------------------------------------- */
 
 typedef struct {
   const char *json, *name;
@@ -716,15 +770,28 @@ static const BindRow bind_rows[] = {
     {"{\"z\":[1,2.5]}", "z", TY_COMPLEX, 0, 0, {0}, NULL},
     {"{\"z\":[[1,2.5],[3,4]]}", "z", TY_COMPLEX_VECTOR, 0, 1, {2}, NULL},
     {"{\"x\":3000000000}", "x", TY_REAL, 0, 0, {0}, NULL},
-    {"{\"NN\":3}", "N", TY_INT, 0, 0, {0}, "the data variable 'N' (int) has no value in 'test.json'"},
+    {"{\"NN\":3}",
+     "N",
+     TY_INT,
+     0,
+     0,
+     {0},
+     "the data variable 'N' (int) has no value in 'test.json'"},
     {"{\"weigth\":[3]}",
      "weight",
      TY_REAL,
      1,
      1,
      {1},
-     "the data variable 'weight' (array[1] real) has no value in 'test.json'; did you mean its 'weigth'?"},
-    {"{\"N\":1.0}", "N", TY_INT, 0, 0, {0}, "'N' is declared int (declared at model.stan:3:7), but this value is no integer"},
+     "the data variable 'weight' (array[1] real) has no value in 'test.json'; did you mean its "
+     "'weigth'?"},
+    {"{\"N\":1.0}",
+     "N",
+     TY_INT,
+     0,
+     0,
+     {0},
+     "'N' is declared int (declared at model.stan:3:7), but this value is no integer"},
     {"{\"N\":3000000000}", "N", TY_INT, 0, 0, {0}, "but this value is no integer"},
     {"{\"N\":[1,2,2.5]}", "N", TY_INT, 1, 1, {3}, "'N' is declared array[3] int"},
     {"{\"N\":[3]}",
@@ -747,15 +814,23 @@ static const BindRow bind_rows[] = {
      0,
      1,
      {4},
-     "'x' is declared vector[4] (declared at model.stan:3:7), but the data have an array of 3 numbers"},
+     "'x' is declared vector[4] (declared at model.stan:3:7), but the data have an array of 3 "
+     "numbers"},
     {"{\"x\":[[1,2],[3,4]]}",
      "x",
      TY_MATRIX,
      1,
      3,
      {1, 2, 2},
-     "'x' is declared array[1] matrix[2,2] (declared at model.stan:3:7), but the data have an array of 2 x 2 integers"},
-    {"{\"x\":[[1,2,3],[4,5,6]]}", "x", TY_MATRIX, 0, 2, {3, 2}, "but the data have an array of 2 x 3 integers"},
+     "'x' is declared array[1] matrix[2,2] (declared at model.stan:3:7), but the data have an "
+     "array of 2 x 2 integers"},
+    {"{\"x\":[[1,2,3],[4,5,6]]}",
+     "x",
+     TY_MATRIX,
+     0,
+     2,
+     {3, 2},
+     "but the data have an array of 2 x 3 integers"},
     {"{\"x\":[1]}", "x", TY_MATRIX, 0, 2, {0, 5}, "but the data have an array of 1 integer"},
     {"{\"x\":[]}", "x", TY_REAL, 1, 1, {2}, "but the data have an array of 0 integers"},
     {"{\"z\":[1,2,3]}", "z", TY_COMPLEX, 0, 0, {0}, "'z' is declared complex"},
@@ -806,7 +881,8 @@ static void test_bind_tuple(void **state) {
   ctx_init(&c);
   c.trap = &trap;
   if (setjmp(trap)) fail();
-  const Data *d = data_read_text(&c, "t.json", "{\"t\":[{\"1\":5,\"2\":[1,2]},{\"1\":6,\"2\":[3,4]}]}", NULL);
+  const Data *d =
+      data_read_text(&c, "t.json", "{\"t\":[{\"1\":5,\"2\":[1,2]},{\"1\":6,\"2\":[3,4]}]}", NULL);
   Type type;
   Decl item = declare(NULL, TY_VECTOR, 1, &type, &program);
   const double *v = data_bind_as(&c, d, "t.2", &item, 2, (long[]){2, 2});
@@ -815,7 +891,7 @@ static void test_bind_tuple(void **state) {
   ctx_free(&c);
 }
 
-/* ---- bounds and structures ------------------------------------------------------------------------------------------ */
+/* ---- bounds and structures ------------------------------------------------------------------- */
 
 static void test_bounds(void **state) {
   (void)state;
@@ -823,22 +899,24 @@ static void test_bounds(void **state) {
   ctx_init(&c);
   Type type;
   Decl decl = declare("x", TY_MATRIX, 0, &type, &program);
-  const double v[] = {0, 1, 2, -1, NAN, 5}, zero = 0, five = 5, each[] = {0, 0, 3, -2, 0, 0}, high[] = {9, 9, 9, 9, 9, 4};
+  const double v[] = {0, 1, 2, -1, NAN, 5}, zero = 0, five = 5, each[] = {0, 0, 3, -2, 0, 0},
+               high[] = {9, 9, 9, 9, 9, 4};
   const long dims[] = {2, 3};
   data_check_bounds(&c, &decl, 2, dims, (double[]){0, 1, 2, 3, 4, 5}, &zero, 1, &five, 1);
   assert_int_equal(c.nerrors, 0);
   data_check_bounds(&c, &decl, 2, dims, v, &zero, 1, NULL, 0);
   assert_int_equal(c.nerrors, 1);
-  assert_string_equal(
-      c.messages[0].text,
-      "the data violate their declaration: x[2,1] is -1, but must be at least 0 (and 1 more values are outside)");
+  assert_string_equal(c.messages[0].text, "the data violate their declaration: x[2,1] is -1, but "
+                                          "must be at least 0 (and 1 more values are outside)");
   assert_int_equal(c.messages[0].loc.line, 3);
   data_check_bounds(&c, &decl, 2, dims, v, each, 6, NULL, 0);
   assert_non_null(strstr(c.messages[1].text, "x[1,3] is 2, but must be at least 3"));
   data_check_bounds_as(&c, "t.1", &decl, 2, dims, (double[]){0, 1, 2, 3, 4, 5}, NULL, 0, high, 6);
-  assert_string_equal(c.messages[2].text, "the data violate their declaration: t.1[2,3] is 5, but must be at most 4");
+  assert_string_equal(c.messages[2].text,
+                      "the data violate their declaration: t.1[2,3] is 5, but must be at most 4");
   data_check_bounds(&c, &decl, 0, NULL, (double[]){7.5}, NULL, 0, &five, 1);
-  assert_string_equal(c.messages[3].text, "the data violate their declaration: x is 7.5, but must be at most 5");
+  assert_string_equal(c.messages[3].text,
+                      "the data violate their declaration: x is 7.5, but must be at most 5");
   ctx_free(&c);
 }
 
@@ -855,29 +933,89 @@ static const StructureRow structure_rows[] = {
     {CON_NONE, TY_VECTOR, 1, {2}, {NAN, 1}, NULL},
     {CON_SIMPLEX, TY_VECTOR, 1, {3}, {0.2, 0.3, 0.5}, NULL},
     {CON_SIMPLEX, TY_VECTOR, 1, {3}, {0.2, 0.3, 0.5 + 0.9e-8}, NULL},
-    {CON_SIMPLEX, TY_VECTOR, 1, {3}, {0.2, 0.3, 0.5 + 1.1e-8}, "x is no simplex: the sum is 1.000000011, not 1"},
-    {CON_SIMPLEX, TY_VECTOR, 1, {2}, {1.5, -0.5}, "x is no simplex: element 2 is -0.5, not at least 0"},
-    {CON_SIMPLEX, TY_VECTOR, 2, {2, 2}, {0.5, 0.5, 0.5, NAN}, "x[2] is no simplex: element 2 is nan, not at least 0"},
+    {CON_SIMPLEX,
+     TY_VECTOR,
+     1,
+     {3},
+     {0.2, 0.3, 0.5 + 1.1e-8},
+     "x is no simplex: the sum is 1.000000011, not 1"},
+    {CON_SIMPLEX,
+     TY_VECTOR,
+     1,
+     {2},
+     {1.5, -0.5},
+     "x is no simplex: element 2 is -0.5, not at least 0"},
+    {CON_SIMPLEX,
+     TY_VECTOR,
+     2,
+     {2, 2},
+     {0.5, 0.5, 0.5, NAN},
+     "x[2] is no simplex: element 2 is nan, not at least 0"},
     {CON_SIMPLEX, TY_VECTOR, 1, {0}, {0}, "the sum is 0, not 1"},
     {CON_ORDERED, TY_VECTOR, 1, {3}, {-1, 0, 2}, NULL},
-    {CON_ORDERED, TY_VECTOR, 1, {3}, {-1, 0, 0}, "x is no ordered: element 3 is 0, not above the 0 before it"},
+    {CON_ORDERED,
+     TY_VECTOR,
+     1,
+     {3},
+     {-1, 0, 0},
+     "x is no ordered: element 3 is 0, not above the 0 before it"},
     {CON_POSITIVE_ORDERED, TY_VECTOR, 1, {3}, {0, 1, 2}, NULL},
     {CON_POSITIVE_ORDERED, TY_VECTOR, 1, {2}, {-1, 1}, "x is no positive_ordered: element 1 is -1"},
     {CON_UNIT_VECTOR, TY_VECTOR, 1, {2}, {0.6, 0.8}, NULL},
-    {CON_UNIT_VECTOR, TY_VECTOR, 1, {2}, {1, 1}, "x is no unit_vector: the sum of squares is 2, not 1"},
+    {CON_UNIT_VECTOR,
+     TY_VECTOR,
+     1,
+     {2},
+     {1, 1},
+     "x is no unit_vector: the sum of squares is 2, not 1"},
     {CON_SUM_TO_ZERO, TY_VECTOR, 1, {3}, {1, -3, 2}, NULL},
-    {CON_SUM_TO_ZERO, TY_MATRIX, 2, {2, 2}, {1, 2, 3, 4}, "x is no sum_to_zero: the sum is 10, not 0"},
+    {CON_SUM_TO_ZERO,
+     TY_MATRIX,
+     2,
+     {2, 2},
+     {1, 2, 3, 4},
+     "x is no sum_to_zero: the sum is 10, not 0"},
     {CON_CHOLESKY_COV, TY_MATRIX, 2, {3, 2}, {1, 0, 2, 3, 4, 5}, NULL},
-    {CON_CHOLESKY_COV, TY_MATRIX, 2, {2, 3}, {1, 0, 0, 2, 3, 0}, "there are 2 rows, fewer than the 3 columns"},
-    {CON_CHOLESKY_COV, TY_MATRIX, 2, {2, 2}, {1, 5, 2, 3}, "element [1,2] above the diagonal is 5, not 0"},
-    {CON_CHOLESKY_COV, TY_MATRIX, 2, {2, 2}, {1, 0, 2, 0}, "the diagonal element [2,2] is 0, not above 0"},
+    {CON_CHOLESKY_COV,
+     TY_MATRIX,
+     2,
+     {2, 3},
+     {1, 0, 0, 2, 3, 0},
+     "there are 2 rows, fewer than the 3 columns"},
+    {CON_CHOLESKY_COV,
+     TY_MATRIX,
+     2,
+     {2, 2},
+     {1, 5, 2, 3},
+     "element [1,2] above the diagonal is 5, not 0"},
+    {CON_CHOLESKY_COV,
+     TY_MATRIX,
+     2,
+     {2, 2},
+     {1, 0, 2, 0},
+     "the diagonal element [2,2] is 0, not above 0"},
     {CON_CHOLESKY_CORR, TY_MATRIX, 2, {2, 2}, {1, 0, 0.6, 0.8}, NULL},
-    {CON_CHOLESKY_CORR, TY_MATRIX, 2, {2, 2}, {1, 0, 0.6, 0.9}, "x is no cholesky_factor_corr: the squares of row 2 sum to"},
+    {CON_CHOLESKY_CORR,
+     TY_MATRIX,
+     2,
+     {2, 2},
+     {1, 0, 0.6, 0.9},
+     "x is no cholesky_factor_corr: the squares of row 2 sum to"},
     {CON_CORR, TY_MATRIX, 2, {2, 2}, {1, 0.5, 0.5, 1}, NULL},
-    {CON_CORR, TY_MATRIX, 2, {2, 2}, {1, 0.5, 0.5, 2}, "x is no corr_matrix: the diagonal element [2,2] is 2, not 1"},
+    {CON_CORR,
+     TY_MATRIX,
+     2,
+     {2, 2},
+     {1, 0.5, 0.5, 2},
+     "x is no corr_matrix: the diagonal element [2,2] is 2, not 1"},
     {CON_CORR, TY_MATRIX, 2, {2, 2}, {1, 2, 2, 1}, "it is not positive definite (pivot 2 is -3)"},
     {CON_COV, TY_MATRIX, 2, {2, 2}, {2, 1, 1, 3}, NULL},
-    {CON_COV, TY_MATRIX, 2, {2, 2}, {2, 1, 1.5, 3}, "x is no cov_matrix: it is not symmetric: [2,1] is 1.5 but [1,2] is 1"},
+    {CON_COV,
+     TY_MATRIX,
+     2,
+     {2, 2},
+     {2, 1, 1.5, 3},
+     "x is no cov_matrix: it is not symmetric: [2,1] is 1.5 but [1,2] is 1"},
     {CON_COV, TY_MATRIX, 2, {2, 2}, {NAN, 1, 1, 3}, "it is not positive definite"},
     {CON_STOCHASTIC_COLUMN, TY_MATRIX, 2, {2, 2}, {0.25, 0.5, 0.75, 0.5}, NULL},
     {CON_STOCHASTIC_COLUMN,
@@ -902,7 +1040,8 @@ static void test_structures(void **state) {
     Ctx c;
     ctx_init(&c);
     Type type;
-    Decl decl = declare("x", row->kind, row->ndims - (row->kind == TY_MATRIX ? 2 : 1), &type, &program);
+    Decl decl =
+        declare("x", row->kind, row->ndims - (row->kind == TY_MATRIX ? 2 : 1), &type, &program);
     decl.con.kind = row->con;
     data_check_structure(&c, &decl, row->ndims, row->dims, row->v);
     if (row->message)
@@ -913,7 +1052,7 @@ static void test_structures(void **state) {
   }
 }
 
-/* ---- splits --------------------------------------------------------------------------------------------------------- */
+/* ---- splits ---------------------------------------------------------------------------------- */
 
 static void read_split(Ctx *c, const void *text) { split_read_text(c, "split.json", text, 10); }
 
@@ -923,17 +1062,20 @@ static const BadRow bad_splits[] = {
     {"{\"train\":[1,2.5]}", "'train' is a flat array of row numbers", 1, 13},
     {"{\"train\":[[1,2]]}", "'train' is a flat array of row numbers", 1, 10},
     {"{\"train\":[1,\"a\"]}", "'train' is a flat array of row numbers", 1, 10},
-    {"{\"train\":[0,1]}", "'train' has the row 0 (its element 1), but there are 10 observations", 1, 10},
+    {"{\"train\":[0,1]}", "'train' has the row 0 (its element 1), but there are 10 observations", 1,
+     10},
     {"{\"train\":[1],\n\"test\":[11]}", "'test' has the row 11", 2, 8},
     {"{\"train\":[3,3]}", "'train' has the row 3 twice", 1, 10},
     {"{\"train\":[3],\"valid\":[3]}", "the row 3 is both in 'train' and in 'valid'", 1, 22},
-    {"{\"train\":[3],\"validation\":[4]}", "'validation' is no part of a split; the parts are train, valid and test", 1, 14},
+    {"{\"train\":[3],\"validation\":[4]}",
+     "'validation' is no part of a split; the parts are train, valid and test", 1, 14},
     {"{\"n\":12,\"train\":[3]}", "this split is for 12 observations, but the model has 10", 1, 6},
 };
 
 static void test_bad_splits(void **state) {
   (void)state;
-  for (size_t k = 0; k < sizeof bad_splits / sizeof *bad_splits; k++) check_bad(&bad_splits[k], read_split);
+  for (size_t k = 0; k < sizeof bad_splits / sizeof *bad_splits; k++)
+    check_bad(&bad_splits[k], read_split);
 }
 
 static void test_split_read(void **state) {
@@ -946,11 +1088,13 @@ static void test_split_read(void **state) {
     show(&c);
     fail();
   }
-  const Split *s = split_read_text(&c, "s.json", "{\"n\":10,\"seed\":5,\"test\":[10,1],\"train\":[3,2]}", 10);
+  const Split *s =
+      split_read_text(&c, "s.json", "{\"n\":10,\"seed\":5,\"test\":[10,1],\"train\":[3,2]}", 10);
   assert_int_equal(s->count[PART_TRAIN], 2);
   assert_int_equal(s->count[PART_VALID], 0);
   assert_int_equal(s->count[PART_TEST], 2);
-  assert_true(s->rows[PART_TEST][0] == 9 && s->rows[PART_TEST][1] == 0 && s->rows[PART_TRAIN][0] == 2);
+  assert_true(s->rows[PART_TEST][0] == 9 && s->rows[PART_TEST][1] == 0 &&
+              s->rows[PART_TRAIN][0] == 2);
   ctx_free(&c);
 }
 
@@ -972,14 +1116,16 @@ static void test_random_splits(void **state) {
   check_partition(split_holdout(&c, 100, 0.25, 1), 25);
   check_partition(split_holdout(&c, 2, 0.9, 1), 1);
   check_partition(split_holdout(&c, 7, 0, 1), 0);
-  const Split *a = split_holdout(&c, 1000, 0.5, 1), *b = split_holdout(&c, 1000, 0.5, 1), *d = split_holdout(&c, 1000, 0.5, 2);
+  const Split *a = split_holdout(&c, 1000, 0.5, 1), *b = split_holdout(&c, 1000, 0.5, 1),
+              *d = split_holdout(&c, 1000, 0.5, 2);
   assert_memory_equal(a->rows[PART_TEST], b->rows[PART_TEST], 500 * sizeof(size_t));
   assert_memory_not_equal(a->rows[PART_TEST], d->rows[PART_TEST], 500 * sizeof(size_t));
   char seen[103] = {0};
   for (size_t k = 0; k < 5; k++) {
     const Split *f = split_fold(&c, 103, 5, k, 3);
     check_partition(f, 103 * (k + 1) / 5 - 103 * k / 5);
-    for (size_t i = 0; i < f->count[PART_TEST]; i++) assert_int_equal(seen[f->rows[PART_TEST][i]]++, 0);
+    for (size_t i = 0; i < f->count[PART_TEST]; i++)
+      assert_int_equal(seen[f->rows[PART_TEST][i]]++, 0);
   }
   for (size_t i = 0; i < 103; i++) assert_int_equal(seen[i], 1);
   ctx_free(&c);
@@ -999,7 +1145,7 @@ static void test_holdout_is_fair(void **state) {
   assert_true(fabs((double)hits - 1200) < 5 * sqrt(4000 * 0.3 * 0.7));
 }
 
-/* ---- the shared data sets ------------------------------------------------------------------------------------------- */
+/* ---- the shared data sets -------------------------------------------------------------------- */
 
 static const char *shared_dir(void) {
   const char *dir = getenv("PVI_SHARED");
@@ -1052,16 +1198,36 @@ static void test_paper_splits(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_bad_json),      cmocka_unit_test(test_several_errors),  cmocka_unit_test(test_deep_nesting),
-      cmocka_unit_test(test_good_json),     cmocka_unit_test(test_long_array),      cmocka_unit_test(test_truncation),
-      cmocka_unit_test(test_truncated_csv), cmocka_unit_test(test_mutations),       cmocka_unit_test(test_out_of_memory),
-      cmocka_unit_test(test_number_read),   cmocka_unit_test(test_number_write),    cmocka_unit_test(test_locale),
-      cmocka_unit_test(test_json_writer),   cmocka_unit_test(test_json_plain),      cmocka_unit_test(test_writer_round_trip),
-      cmocka_unit_test(test_good_csv),      cmocka_unit_test(test_bad_csv),         cmocka_unit_test(test_sets),
-      cmocka_unit_test(test_bad_sets),      cmocka_unit_test(test_absent_file),     cmocka_unit_test(test_bind),
-      cmocka_unit_test(test_bind_places),   cmocka_unit_test(test_bind_tuple),      cmocka_unit_test(test_bounds),
-      cmocka_unit_test(test_structures),    cmocka_unit_test(test_bad_splits),      cmocka_unit_test(test_split_read),
-      cmocka_unit_test(test_random_splits), cmocka_unit_test(test_holdout_is_fair), cmocka_unit_test(test_posteriordb),
+      cmocka_unit_test(test_bad_json),
+      cmocka_unit_test(test_several_errors),
+      cmocka_unit_test(test_deep_nesting),
+      cmocka_unit_test(test_good_json),
+      cmocka_unit_test(test_long_array),
+      cmocka_unit_test(test_truncation),
+      cmocka_unit_test(test_truncated_csv),
+      cmocka_unit_test(test_mutations),
+      cmocka_unit_test(test_out_of_memory),
+      cmocka_unit_test(test_number_read),
+      cmocka_unit_test(test_number_write),
+      cmocka_unit_test(test_locale),
+      cmocka_unit_test(test_json_writer),
+      cmocka_unit_test(test_json_plain),
+      cmocka_unit_test(test_writer_round_trip),
+      cmocka_unit_test(test_good_csv),
+      cmocka_unit_test(test_bad_csv),
+      cmocka_unit_test(test_sets),
+      cmocka_unit_test(test_bad_sets),
+      cmocka_unit_test(test_absent_file),
+      cmocka_unit_test(test_bind),
+      cmocka_unit_test(test_bind_places),
+      cmocka_unit_test(test_bind_tuple),
+      cmocka_unit_test(test_bounds),
+      cmocka_unit_test(test_structures),
+      cmocka_unit_test(test_bad_splits),
+      cmocka_unit_test(test_split_read),
+      cmocka_unit_test(test_random_splits),
+      cmocka_unit_test(test_holdout_is_fair),
+      cmocka_unit_test(test_posteriordb),
       cmocka_unit_test(test_paper_splits),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

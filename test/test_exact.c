@@ -1,79 +1,109 @@
-/* test_exact.c: exact integration: which observations reduce, values against many draws, gradients against finite differences,
- * the regularizer against its closed form, the exact optima of the paper's models, the same bytes for any number of threads. */
+/* test_exact.c: exact integration: which observations reduce, values against many draws, gradients
+ * against finite differences, the regularizer against its closed form, the exact optima of the
+ * paper's models, the same bytes for any number of threads. */
 #include "objective.h"
 
 #include "infer/exact.h"
 #include "infer/fit.h"
 #include "num/hermite.h"
 
-/* ---- programs: one of every shape ---------------------------------------------------------------------------------- */
+/* ---- programs: one of every shape ------------------------------------------------------------ */
 
-#define DATA                                                                                                                   \
-  "data { int N; int J; vector[N] x; vector[N] y; array[N] int<lower=0> z; array[N] int<lower=0> k; array[N] int n; array[N] " \
-  "int w;"                                                                                                                     \
+#define DATA                                                                                       \
+  "data { int N; int J; vector[N] x; vector[N] y; array[N] int<lower=0> z; array[N] int<lower=0> " \
+  "k; array[N] int n; array[N] "                                                                   \
+  "int w;"                                                                                         \
   " array[N] int<lower=1> g; array[N] int<lower=1> h; matrix[N, 3] X; vector<lower=0>[N] t; }"
-static const char data[] =
-    "{\"N\": 7, \"J\": 3, \"x\": [-1, 0.5, 2, 1, -0.3, 0, 1.5], \"y\": [0.1, 1, 3, -1, 0.4, 0.2, 2],"
-    " \"z\": [0, 1, 1, 0, 0, 1, 1], \"k\": [3, 0, 25, 7, 1, 2, 900], \"n\": [10, 3, 30, 100, 2, 5, 1500],"
-    " \"w\": [3, 0, 5, 2, 1, 2, 4], \"g\": [1, 2, 3, 1, 2, 3, 3], \"h\": [1, 1, 2, 3, 2, 1, 2], \"t\": [0.3, 2, 5, 0.1, 1, "
-    "1.2, 0.8],"
-    " \"X\": [[1, 0.2, -1], [1, 0.5, 0.3], [1, -0.7, 0], [1, 1.1, 2], [1, 0, -0.4], [1, -1, 1], [1, 0.3, 0.9]]}";
+static const char data[] = "{\"N\": 7, \"J\": 3, \"x\": [-1, 0.5, 2, 1, -0.3, 0, 1.5], \"y\": "
+                           "[0.1, 1, 3, -1, 0.4, 0.2, 2],"
+                           " \"z\": [0, 1, 1, 0, 0, 1, 1], \"k\": [3, 0, 25, 7, 1, 2, 900], \"n\": "
+                           "[10, 3, 30, 100, 2, 5, 1500],"
+                           " \"w\": [3, 0, 5, 2, 1, 2, 4], \"g\": [1, 2, 3, 1, 2, 3, 3], \"h\": "
+                           "[1, 1, 2, 3, 2, 1, 2], \"t\": [0.3, 2, 5, 0.1, 1, "
+                           "1.2, 0.8],"
+                           " \"X\": [[1, 0.2, -1], [1, 0.5, 0.3], [1, -0.7, 0], [1, 1.1, 2], [1, "
+                           "0, -0.4], [1, -1, 1], [1, 0.3, 0.9]]}";
 
 typedef struct {
   const char *name, *program, *form;
 } Shown;
 
 #define TWO "parameters { real a; real b; } model { a ~ normal(0, 2); b ~ normal(0.5, 2); "
-#define SCALE                                                                                                                  \
-  "parameters { real a; real b; real<lower=0> s; } model { a ~ normal(0, 2); b ~ student_t(4, 0, 2); s ~ normal(0, 1); "
-#define GROUPS                                                                                                                 \
-  "parameters { real mu; vector[J] a; real<lower=0> tau; vector[3] b; }"                                                       \
+#define SCALE                                                                                      \
+  "parameters { real a; real b; real<lower=0> s; } model { a ~ normal(0, 2); b ~ student_t(4, 0, " \
+  "2); s ~ normal(0, 1); "
+#define GROUPS                                                                                     \
+  "parameters { real mu; vector[J] a; real<lower=0> tau; vector[3] b; }"                           \
   " model { mu ~ normal(0, 2); tau ~ normal(0, 1); a ~ normal(mu, tau); b ~ cauchy(0, 1); "
 
-static const Shown normal = {"normal", DATA SCALE "y ~ normal(a + b * x, s); }", "analytic in the location, quadrature"};
-static const Shown fixed = {"normal, known sigma", DATA TWO "y ~ normal(a + b * x, 0.7); }", "analytic in the location"};
+static const Shown normal = {"normal", DATA SCALE "y ~ normal(a + b * x, s); }",
+                             "analytic in the location, quadrature"};
+static const Shown fixed = {"normal, known sigma", DATA TWO "y ~ normal(a + b * x, 0.7); }",
+                            "analytic in the location"};
 static const Shown lognormal = {"lognormal", DATA SCALE "t ~ lognormal(a + b * x, s); }",
                                 "analytic in the location, quadrature"};
-static const Shown skewed = {"lognormal, known sigma", DATA TWO "t ~ lognormal(a + b * x, 0.5); }", "analytic in the location"};
-static const Shown logistic = {"logistic", DATA TWO "z ~ bernoulli_logit(a + b * x); }", "quadrature over one"};
-static const Shown probit = {"probit", DATA TWO "for (i in 1:N) z[i] ~ bernoulli(Phi(a + b * x[i])); }", "quadrature over one"};
-static const Shown binomial = {"binomial", DATA TWO "k ~ binomial_logit(n, a + b * x); }", "quadrature over one"};
-static const Shown poisson = {"poisson", DATA TWO "w ~ poisson_log(a + b * x); }", "quadrature over one"};
-static const Shown student = {"student-t", DATA SCALE "y ~ student_t(4, a + b * x, s); }", "quadrature over two"};
-static const Shown negative = {"negative binomial", DATA SCALE "w ~ neg_binomial_2_log(a + b * x, s); }",
-                               "quadrature over two"};
-static const Shown groups = {"groups, normal", DATA GROUPS "for (i in 1:N) y[i] ~ normal(X[i] * b + a[g[i]], 1.3); }",
+static const Shown skewed = {"lognormal, known sigma", DATA TWO "t ~ lognormal(a + b * x, 0.5); }",
                              "analytic in the location"};
-static const Shown counts = {"groups, poisson", DATA GROUPS "w ~ poisson_log(X * b + a[g]); }", "quadrature over one"};
-static const Shown pairs = {"pairs", DATA GROUPS "z ~ bernoulli_logit(a[g] - a[h] + b[1] * x); }", "quadrature over one"};
-static const Shown scales = {"a scale for each group",
-                             DATA "parameters { real a; vector[J] s; } model { a ~ normal(0, 2); s ~ normal(0, 1);"
-                                  " y ~ normal(a * x, exp(s[g])); }",
-                             "analytic in the location, quadrature"};
+static const Shown logistic = {"logistic", DATA TWO "z ~ bernoulli_logit(a + b * x); }",
+                               "quadrature over one"};
+static const Shown probit = {"probit",
+                             DATA TWO "for (i in 1:N) z[i] ~ bernoulli(Phi(a + b * x[i])); }",
+                             "quadrature over one"};
+static const Shown binomial = {"binomial", DATA TWO "k ~ binomial_logit(n, a + b * x); }",
+                               "quadrature over one"};
+static const Shown poisson = {"poisson", DATA TWO "w ~ poisson_log(a + b * x); }",
+                              "quadrature over one"};
+static const Shown student = {"student-t", DATA SCALE "y ~ student_t(4, a + b * x, s); }",
+                              "quadrature over two"};
+static const Shown negative = {"negative binomial",
+                               DATA SCALE "w ~ neg_binomial_2_log(a + b * x, s); }",
+                               "quadrature over two"};
+static const Shown groups = {"groups, normal",
+                             DATA GROUPS "for (i in 1:N) y[i] ~ normal(X[i] * b + a[g[i]], 1.3); }",
+                             "analytic in the location"};
+static const Shown counts = {"groups, poisson", DATA GROUPS "w ~ poisson_log(X * b + a[g]); }",
+                             "quadrature over one"};
+static const Shown pairs = {"pairs", DATA GROUPS "z ~ bernoulli_logit(a[g] - a[h] + b[1] * x); }",
+                            "quadrature over one"};
+static const Shown scales = {
+    "a scale for each group",
+    DATA "parameters { real a; vector[J] s; } model { a ~ normal(0, 2); s ~ normal(0, 1);"
+         " y ~ normal(a * x, exp(s[g])); }",
+    "analytic in the location, quadrature"};
 static const Shown mixture = {
-    "mixture", DATA TWO "for (i in 1:N) target += log_mix(0.3, normal_lpdf(y[i] | a, 1), normal_lpdf(y[i] | b, 2)); }",
+    "mixture",
+    DATA TWO
+    "for (i in 1:N) target += log_mix(0.3, normal_lpdf(y[i] | a, 1), normal_lpdf(y[i] | b, 2)); }",
     "quadrature over two"};
 static const Shown curve = {"a curve of one parameter",
-                            DATA "parameters { real s; } model { s ~ normal(-1, 1);"
-                                 " for (i in 1:N) k[i] ~ binomial(n[i], inv_logit(x[i] / exp(s))); }",
+                            DATA
+                            "parameters { real s; } model { s ~ normal(-1, 1);"
+                            " for (i in 1:N) k[i] ~ binomial(n[i], inv_logit(x[i] / exp(s))); }",
                             "quadrature over one"};
-static const Shown *const shown[] = {&normal,  &fixed,    &lognormal, &skewed, &logistic, &probit, &binomial, &poisson,
-                                     &student, &negative, &groups,    &counts, &pairs,    &scales, &mixture,  &curve};
+static const Shown *const shown[] = {&normal,   &fixed,   &lognormal, &skewed,   &logistic, &probit,
+                                     &binomial, &poisson, &student,   &negative, &groups,   &counts,
+                                     &pairs,    &scales,  &mixture,   &curve};
 
 TEST(reduces) {
   const Shown *p = row;
   const char *why = "";
   const Model *m = model_of(c, p->program, data);
   ModelRows all = model_rows(&c->arena, m, NULL, 0);
-  const Reduction *r = reduce_observations(&c->arena, m, &all, &why), *prior = reduce_prior(&c->arena, m, &why);
+  const Reduction *r = reduce_observations(&c->arena, m, &all, &why),
+                  *prior = reduce_prior(&c->arena, m, &why);
   if (!r || !prior) fail_msg("%s", why);
-  if (strncmp(reduced_text(&r->blocks[0]), p->form, strlen(p->form)) != 0) fail_msg("%s", reduced_text(&r->blocks[0]));
+  if (strncmp(reduced_text(&r->blocks[0]), p->form, strlen(p->form)) != 0)
+    fail_msg("%s", reduced_text(&r->blocks[0]));
 }
 
 static const Shown not_reduced[] = {
-    {"three functions", DATA SCALE "y ~ normal(a + exp(b) * x, s); }", "more than two affine functions"},
-    {"a product", DATA GROUPS "z ~ bernoulli_logit(mu + tau * a[g]); }", "more than two affine functions"},
-    {"a vector outcome", DATA TWO "for (i in 1:N) target += categorical_logit_lpmf(1 | to_vector({a, b * x[i], a * b})); }",
+    {"three functions", DATA SCALE "y ~ normal(a + exp(b) * x, s); }",
+     "more than two affine functions"},
+    {"a product", DATA GROUPS "z ~ bernoulli_logit(mu + tau * a[g]); }",
+     "more than two affine functions"},
+    {"a vector outcome",
+     DATA TWO
+     "for (i in 1:N) target += categorical_logit_lpmf(1 | to_vector({a, b * x[i], a * b})); }",
      "affine"},
 };
 
@@ -87,7 +117,7 @@ TEST(refuses) {
   if (!strstr(why, "line ")) fail_msg("%s", why);
 }
 
-/* ---- values: against draws ----------------------------------------------------------------------------------------- */
+/* ---- values: against draws ------------------------------------------------------------------- */
 
 static double sum(const double *x, size_t n) {
   double s = 0;
@@ -103,7 +133,8 @@ enum {
 #endif
 };
 
-/* Log scores with 65,536 Sobol draws, three scrambles: the exact one is among them within what they differ by. */
+/* Log scores with 65,536 Sobol draws, three scrambles: the exact one is among them within what they
+ * differ by. */
 TEST(agrees_with_draws) {
   const Shown *p = row;
   static const char *const families[] = {"meanfield", "fullrank", "lowrank", "mixture"};
@@ -114,17 +145,19 @@ TEST(agrees_with_draws) {
     Q q = q_make(&c->arena, family_named(families[f]), (Shape){0}, m->dim, NULL);
     double *phi = some_phi(c, &q), s[3][16], exact[16];
     predictive_log_scores(c, o, INTEGRATE_EXACT, &q, phi, 0, 1, NULL, exact);
-    for (uint64_t k = 0; k < 3; k++) predictive_log_scores(c, o, INTEGRATE_DRAWS, &q, phi, MANY, 7 + k, NULL, s[k]);
+    for (uint64_t k = 0; k < 3; k++)
+      predictive_log_scores(c, o, INTEGRATE_DRAWS, &q, phi, MANY, 7 + k, NULL, s[k]);
     for (size_t i = 0; i < o->n; i++) {
       double mean = (s[0][i] + s[1][i] + s[2][i]) / 3, spread = 0;
       for (int k = 0; k < 3; k++) spread += fabs(s[k][i] - mean);
       double allowed = MANY < 1000 ? 3 : 3 * spread + 2e-4;
-      if (fabs(exact[i] - mean) > allowed) fail_msg("%s, observation %zu: %.8g, by draws %.8g", families[f], i, exact[i], mean);
+      if (fabs(exact[i] - mean) > allowed)
+        fail_msg("%s, observation %zu: %.8g, by draws %.8g", families[f], i, exact[i], mean);
     }
   }
 }
 
-/* ---- gradients ----------------------------------------------------------------------------------------------------- */
+/* ---- gradients ------------------------------------------------------------------------------- */
 
 typedef struct {
   const Shown *program;
@@ -171,7 +204,8 @@ static const GradientRow gradients[] = {
     {&curve, "log", "meanfield", REG_POSTERIOR, 0.1, 1, false},
 };
 
-static Predictive *exact_objective(Ctx *c, const Model *m, const Target *t, const Q *q, Pool *pool) {
+static Predictive *exact_objective(Ctx *c, const Model *m, const Target *t, const Q *q,
+                                   Pool *pool) {
   Observed *o = observed_make(&c->arena, m, NULL, 0, target_wants(t));
   observed_reduce(o);
   const char *why = "";
@@ -196,11 +230,12 @@ TEST(gradient) {
   size_t n = q_size(&q);
   double *phi = some_phi(c, &q), *grad = NEW_ARRAY(&c->arena, double, n);
   PredictiveValue v;
-  for (int k = 0; k < 2; k++) assert_true(predictive_eval(p, phi, &v, grad)); /* centred nodes are placed */
+  for (int k = 0; k < 2; k++)
+    assert_true(predictive_eval(p, phi, &v, grad)); /* centred nodes are placed */
   check_gradient(p, phi, grad, n, 3e-6);
 }
 
-/* ---- laws ---------------------------------------------------------------------------------------------------------- */
+/* ---- laws ------------------------------------------------------------------------------------ */
 
 /* KL(q || prior) of normals, in closed form. */
 TEST(regularizer_is_closed_form) {
@@ -218,14 +253,17 @@ TEST(regularizer_is_closed_form) {
   assert_close(v.regularizer, kl, 1e-13);
 }
 
-/* The same for very many parameters, whose terms are folded in groups; with observations by draws, too. */
+/* The same for very many parameters, whose terms are folded in groups; with observations by draws,
+ * too. */
 TEST(many_parameters) {
   enum { D = 9001 };
-  Model *m = model_of(
-      c, "data { int D; } parameters { vector[D] a; } model { a ~ normal(0.5, 2); for (i in 1:3) 0.3 ~ normal(a[i], 1); }",
-      "{\"D\": 9001}");
+  Model *m = model_of(c,
+                      "data { int D; } parameters { vector[D] a; } model { a ~ normal(0.5, 2); for "
+                      "(i in 1:3) 0.3 ~ normal(a[i], 1); }",
+                      "{\"D\": 9001}");
   Q q = q_make(&c->arena, FAMILY_meanfield, (Shape){0}, D, NULL);
-  double *phi = NEW_ARRAY(&c->arena, double, 2 * D), *grad = NEW_ARRAY(&c->arena, double, 2 * D), kl = 0;
+  double *phi = NEW_ARRAY(&c->arena, double, 2 * D), *grad = NEW_ARRAY(&c->arena, double, 2 * D),
+         kl = 0;
   for (int k = 0; k < D; k++) {
     double mean = phi[k] = 0.1 * (k % 7), s = exp(phi[D + k] = -0.1 * (k % 5)), d = mean - 0.5;
     kl += log(2 / s) + (s * s + d * d) / 8 - 0.5;
@@ -243,7 +281,8 @@ TEST(many_parameters) {
     assert_close(v.regularizer, kl, 1e-12);
     for (int k = 3; k < D; k++) {
       double s = exp(phi[D + k]);
-      assert_true(fabs(grad[k] + (phi[k] - 0.5) / 4) < 1e-12 && fabs(grad[D + k] - 1 + s * s / 4) < 1e-12);
+      assert_true(fabs(grad[k] + (phi[k] - 0.5) / 4) < 1e-12 &&
+                  fabs(grad[D + k] - 1 + s * s / 4) < 1e-12);
     }
   }
 }
@@ -258,7 +297,8 @@ TEST(normal_is_closed_form) {
   double phi[5] = {0.3, -0.7, log(0.5), 0.4, log(0.8)}, s = 0;
   assert_true(predictive_eval(exact_objective(c, m, &t, &q, NULL), phi, &v, NULL));
   for (int i = 0; i < 7; i++) {
-    double a = 0.5 + 0.4 * x[i], b = 0.8 * x[i], var = 0.49 + a * a + b * b, d = y[i] - 0.3 + 0.7 * x[i];
+    double a = 0.5 + 0.4 * x[i], b = 0.8 * x[i], var = 0.49 + a * a + b * b,
+           d = y[i] - 0.3 + 0.7 * x[i];
     s -= 0.5 * log(2 * M_PI * var) + 0.5 * d * d / var;
   }
   assert_close(v.score, s, 1e-13);
@@ -266,15 +306,19 @@ TEST(normal_is_closed_form) {
 
 /* An outcome of a million trials is narrower than any rule's nodes are dense. */
 TEST(peaked_counts) {
-  Model *m = model_of(c, "data { array[1] int k; array[1] int n; } parameters { real a; } model { k ~ binomial_logit(n, a); }",
+  Model *m = model_of(c,
+                      "data { array[1] int k; array[1] int n; } parameters { real a; } model { k ~ "
+                      "binomial_logit(n, a); }",
                       "{\"k\": [300000], \"n\": [1000000]}");
   Target t = {.score = SCORE_log, .regularizer = REG_PRIOR, .score_weight = 1};
   Q q = q_make(&c->arena, FAMILY_meanfield, (Shape){0}, 1, NULL);
   PredictiveValue v;
   double phi[2] = {0, log(2)}, g[2];
   assert_true(predictive_eval(exact_objective(c, m, &t, &q, NULL), phi, &v, g));
-  /* by Laplace's method, whose error is of order 1 / n: int Binomial(k | n, p) dp = 1 / (n + 1), times the density of p */
-  double a = log(0.3 / 0.7), expected = -log(1000001) - 0.5 * a * a / 4 - log(2) - 0.5 * log(2 * M_PI) - log(0.21);
+  /* by Laplace's method, whose error is of order 1 / n: int Binomial(k | n, p) dp = 1 / (n + 1),
+   * times the density of p */
+  double a = log(0.3 / 0.7),
+         expected = -log(1000001) - 0.5 * a * a / 4 - log(2) - 0.5 * log(2 * M_PI) - log(0.21);
   assert_true(fabs(v.value - expected) < 1e-5);
   assert_true(fabs(g[0] - a / 4) < 1e-5 && fabs(g[1] - (a * a / 4 - 1)) < 1e-5);
 }
@@ -285,12 +329,15 @@ TEST(threads_do_not_matter) {
   text_printf(&json, "{\"N\": %d, \"y\": [", N);
   for (int k = 0; k < N; k++) text_printf(&json, k ? ", %d" : "%d", k * 7919 % 13);
   text_puts(&json, "], \"x\": [");
-  for (int k = 0; k < N; k++) text_printf(&json, k ? ", %.3f" : "%.3f", k * 104729 % 1000 / 500.0 - 1);
+  for (int k = 0; k < N; k++)
+    text_printf(&json, k ? ", %.3f" : "%.3f", k * 104729 % 1000 / 500.0 - 1);
   text_puts(&json, "]}");
-  Model *m = model_of(c,
-                      "data { int N; vector[N] y; vector[N] x; } parameters { real a; real b; real s; }"
-                      " model { a ~ normal(0, 9); b ~ normal(0, 9); s ~ normal(0, 1); y ~ normal(a + b * x, exp(s)); }",
-                      json.s);
+  Model *m =
+      model_of(c,
+               "data { int N; vector[N] y; vector[N] x; } parameters { real a; real b; real s; }"
+               " model { a ~ normal(0, 9); b ~ normal(0, 9); s ~ normal(0, 1); y ~ normal(a + b * "
+               "x, exp(s)); }",
+               json.s);
   Target t = {.score = SCORE_log, .regularizer = REG_POSTERIOR, .lambda = 0.1, .score_weight = 1};
   Q q = q_make(&c->arena, FAMILY_fullrank, (Shape){0}, m->dim, NULL);
   double *phi = some_phi(c, &q), first[9], again[9];
@@ -306,7 +353,7 @@ TEST(threads_do_not_matter) {
   }
 }
 
-/* ---- the rule ------------------------------------------------------------------------------------------------------ */
+/* ---- the rule -------------------------------------------------------------------------------- */
 
 /* E X^p = (p - 1)!! for even p, and E exp(X) = exp(1/2). */
 TEST(rules) {
@@ -324,7 +371,7 @@ TEST(rules) {
   }
 }
 
-/* ---- exact optima --------------------------------------------------------------------------------------------------- */
+/* ---- exact optima ---------------------------------------------------------------------------- */
 
 typedef struct {
   const char *program, *data, *split, *score, *family;
@@ -366,7 +413,8 @@ static const AnchorRow anchors[] = {
     {EARNINGS, "interval", "meanfield", REG_PRIOR, 0.01, "interval", -878.47, 5, -2788.4},
 };
 
-static double metric(Ctx *c, const Model *m, const Fit *f, const char *name, const size_t *rows, size_t n) {
+static double metric(Ctx *c, const Model *m, const Fit *f, const char *name, const size_t *rows,
+                     size_t n) {
   Target t = {.score_weight = 1, .score_options = {.alpha = 0.1}};
   assert_true(score_find(name, &t.score));
   Observed *o = observed_make(&c->arena, m, rows, n, target_wants(&t));
@@ -380,11 +428,16 @@ TEST(exact_optimum) {
   const AnchorRow *a = row;
   if (a->data) NEED_SHARED(c, "data/paper/splits");
   const char *file =
-      a->data ? shared_path(&c->arena, arena_format(&c->arena, "data/posteriordb/%s.json", a->data)) : "examples/golf/golf.csv";
+      a->data ? shared_path(&c->arena, arena_format(&c->arena, "data/posteriordb/%s.json", a->data))
+              : "examples/golf/golf.csv";
   Model *m = model_of_files(c, arena_format(&c->arena, "examples/%s.stan", a->program), file);
   Split *s =
-      a->split ? split_read(c, shared_path(&c->arena, arena_format(&c->arena, "data/paper/splits/%s.json", a->split)), m->n_obs)
-               : split_all(c, m->n_obs);
+      a->split
+          ? split_read(c,
+                       shared_path(&c->arena,
+                                   arena_format(&c->arena, "data/paper/splits/%s.json", a->split)),
+                       m->n_obs)
+          : split_all(c, m->n_obs);
   FitOptions o = {.target = {.regularizer = a->regularizer,
                              .lambda = a->lambda,
                              .score_weight = 1,
@@ -398,17 +451,21 @@ TEST(exact_optimum) {
   int part = a->split ? PART_TEST : PART_TRAIN;
   assert_true(f->exact && f->converged);
   double test = metric(c, m, f, a->metric, s->rows[part], s->count[part]);
-  if (fabs(test - a->anchor) > a->tolerance) fail_msg("%s %.4f, exact %.4f", a->metric, test, a->anchor);
+  if (fabs(test - a->anchor) > a->tolerance)
+    fail_msg("%s %.4f, exact %.4f", a->metric, test, a->anchor);
   double train = metric(c, m, f, a->metric, s->rows[PART_TRAIN], s->count[PART_TRAIN]);
-  if (a->train != 0 && train < a->train) fail_msg("training %s %.4f, best known %.4f", a->metric, train, a->train);
+  if (a->train != 0 && train < a->train)
+    fail_msg("training %s %.4f, best known %.4f", a->metric, train, a->train);
 }
 
 int main(void) {
   static Suite s;
-  for (size_t k = 0; k < sizeof shown / sizeof *shown; k++) suite_add(&s, shown[k]->name, reduces, shown[k]);
+  for (size_t k = 0; k < sizeof shown / sizeof *shown; k++)
+    suite_add(&s, shown[k]->name, reduces, shown[k]);
   for (size_t k = 0; k < sizeof not_reduced / sizeof *not_reduced; k++)
     suite_add(&s, not_reduced[k].name, refuses, &not_reduced[k]);
-  for (size_t k = 0; k < sizeof shown / sizeof *shown; k++) suite_add(&s, shown[k]->name, agrees_with_draws, shown[k]);
+  for (size_t k = 0; k < sizeof shown / sizeof *shown; k++)
+    suite_add(&s, shown[k]->name, agrees_with_draws, shown[k]);
   for (size_t k = 0; k < sizeof gradients / sizeof *gradients; k++)
     suite_add(&s, gradients[k].program->name, gradient, &gradients[k]);
   SUITE_ADD(&s, regularizer_is_closed_form);
@@ -417,6 +474,7 @@ int main(void) {
   SUITE_ADD(&s, peaked_counts);
   SUITE_ADD(&s, threads_do_not_matter);
   SUITE_ADD(&s, rules);
-  for (size_t k = 0; k < sizeof anchors / sizeof *anchors; k++) suite_add(&s, anchors[k].program, exact_optimum, &anchors[k]);
+  for (size_t k = 0; k < sizeof anchors / sizeof *anchors; k++)
+    suite_add(&s, anchors[k].program, exact_optimum, &anchors[k]);
   return suite_run("exact", &s);
 }

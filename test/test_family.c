@@ -1,4 +1,5 @@
-/* test_family.c: laws that every variational family obeys, for several shapes of each; then what single families promise. */
+/* test_family.c: laws that every variational family obeys, for several shapes of each; then what
+ * single families promise. */
 #include "testing.h"
 
 #include "family/family.h"
@@ -11,7 +12,7 @@
 
 static const double HALF_LOG_2PI = 0.91893853320467274178;
 
-/* ---- a family at some phi, with noise ----------------------------------------------------------------------------- */
+/* ---- a family at some phi, with noise -------------------------------------------------------- */
 
 typedef struct {
   const char *name;
@@ -74,7 +75,8 @@ static Rig rig_make(Ctx *c, const Case *at, size_t M, double jitter, bool random
   size_t ld = (M + PADDING + LANES - 1) / LANES * LANES, rows = r.f->noise(&r.s), dim = r.s.dim;
   uint64_t state = 17;
   double mean[dim], sd[dim];
-  for (size_t k = 0; k < dim; k++) mean[k] = uniform(&state, -2, 2), sd[k] = exp(uniform(&state, -1, 1));
+  for (size_t k = 0; k < dim; k++)
+    mean[k] = uniform(&state, -2, 2), sd[k] = exp(uniform(&state, -1, 1));
   r.size = r.f->size(&r.s);
   r.phi = NEW_ARRAY(&c->arena, double, r.size);
   r.grad = NEW_ARRAY(&c->arena, double, r.size);
@@ -83,7 +85,8 @@ static Rig rig_make(Ctx *c, const Case *at, size_t M, double jitter, bool random
   r.u = NEW_ARRAY(&c->arena, double, rows *ld);
   r.f->start(r.phi, &r.s, mean, sd);
   for (size_t i = 0; i < r.size; i++) r.phi[i] += uniform(&state, -jitter, jitter);
-  for (size_t k = 0; random && k < rows; k++) rng_fill_normal(rng_make(3, 0), 0, k, r.u + k * ld, ld);
+  for (size_t k = 0; random && k < rows; k++)
+    rng_fill_normal(rng_make(3, 0), 0, k, r.u + k * ld, ld);
   if (!random) sobol_normal(r.u, rows, M, ld, 3, false);
   r.n = (Noise){.M = M, .ld = ld, .u = r.u, .k = kernels_best()};
   if (r.f->scratch) {
@@ -95,8 +98,8 @@ static Rig rig_make(Ctx *c, const Case *at, size_t M, double jitter, bool random
 }
 
 /* Noise points to the shape, which moved with the Rig. */
-#define RIG(r, c, at, M, jitter, random)                                                                                       \
-  Rig r = rig_make(c, at, M, jitter, random);                                                                                  \
+#define RIG(r, c, at, M, jitter, random)                                                           \
+  Rig r = rig_make(c, at, M, jitter, random);                                                      \
   r.n.shape = &r.s
 
 static void weights_of(const Rig *r, double *w) {
@@ -104,28 +107,34 @@ static void weights_of(const Rig *r, double *w) {
   if (r->f->weights) r->f->weights(r->phi, &r->n, w);
 }
 
-/* ---- gradients against differences -------------------------------------------------------------------------------- */
+/* ---- gradients against differences ----------------------------------------------------------- */
 
 typedef double Value(Rig *r, const double *coefficients);
 
-static double along(Rig *r, const double *phi, const double *direction, double t, Value *value, const double *coefficients) {
+static double along(Rig *r, const double *phi, const double *direction, double t, Value *value,
+                    const double *coefficients) {
   for (size_t i = 0; i < r->size; i++) r->phi[i] = phi[i] + t * direction[i];
   return value(r, coefficients);
 }
 
-/* The derivative of value along single numbers of phi, at most `LONE` of them, and along directions of all. */
-static void check_gradient(Ctx *c, Rig *r, Value *value, const double *coefficients, const double *grad, double tolerance) {
+/* The derivative of value along single numbers of phi, at most `LONE` of them, and along directions
+ * of all. */
+static void check_gradient(Ctx *c, Rig *r, Value *value, const double *coefficients,
+                           const double *grad, double tolerance) {
   enum { LONE = 80, ALL = 5 };
   size_t step = r->size / LONE + 1;
-  double *phi = NEW_ARRAY(&c->arena, double, r->size), *direction = NEW_ARRAY(&c->arena, double, r->size), h = 1e-4;
+  double *phi = NEW_ARRAY(&c->arena, double, r->size),
+         *direction = NEW_ARRAY(&c->arena, double, r->size), h = 1e-4;
   uint64_t state = 23;
   memcpy(phi, r->phi, r->size * sizeof *phi);
   for (size_t i = 0; i < r->size + ALL * step; i += step) {
     double expected = 0, f[4];
     for (size_t k = 0; k < r->size; k++)
-      direction[k] = i < r->size ? (double)(k == i) : uniform(&state, -1, 1) / sqrt((double)r->size);
+      direction[k] =
+          i < r->size ? (double)(k == i) : uniform(&state, -1, 1) / sqrt((double)r->size);
     for (size_t k = 0; k < r->size; k++) expected += direction[k] * grad[k];
-    for (int p = 0; p < 4; p++) f[p] = along(r, phi, direction, (double[]){-2 * h, -h, h, 2 * h}[p], value, coefficients);
+    for (int p = 0; p < 4; p++)
+      f[p] = along(r, phi, direction, (double[]){-2 * h, -h, h, 2 * h}[p], value, coefficients);
     assert_close(difference(f, h), expected, tolerance);
   }
   memcpy(r->phi, phi, r->size * sizeof *phi);
@@ -135,7 +144,8 @@ static double sum_theta(Rig *r, const double *coefficients) {
   double sum = 0;
   r->f->draw(r->phi, &r->n, r->theta);
   for (size_t k = 0; k < r->s.dim; k++)
-    for (size_t j = 0; j < r->n.M; j++) sum += coefficients[k * r->n.ld + j] * r->theta[k * r->n.ld + j];
+    for (size_t j = 0; j < r->n.M; j++)
+      sum += coefficients[k * r->n.ld + j] * r->theta[k * r->n.ld + j];
   return sum;
 }
 static double sum_weights(Rig *r, const double *coefficients) {
@@ -153,7 +163,8 @@ static double entropy_value(Rig *r, const double *coefficients) {
 static double *coefficients_of(Ctx *c, const Rig *r, size_t rows) {
   double *a = NEW_ARRAY(&c->arena, double, rows * r->n.ld);
   uint64_t state = 29;
-  for (size_t i = 0; i < rows * r->n.ld; i++) a[i] = i % r->n.ld < r->n.M ? uniform(&state, -1, 1) : NAN;
+  for (size_t i = 0; i < rows * r->n.ld; i++)
+    a[i] = i % r->n.ld < r->n.M ? uniform(&state, -1, 1) : NAN;
   return a;
 }
 
@@ -176,12 +187,14 @@ TEST(adjoint_adds_over_draws) {
   RIG(r, c, at, ALL, 0.3, true);
   RIG(part, c, at, EACH, 0.3, true);
   if (r.f->weights) return; /* there a draw's component depends on how many there are */
-  double *a = coefficients_of(c, &r, r.s.dim), *b = NEW_ARRAY(&c->arena, double, r.s.dim *part.n.ld);
+  double *a = coefficients_of(c, &r, r.s.dim),
+         *b = NEW_ARRAY(&c->arena, double, r.s.dim *part.n.ld);
   r.f->adjoint(r.phi, &r.n, a, NULL, r.grad);
   for (size_t from = 0; from < ALL; from += EACH) {
     for (size_t k = 0; k < r.f->noise(&r.s); k++)
       memcpy(part.u + k * part.n.ld, r.u + k * r.n.ld + from, EACH * sizeof *part.u);
-    for (size_t k = 0; k < r.s.dim; k++) memcpy(b + k * part.n.ld, a + k * r.n.ld + from, EACH * sizeof *b);
+    for (size_t k = 0; k < r.s.dim; k++)
+      memcpy(b + k * part.n.ld, a + k * r.n.ld + from, EACH * sizeof *b);
     r.f->adjoint(r.phi, &part.n, b, NULL, part.grad);
   }
   for (size_t i = 0; i < r.size; i++) assert_close(r.grad[i], part.grad[i], 1e-11);
@@ -189,7 +202,8 @@ TEST(adjoint_adds_over_draws) {
 
 TEST(adjoint_is_the_derivative_of_weights) {
   RIG(r, c, row, FEW, 0.3, true);
-  double *a = coefficients_of(c, &r, 1), *none = NEW_ARRAY(&c->arena, double, r.s.dim *r.n.ld), total = 0;
+  double *a = coefficients_of(c, &r, 1), *none = NEW_ARRAY(&c->arena, double, r.s.dim *r.n.ld),
+         total = 0;
   if (!r.f->weights) return;
   r.f->weights(r.phi, &r.n, r.row);
   for (size_t j = 0; j < r.n.M; j++) total += r.row[j];
@@ -209,9 +223,10 @@ TEST(entropy_has_its_gradient) {
   check_gradient(c, &r, entropy_value, NULL, grad, 1e-7);
 }
 
-/* ---- densities ---------------------------------------------------------------------------------------------------- */
+/* ---- densities ------------------------------------------------------------------------------- */
 
-/* The weighted mean of -log q over the draws: the entropy, up to the error of |u|^2 / 2 over them. */
+/* The weighted mean of -log q over the draws: the entropy, up to the error of |u|^2 / 2 over them.
+ */
 TEST(entropy_is_minus_mean_log_q) {
   RIG(r, c, row, 4096, 0.3, false);
   double *w = NEW_ARRAY(&c->arena, double, r.n.ld), mean = 0;
@@ -247,7 +262,8 @@ static double log_normal(const double *u, size_t dim) {
   return l;
 }
 
-/* Families that are one map of as many numbers: its inverse gives u back, and log q is the change of variables. */
+/* Families that are one map of as many numbers: its inverse gives u back, and log q is the change
+ * of variables. */
 TEST(inverse_and_jacobian) {
   const Case *at = row;
   RIG(r, c, at, FEW, 0.3, true);
@@ -268,7 +284,7 @@ TEST(inverse_and_jacobian) {
   }
 }
 
-/* ---- moments ------------------------------------------------------------------------------------------------------ */
+/* ---- moments --------------------------------------------------------------------------------- */
 
 static void draw_moments(const Rig *r, double *mean, double *sd) {
   double w[r->n.ld];
@@ -318,7 +334,7 @@ TEST(moments_are_those_of_draws) {
   }
 }
 
-/* ---- form --------------------------------------------------------------------------------------------------------- */
+/* ---- form ------------------------------------------------------------------------------------ */
 
 TEST(parts_cover_phi_in_order) {
   const Case *at = row;
@@ -335,7 +351,8 @@ TEST(parts_cover_phi_in_order) {
   assert_int_equal(next, f->size(&s));
 }
 
-/* All lanes are drawn, and the numbers are the same in every instruction set up to rounding, and in every call to the bit. */
+/* All lanes are drawn, and the numbers are the same in every instruction set up to rounding, and in
+ * every call to the bit. */
 TEST(draws_fill_all_lanes_and_repeat) {
   RIG(r, c, row, FEW, 0.3, true);
   size_t count = r.s.dim * r.n.ld;
@@ -357,7 +374,7 @@ TEST(scales_are_positive) {
   for (size_t i = 0; i < r.size; i++) assert_true(r.grad[i] > 0 && isfinite(r.grad[i]));
 }
 
-/* ---- lowrank: against the dense covariance ------------------------------------------------------------------------ */
+/* ---- lowrank: against the dense covariance --------------------------------------------------- */
 
 static void check_lowrank(Ctx *c, double wide) {
   enum { DIM = 12, RANK = 3 };
@@ -366,10 +383,12 @@ static void check_lowrank(Ctx *c, double wide) {
   for (size_t i = 0; i < DIM * RANK; i++) B[i] *= wide;
   for (size_t i = 0; i < DIM; i++)
     for (size_t j = 0; j < DIM; j++)
-      S[i * DIM + j] = (i == j ? exp(2 * r.phi[DIM + i]) : 0) + la_dot(B + i * RANK, B + j * RANK, RANK);
+      S[i * DIM + j] =
+          (i == j ? exp(2 * r.phi[DIM + i]) : 0) + la_dot(B + i * RANK, B + j * RANK, RANK);
   assert_true(la_cholesky(S, L, DIM));
   double log_det = la_log_det_cholesky(L, DIM);
-  assert_close(r.f->entropy(r.phi, &r.n, 0, r.grad), DIM * (0.5 + HALF_LOG_2PI) + 0.5 * log_det, wide > 10 ? 1e-9 : 1e-12);
+  assert_close(r.f->entropy(r.phi, &r.n, 0, r.grad), DIM * (0.5 + HALF_LOG_2PI) + 0.5 * log_det,
+               wide > 10 ? 1e-9 : 1e-12);
   r.f->draw(r.phi, &r.n, r.theta);
   r.f->log_q(r.phi, &r.n, r.row);
   for (size_t j = 0; j < r.n.M; j++) {
@@ -383,7 +402,7 @@ TEST(lowrank_is_the_dense_normal) {
   check_lowrank(c, 1e4); /* nearly singular: the dense matrix loses half the digits */
 }
 
-/* ---- mixture ------------------------------------------------------------------------------------------------------ */
+/* ---- mixture --------------------------------------------------------------------------------- */
 
 TEST(mixture_density_by_hand) {
   RIG(r, c, (&(Case){"", FAMILY_mixture, {.dim = 2, .components = 3}, false}), FEW, 0.5, true);
@@ -395,7 +414,8 @@ TEST(mixture_density_by_hand) {
     for (size_t k = 0; k < 3; k++) {
       double p = exp(r.phi[k]) / total;
       for (size_t d = 0; d < 2; d++) {
-        double s = exp(r.phi[9 + 2 * k + d]), z = (r.theta[d * r.n.ld + j] - r.phi[3 + 2 * k + d]) / s;
+        double s = exp(r.phi[9 + 2 * k + d]),
+               z = (r.theta[d * r.n.ld + j] - r.phi[3 + 2 * k + d]) / s;
         p *= exp(-0.5 * z * z - HALF_LOG_2PI) / s;
       }
       q += p;
@@ -423,7 +443,7 @@ TEST(mixture_strata_are_well_spread) {
   }
 }
 
-/* ---- splines ------------------------------------------------------------------------------------------------------ */
+/* ---- splines --------------------------------------------------------------------------------- */
 
 enum { BINS = 7 };
 
@@ -479,10 +499,11 @@ TEST(flow_in_one_dimension_is_spline) {
   for (size_t i = 0; i < s.size; i++) assert_close(s.grad[i], f.grad[i], 1e-13);
 }
 
-/* ---- flows recover distributions ---------------------------------------------------------------------------------- */
+/* ---- flows recover distributions ------------------------------------------------------------- */
 
-static OptimResult maximise(Ctx *c, Rig *r, bool (*eval)(void *self, const double *phi, double *value, double *grad),
-                            void *self, long iterations) {
+static OptimResult
+maximise(Ctx *c, Rig *r, bool (*eval)(void *self, const double *phi, double *value, double *grad),
+         void *self, long iterations) {
   OptimOptions o = optim_defaults(OPTIM_LBFGS);
   o.max_iterations = iterations;
   return optim_run(&c->arena, &(Objective){.dim = r->size, .self = self, .eval = eval}, r->phi, &o);
@@ -514,7 +535,8 @@ static bool deconvolution(void *self, const double *phi, double *value, double *
     for (size_t j = 0; j < M; j++) d->l[j] = (d->y[i] - r->theta[j]) / NOISE_SD;
     for (size_t j = 0; j < M; j++) d->l[j] *= -0.5 * d->l[j];
     *value += r->n.k->softmax(d->w, d->l, M);
-    for (size_t j = 0; j < M; j++) d->adj[j] += d->w[j] * (d->y[i] - r->theta[j]) / (NOISE_SD * NOISE_SD);
+    for (size_t j = 0; j < M; j++)
+      d->adj[j] += d->w[j] * (d->y[i] - r->theta[j]) / (NOISE_SD * NOISE_SD);
   }
   r->f->adjoint(phi, &r->n, d->adj, NULL, grad);
   return isfinite(*value);
@@ -551,13 +573,15 @@ static void check_bimodal(Ctx *c, FamilyId id, size_t draws, long iterations) {
   OptimResult fit = maximise(c, &r, deconvolution, &d, iterations);
   r.f->draw(fit.phi, &many.n, many.theta);
   double ks = ks_distance(many.theta, truth, N);
-  print_message("# %s: KS distance %.4f, %ld evaluations, objective %.2f\n", family_name(id), ks, fit.evaluations, fit.value);
+  print_message("# %s: KS distance %.4f, %ld evaluations, objective %.2f\n", family_name(id), ks,
+                fit.evaluations, fit.value);
   assert_true(ks < 0.05);
 }
 TEST(spline_recovers_two_modes) { check_bimodal(c, FAMILY_spline, 256, 100); }
 TEST(flow_recovers_two_modes) { check_bimodal(c, FAMILY_flow, 256, 100); }
 
-/* log density of x ~ N(0, 1), y | x ~ N(x^2, 1/2): its entropy is not a normal's. ELBO = -KL(q || it). */
+/* log density of x ~ N(0, 1), y | x ~ N(x^2, 1/2): its entropy is not a normal's. ELBO = -KL(q ||
+ * it). */
 static bool banana(void *self, const double *phi, double *value, double *grad) {
   Rig *r = self;
   size_t M = r->n.M, ld = r->n.ld;
@@ -584,7 +608,8 @@ static double banana_fit(Ctx *c, FamilyId id) {
   r.f->start(r.phi, &r.s, (double[]){0, 1}, (double[]){0.5, 0.5});
   OptimResult fit = maximise(c, &r, banana, &r, 120);
   assert_true(banana(&fresh, fit.phi, &value, fresh.grad));
-  print_message("# %s: KL %.4f (fit %.4f), %ld evaluations\n", family_name(id), -value, -fit.value, fit.evaluations);
+  print_message("# %s: KL %.4f (fit %.4f), %ld evaluations\n", family_name(id), -value, -fit.value,
+                fit.evaluations);
   return value;
 }
 TEST(flows_bend) {
@@ -593,13 +618,13 @@ TEST(flows_bend) {
   assert_true(banana_fit(c, FAMILY_realnvp) > -0.06);
 }
 
-/* ---- all ---------------------------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 static const struct {
   const char *name;
   CMUnitTestFunction run;
 } laws[] = {
-#define LAW(f)                                                                                                                 \
+#define LAW(f)                                                                                     \
   { #f, f }
     LAW(adjoint_is_the_derivative_of_draws),
     LAW(adjoint_is_the_derivative_of_weights),

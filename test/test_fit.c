@@ -1,6 +1,6 @@
-/* test_fit.c: the objective on draws, and whole fits with it: gradients against finite differences for every score and family,
- * the exact optima of the paper's models, the same bytes for any number of threads, points, mini-batches, simulators and the
- * rejection estimator. */
+/* test_fit.c: the objective on draws, and whole fits with it: gradients against finite differences
+ * for every score and family, the exact optima of the paper's models, the same bytes for any number
+ * of threads, points, mini-batches, simulators and the rejection estimator. */
 #include "objective.h"
 
 #include "infer/fit.h"
@@ -8,17 +8,20 @@
 #include "infer/simulator.h"
 #include "num/rng.h"
 
-/* ---- gradients of the objective ------------------------------------------------------------------------------------ */
+/* ---- gradients of the objective -------------------------------------------------------------- */
 
 static const char regression[] =
     "data { int N; vector[N] x; vector[N] y; array[N] int<lower=0, upper=1> z; }"
     "parameters { real a; real b; real s; }"
-    "model { a ~ normal(0, 2); b ~ normal(0, 2); s ~ normal(0, 1); y ~ normal(a + b * x, exp(s)); }";
-static const char binary[] = "data { int N; vector[N] x; vector[N] y; array[N] int<lower=0, upper=1> z; }"
-                             "parameters { real a; real b; }"
-                             "model { a ~ normal(0, 2); b ~ normal(0, 2); z ~ bernoulli_logit(a + b * x); }";
-static const char few[] = "{\"N\": 7, \"x\": [-1, 0.5, 2, 1, -0.3, 0, 1.5], \"y\": [0.1, 1, 3, -1, 0.4, 0.2, 2],"
-                          " \"z\": [0, 1, 1, 0, 0, 1, 1]}";
+    "model { a ~ normal(0, 2); b ~ normal(0, 2); s ~ normal(0, 1); y ~ normal(a + b * x, exp(s)); "
+    "}";
+static const char binary[] =
+    "data { int N; vector[N] x; vector[N] y; array[N] int<lower=0, upper=1> z; }"
+    "parameters { real a; real b; }"
+    "model { a ~ normal(0, 2); b ~ normal(0, 2); z ~ bernoulli_logit(a + b * x); }";
+static const char few[] =
+    "{\"N\": 7, \"x\": [-1, 0.5, 2, 1, -0.3, 0, 1.5], \"y\": [0.1, 1, 3, -1, 0.4, 0.2, 2],"
+    " \"z\": [0, 1, 1, 0, 0, 1, 1]}";
 
 typedef struct {
   const char *name, *program, *score, *family;
@@ -48,7 +51,10 @@ static const GradientRow gradients[] = {
 TEST(gradient) {
   const GradientRow *g = row;
   Model *m = model_of(c, g->program, few);
-  Target t = {.regularizer = g->regularizer, .lambda = g->lambda, .score_weight = g->weight, .score_options = {.alpha = 0.1}};
+  Target t = {.regularizer = g->regularizer,
+              .lambda = g->lambda,
+              .score_weight = g->weight,
+              .score_options = {.alpha = 0.1}};
   FamilyId family = FAMILY_meanfield;
   assert_true(score_find(g->score, &t.score) && family_find(g->family, &family));
   bool point[3] = {false, g->point, false};
@@ -65,7 +71,7 @@ TEST(gradient) {
   check_gradient(p, phi, grad, n, 2e-6);
 }
 
-/* ---- exact optima -------------------------------------------------------------------------------------------------- */
+/* ---- exact optima ---------------------------------------------------------------------------- */
 
 typedef struct {
   const char *program, *data, *split, *score, *family;
@@ -75,21 +81,26 @@ typedef struct {
   double least;             /* of the exact objective; 0: any */
 } AnchorRow;
 
-/* The last: the exact optimum is -909.53; a fit by draws promises that 0.02 sqrt(n) = 0.54 separate its draws from others,
- * within their error: twice that is allowed. */
+/* The last: the exact optimum is -909.53; a fit by draws promises that 0.02 sqrt(n) = 0.54 separate
+ * its draws from others, within their error: twice that is allowed. */
 static const AnchorRow anchors[] = {
     {"golf/logistic", NULL, NULL, "log", "meanfield", REG_PRIOR, 0, -84.113, 0.05, 0},
     {"golf/logistic", NULL, NULL, "log", "fullrank", REG_PRIOR, 0, -79.260, 0.05, 0},
     {"golf/geometric", NULL, NULL, "log", "meanfield", REG_PRIOR, 0, -72.082, 0.05, 0},
-    {"paper/earnings", "earnings", "earnings", "elbo", "meanfield", REG_PRIOR, 1, -298.086, 0.02, 0},
+    {"paper/earnings", "earnings", "earnings", "elbo", "meanfield", REG_PRIOR, 1, -298.086, 0.02,
+     0},
     {"paper/kidscore", "kidiq", "kidscore", "elbo", "meanfield", REG_PRIOR, 1, -591.139, 0.02, 0},
     {"paper/nes", "nes2000", "nes", "elbo", "meanfield", REG_PRIOR, 1, -185.689, 0.02, 0},
     {"paper/wells", "wells_data", "wells", "elbo", "meanfield", REG_PRIOR, 1, -393.784, 0.02, 0},
-    {"paper/earnings", "earnings", "earnings", "log", "meanfield", REG_PRIOR, 0.01, -288.952, 0.1, 0},
-    {"paper/kidscore", "kidiq", "kidscore", "log", "meanfield", REG_POSTERIOR, 0.01, -369.869, 0.1, 0},
+    {"paper/earnings", "earnings", "earnings", "log", "meanfield", REG_PRIOR, 0.01, -288.952, 0.1,
+     0},
+    {"paper/kidscore", "kidiq", "kidscore", "log", "meanfield", REG_POSTERIOR, 0.01, -369.869, 0.1,
+     0},
     {"paper/nes", "nes2000", "nes", "log", "meanfield", REG_POSTERIOR, 0.01, -186.890, 0.2, 0},
-    {"paper/wells", "wells_data", "wells", "log", "meanfield", REG_POSTERIOR, 0.01, -391.721, 0.1, 0},
-    {"paper/earnings", "earnings", "earnings", "log", "fullrank", REG_PRIOR, 1, -283.112, 0.5, -910.60},
+    {"paper/wells", "wells_data", "wells", "log", "meanfield", REG_POSTERIOR, 0.01, -391.721, 0.1,
+     0},
+    {"paper/earnings", "earnings", "earnings", "log", "fullrank", REG_PRIOR, 1, -283.112, 0.5,
+     -910.60},
 };
 
 static FitOptions options_of(const char *score, const char *family, Regularizer r, double lambda) {
@@ -116,11 +127,16 @@ TEST(exact_optimum) {
   const AnchorRow *a = row;
   if (a->data) NEED_SHARED(c, "data/paper/splits");
   const char *data =
-      a->data ? shared_path(&c->arena, arena_format(&c->arena, "data/posteriordb/%s.json", a->data)) : "examples/golf/golf.csv";
+      a->data ? shared_path(&c->arena, arena_format(&c->arena, "data/posteriordb/%s.json", a->data))
+              : "examples/golf/golf.csv";
   Model *m = model_of_files(c, arena_format(&c->arena, "examples/%s.stan", a->program), data);
   Split *s =
-      a->split ? split_read(c, shared_path(&c->arena, arena_format(&c->arena, "data/paper/splits/%s.json", a->split)), m->n_obs)
-               : split_all(c, m->n_obs);
+      a->split
+          ? split_read(c,
+                       shared_path(&c->arena,
+                                   arena_format(&c->arena, "data/paper/splits/%s.json", a->split)),
+                       m->n_obs)
+          : split_all(c, m->n_obs);
   FitOptions o = options_of(a->score, a->family, a->regularizer, a->lambda);
   Fit *f = fit_run(c, m, s, &o, NULL);
   int part = a->split ? PART_TEST : PART_TRAIN;
@@ -128,7 +144,8 @@ TEST(exact_optimum) {
   if (!accurate) return;
   assert_true(f->converged);
   if (!strcmp(a->family, "meanfield")) assert_true(f->evaluations <= 300);
-  if (fabs(score - a->anchor) > a->tolerance) fail_msg("log score %.4f, exact %.4f", score, a->anchor);
+  if (fabs(score - a->anchor) > a->tolerance)
+    fail_msg("log score %.4f, exact %.4f", score, a->anchor);
   if (a->least == 0) return;
   Observed *train = observed_make(&c->arena, m, s->rows[PART_TRAIN], s->count[PART_TRAIN], WANT_LL);
   observed_reduce(train);
@@ -139,7 +156,7 @@ TEST(exact_optimum) {
   if (value < a->least) fail_msg("objective %.4f is below %.4f", value, a->least);
 }
 
-/* ---- laws ---------------------------------------------------------------------------------------------------------- */
+/* ---- laws ------------------------------------------------------------------------------------ */
 
 /* One seed, the same bytes. */
 TEST(threads_do_not_matter) {
@@ -160,7 +177,8 @@ TEST(minibatches_scale) {
   Model *m = model_of(c, regression, few);
   Target t = {.score = SCORE_log, .regularizer = REG_POSTERIOR, .lambda = 0.3, .score_weight = 1};
   Q q = q_make(&c->arena, FAMILY_meanfield, (Shape){0}, m->dim, NULL);
-  Predictive *p = predictive_make(&c->arena, observed_make(&c->arena, m, NULL, 0, WANT_LL), &t, &q, 16, 1, NULL);
+  Predictive *p = predictive_make(&c->arena, observed_make(&c->arena, m, NULL, 0, WANT_LL), &t, &q,
+                                  16, 1, NULL);
   double phi[6] = {0.1, 0.2, 0.3, -1, -1, -1}, whole = value_at(p, phi), mean = 0;
   for (int k = 0; k < 7; k++) {
     predictive_range(p, k / 7.0, (k + 1) / 7.0);
@@ -182,7 +200,9 @@ TEST(normal_example) {
   }
   for (int k = 0; k < N; k++) ss += (y[k] - mean) * (y[k] - mean);
   text_puts(&json, "]}");
-  Model *m = model_of(c, "data { int N; vector[N] y; } parameters { real theta; } model { y ~ normal(theta, 1); }", json.s);
+  Model *m = model_of(
+      c, "data { int N; vector[N] y; } parameters { real theta; } model { y ~ normal(theta, 1); }",
+      json.s);
   FitOptions o = options_of("log", "meanfield", REG_PRIOR, 0);
   double m1[1], sd[1];
   const Fit *f = fit_run(c, m, split_all(c, N), &o, NULL);
@@ -201,9 +221,11 @@ TEST(likelihood_free) {
   static const char simulator[] =
       "data { int N; vector[N] x; vector[N] y; array[N] int z; } parameters { real a; real b; }"
       "model { a ~ normal(0, 2); b ~ normal(0, 2); }"
-      "generated quantities { vector[N] y_sim; for (n in 1:N) y_sim[n] = normal_rng(a + b * x[n], 0.5); }";
-  static const char density_of_it[] = "data { int N; vector[N] x; vector[N] y; array[N] int z; } parameters { real a; real b; }"
-                                      "model { a ~ normal(0, 2); b ~ normal(0, 2); y ~ normal(a + b * x, 0.5); }";
+      "generated quantities { vector[N] y_sim; for (n in 1:N) y_sim[n] = normal_rng(a + b * x[n], "
+      "0.5); }";
+  static const char density_of_it[] =
+      "data { int N; vector[N] x; vector[N] y; array[N] int z; } parameters { real a; real b; }"
+      "model { a ~ normal(0, 2); b ~ normal(0, 2); y ~ normal(a + b * x, 0.5); }";
   Program *p = stan_parse_text(c, "s.stan", simulator, strlen(simulator), NULL);
   stan_check(c, p);
   assert_int_equal(c->nerrors, 0);
@@ -220,18 +242,21 @@ TEST(likelihood_free) {
   for (int k = 0; k < 2; k++) assert_true(fabs(fm[k] - gm[k]) < 0.1 && fabs(fs[k] - gs[k]) < 0.15);
 }
 
-/* The rejection estimator's mean gradient, at one draw, is the exact one: y ~ normal(theta, 1), q normal(m, s),
- * log score = log normal(y | m, sqrt(1 + s^2)). */
+/* The rejection estimator's mean gradient, at one draw, is the exact one: y ~ normal(theta, 1), q
+ * normal(m, s), log score = log normal(y | m, sqrt(1 + s^2)). */
 TEST(rejection_is_unbiased) {
-  Model *m =
-      model_of(c, "data { vector[2] y; } parameters { real theta; } model { y ~ normal(theta, 1); }", "{\"y\": [0.5, 2]}");
+  Model *m = model_of(
+      c, "data { vector[2] y; } parameters { real theta; } model { y ~ normal(theta, 1); }",
+      "{\"y\": [0.5, 2]}");
   Target t = {.score = SCORE_log, .regularizer = REG_PRIOR, .score_weight = 1};
   Q q = q_make(&c->arena, FAMILY_meanfield, (Shape){0}, 1, NULL);
   const char *why;
   Rejection *r =
-      rejection_make(c, &c->arena, observed_make(&c->arena, m, NULL, 0, WANT_LL | WANT_PARAMETERS), &t, &q, 1, NULL, &why);
+      rejection_make(c, &c->arena, observed_make(&c->arena, m, NULL, 0, WANT_LL | WANT_PARAMETERS),
+                     &t, &q, 1, NULL, &why);
   assert_non_null(r);
-  double phi[2] = {0.2, log(0.8)}, s2 = 0.64, v = 1 + s2, exact[2] = {0, 0}, mean[2] = {0, 0}, ss[2] = {0, 0};
+  double phi[2] = {0.2, log(0.8)}, s2 = 0.64, v = 1 + s2, exact[2] = {0, 0}, mean[2] = {0, 0},
+         ss[2] = {0, 0};
   static const double y[2] = {0.5, 2};
   for (int i = 0; i < 2; i++) {
     exact[0] += (y[i] - phi[0]) / v;
@@ -256,9 +281,13 @@ TEST(one_draw_is_vi) {
   Q q = q_make(&c->arena, FAMILY_meanfield, (Shape){0}, m->dim, NULL);
   double phi[6] = {0.1, 0.2, 0.3, -1, -1, -1}, g[2][6];
   for (int k = 0; k < 2; k++) {
-    Target t = {.score = k ? SCORE_elbo : SCORE_log, .regularizer = REG_PRIOR, .lambda = 0, .score_weight = 1};
+    Target t = {.score = k ? SCORE_elbo : SCORE_log,
+                .regularizer = REG_PRIOR,
+                .lambda = 0,
+                .score_weight = 1};
     PredictiveValue v;
-    Predictive *p = predictive_make(&c->arena, observed_make(&c->arena, m, NULL, 0, WANT_LL), &t, &q, 1, 4, NULL);
+    Predictive *p = predictive_make(&c->arena, observed_make(&c->arena, m, NULL, 0, WANT_LL), &t,
+                                    &q, 1, 4, NULL);
     assert_true(predictive_eval(p, phi, &v, g[k]));
   }
   for (int k = 0; k < 6; k++) assert_close(g[0][k], g[1][k], 1e-14);
@@ -266,8 +295,10 @@ TEST(one_draw_is_vi) {
 
 int main(void) {
   static Suite s;
-  for (size_t k = 0; k < sizeof gradients / sizeof *gradients; k++) suite_add(&s, gradients[k].name, gradient, &gradients[k]);
-  for (size_t k = 0; k < sizeof anchors / sizeof *anchors; k++) suite_add(&s, anchors[k].program, exact_optimum, &anchors[k]);
+  for (size_t k = 0; k < sizeof gradients / sizeof *gradients; k++)
+    suite_add(&s, gradients[k].name, gradient, &gradients[k]);
+  for (size_t k = 0; k < sizeof anchors / sizeof *anchors; k++)
+    suite_add(&s, anchors[k].program, exact_optimum, &anchors[k]);
   SUITE_ADD(&s, threads_do_not_matter);
   SUITE_ADD(&s, minibatches_scale);
   SUITE_ADD(&s, normal_example);

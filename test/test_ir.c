@@ -1,12 +1,13 @@
-/* test_ir.c: the graph's builder, and every row of ops.def: its value, its partial derivatives against finite differences, all
- * instruction sets against each other. A new row is tested by existing. */
+/* test_ir.c: the graph's builder, and every row of ops.def: its value, its partial derivatives
+ * against finite differences, all instruction sets against each other. A new row is tested by
+ * existing. */
 #include "testing.h"
 
 #include "ir/ir.h"
 #include "vm/kernels.h"
 #include "vm/vm.h"
 
-/* ---- the builder: nodes are made once ------------------------------------------------------------------------------- */
+/* ---- the builder: nodes are made once -------------------------------------------------------- */
 
 static Node map1(Graph *g, unsigned op, Node a) { return ir_map(g, op, (Node[]){a}); }
 static Node map2(Graph *g, unsigned op, Node a, Node b) { return ir_map(g, op, (Node[]){a, b}); }
@@ -145,7 +146,8 @@ TEST(forgetting) {
   assert_int_not_equal(map1(g, IR_SIN, x), last);
 }
 
-/* Many random nodes: operands come before their users, equal nodes are one, every node has a line in print. */
+/* Many random nodes: operands come before their users, equal nodes are one, every node has a line
+ * in print. */
 TEST(random_graphs) {
   Graph *g = ir_graph(c);
   uint64_t seed = 1;
@@ -169,13 +171,14 @@ TEST(random_graphs) {
   assert_int_equal(lines, g->count);
 }
 
-/* ---- every row of ops.def ------------------------------------------------------------------------------------------- */
+/* ---- every row of ops.def -------------------------------------------------------------------- */
 
 enum { ROWS_MAX = 40, SETS = 3 };
 static const char *const sets[SETS] = {"base", "avx2", "avx512"};
 static const double STEP = 3e-4;
 
-/* Operands of one op over n draws, from its domain; `fixed` operands do not vary over draws (step 0). */
+/* Operands of one op over n draws, from its domain; `fixed` operands do not vary over draws (step
+ * 0). */
 typedef struct {
   unsigned op;
   int arity;
@@ -193,7 +196,8 @@ static void draw(Operands *o, unsigned op, size_t n, unsigned fixed, uint64_t *s
     o->in[k] = o->values[k];
     o->step[k] = fixed >> k & 1 ? 0 : 1;
     double first = uniform(seed, domain[2 * k], domain[2 * k + 1]);
-    for (size_t j = 0; j < n; j++) o->values[k][j] = o->step[k] ? uniform(seed, domain[2 * k], domain[2 * k + 1]) : first;
+    for (size_t j = 0; j < n; j++)
+      o->values[k][j] = o->step[k] ? uniform(seed, domain[2 * k], domain[2 * k + 1]) : first;
   }
 }
 
@@ -203,11 +207,12 @@ static bool varies(unsigned op, int k) {
   return domain[2 * k] < domain[2 * k + 1];
 }
 
-static void assert_agree(const Operands *o, const char *what, const char *set, size_t j, double got, double want,
-                         double tolerance) {
+static void assert_agree(const Operands *o, const char *what, const char *set, size_t j, double got,
+                         double want, double tolerance) {
   if (distance(got, want) <= tolerance) return;
   print_message("%s, %s, %s, draw %zu of %zu:", ir_op_name(o->op), set, what, j, o->n);
-  for (int k = 0; k < o->arity; k++) print_message(" %.17g%s", o->in[k][o->step[k] * j], o->step[k] ? "" : " (fixed)");
+  for (int k = 0; k < o->arity; k++)
+    print_message(" %.17g%s", o->in[k][o->step[k] * j], o->step[k] ? "" : " (fixed)");
   print_message("\n");
   fail_msg("%.17g, not %.17g", got, want);
 }
@@ -227,12 +232,14 @@ static void check_partials(const Kernels *k, Operands *o, const double *value) {
     const double *in[IR_MAX_ARGS] = {o->in[0], o->in[1], o->in[2], o->in[3]};
     in[a] = moved;
     for (int s = 0; s < 4; s++) {
-      for (size_t j = 0; j < o->n; j++) moved[j] = o->values[a][j] + STEP * (double[]){-2, -1, 1, 2}[s];
+      for (size_t j = 0; j < o->n; j++)
+        moved[j] = o->values[a][j] + STEP * (double[]){-2, -1, 1, 2}[s];
       k->forward[o->op](at[s], in, o->step, o->n);
     }
     for (size_t j = 0; j < o->n; j++) {
       double want = difference((double[]){at[0][j], at[1][j], at[2][j], at[3][j]}, STEP);
-      assert_agree(o, (const char *[]){"d/da", "d/db", "d/dc", "d/dd"}[a], k->name, j, (adj[a][j] - 0.125) / g[j], want, 1e-8);
+      assert_agree(o, (const char *[]){"d/da", "d/db", "d/dc", "d/dd"}[a], k->name, j,
+                   (adj[a][j] - 0.125) / g[j], want, 1e-8);
     }
   }
 }
@@ -242,7 +249,8 @@ static void check_op(const Kernels *k, unsigned op, size_t n, unsigned fixed, ui
   double value[ROWS_MAX], plain[ROWS_MAX];
   draw(&o, op, n, fixed, &seed);
   k->forward[op](value, o.in, o.step, n);
-  k->forward[op](plain, o.in, (size_t[]){1, 1, 1, 1}, n); /* fixed operands are full rows here, so this is the same */
+  k->forward[op](plain, o.in, (size_t[]){1, 1, 1, 1},
+                 n); /* fixed operands are full rows here, so this is the same */
   for (size_t j = 0; j < n; j++) {
     assert_agree(&o, "value is finite", k->name, j, isfinite(value[j]), 1, 0);
     assert_agree(&o, "fixed against full", k->name, j, value[j], plain[j], 0);
@@ -259,7 +267,8 @@ static void check_set(const char *set) {
   assert_string_equal(k->name, set);
   for (unsigned op = IR_FIRST_MAP; op < IR_OP_COUNT; op++)
     for (unsigned fixed = 0; fixed < 1u << ir_op_arity(op); fixed++)
-      for (size_t n = LANES; n <= ROWS_MAX; n += 2 * LANES) check_op(k, op, n, fixed, op * 64 + fixed + n);
+      for (size_t n = LANES; n <= ROWS_MAX; n += 2 * LANES)
+        check_op(k, op, n, fixed, op * 64 + fixed + n);
 }
 
 static void ops_base(void **state) { (void)state, check_set("base"); }
@@ -360,8 +369,10 @@ TEST(points_at_the_edge) {
     for (int s = 0; s < SETS; s++) {
       const Kernels *k = kernels_named(sets[s]);
       if (!k) continue;
-      Operands o = {.op = points[p].op, .arity = ir_op_arity(points[p].op), .n = LANES, .step = {1, 1, 1, 1}};
-      double value[LANES], g[LANES], adj[IR_MAX_ARGS][LANES] = {0}, *to[IR_MAX_ARGS] = {adj[0], adj[1], adj[2], adj[3]};
+      Operands o = {
+          .op = points[p].op, .arity = ir_op_arity(points[p].op), .n = LANES, .step = {1, 1, 1, 1}};
+      double value[LANES], g[LANES], adj[IR_MAX_ARGS][LANES] = {0},
+                                     *to[IR_MAX_ARGS] = {adj[0], adj[1], adj[2], adj[3]};
       for (int a = 0; a < o.arity; a++) {
         o.in[a] = o.values[a];
         for (int j = 0; j < LANES; j++) o.values[a][j] = points[p].in[a];

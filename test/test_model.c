@@ -1,102 +1,139 @@
-/* test_model.c: what programs mean. Most tests are twins: two ways to write one log density, which must agree in value,
- * gradient, prior and observations; the gradient must also be that of finite differences. Others are rows of programs that are
- * wrong, of transforms, of distributions. */
+/* test_model.c: what programs mean. Most tests are twins: two ways to write one log density, which
+ * must agree in value, gradient, prior and observations; the gradient must also be that of finite
+ * differences. Others are rows of programs that are wrong, of transforms, of distributions. */
 #include "twins.h"
 
-/* ---- twins ---------------------------------------------------------------------------------------------------------- */
+/* ---- twins ----------------------------------------------------------------------------------- */
 
 static const Twin lifting[] = {
-    {"a density per row", 5, LIFTED, "", "model { for (n in 1:N) y[n] ~ normal(b[1] + b[2] * x[n], s); }",
+    {"a density per row", 5, LIFTED, "",
+     "model { for (n in 1:N) y[n] ~ normal(b[1] + b[2] * x[n], s); }",
      "model { y ~ normal(b[1] + b[2] * x, s); }"},
-    {"groups", 5, LIFTED, "", "model { for (n in 1:N) y[n] ~ normal(a[g[n]], s); }", "model { y ~ normal(a[g], s); }"},
+    {"groups", 5, LIFTED, "", "model { for (n in 1:N) y[n] ~ normal(a[g[n]], s); }",
+     "model { y ~ normal(a[g], s); }"},
     {"rows of a matrix", 5, LIFTED, "", "model { for (n in 1:N) y[n] ~ normal(X[n] * b, s); }",
      "model { y ~ normal(X * b, s); }"},
-    {"columns of a row", 5, LIFTED, "", "model { for (n in 1:N) y[n] ~ normal(X[n, 1] * b[1] + X[n][2] * b[2], s); }",
+    {"columns of a row", 5, LIFTED, "",
+     "model { for (n in 1:N) y[n] ~ normal(X[n, 1] * b[1] + X[n][2] * b[2], s); }",
      "model { y ~ normal(X * b, s); }"},
     {"a local variable", 5, LIFTED, "",
-     "model { for (n in 1:N) { real mu = b[1]; mu += b[2] * x[n]; mu *= 2; y[n] ~ normal(mu, s); } }",
+     "model { for (n in 1:N) { real mu = b[1]; mu += b[2] * x[n]; mu *= 2; y[n] ~ normal(mu, s); } "
+     "}",
      "model { y ~ normal(2 * (b[1] + b[2] * x), s); }"},
     {"a local vector", 5, LIFTED, "",
-     "model { for (n in 1:N) { vector[2] v = [b[1], x[n]]'; v[2] *= b[2]; y[n] ~ normal(sum(v), s); } }",
+     "model { for (n in 1:N) { vector[2] v = [b[1], x[n]]'; v[2] *= b[2]; y[n] ~ normal(sum(v), "
+     "s); } }",
      "model { y ~ normal(b[1] + b[2] * x, s); }"},
     {"an outer vector filled", 5, LIFTED, "",
      "model { vector[N] mu; for (n in 1:N) mu[n] = b[1] + b[2] * x[n]; y ~ normal(mu, s); }",
      "model { y ~ normal(b[1] + b[2] * x, s); }"},
     {"a transformed parameter filled", 5, LIFTED, "",
-     "transformed parameters { vector[N] mu; for (n in 1:N) { mu[n] = a[g[n]]; mu[n] += b[1]; } } model { y ~ normal(mu, s); }",
+     "transformed parameters { vector[N] mu; for (n in 1:N) { mu[n] = a[g[n]]; mu[n] += b[1]; } } "
+     "model { y ~ normal(mu, s); }",
      "model { y ~ normal(a[g] + b[1], s); }"},
     {"a matrix filled row by row", 5, LIFTED, "",
-     "model { matrix[N, 2] M; for (n in 1:N) { M[n, 1] = b[1] * x[n]; M[n, 2] = b[2]; } y ~ normal(M[ : , 1] + M[ : , 2], s); "
+     "model { matrix[N, 2] M; for (n in 1:N) { M[n, 1] = b[1] * x[n]; M[n, 2] = b[2]; } y ~ "
+     "normal(M[ : , 1] + M[ : , 2], s); "
      "}",
      "model { y ~ normal(b[1] * x + b[2], s); }"},
     {"rows of a matrix assigned", 5, LIFTED, "",
-     "model { matrix[N, 2] M; for (n in 1:N) M[n] = [x[n] * b[1], b[2]]; y ~ normal(M * [1, 1]', s); }",
+     "model { matrix[N, 2] M; for (n in 1:N) M[n] = [x[n] * b[1], b[2]]; y ~ normal(M * [1, 1]', "
+     "s); }",
      "model { y ~ normal(b[1] * x + b[2], s); }"},
     {"an array of vectors", 5, LIFTED, "",
-     "model { array[N] vector[2] v; for (n in 1:N) v[n] = [x[n], 1]' .* b; for (n in 1:N) y[n] ~ normal(v[n, 1] + v[n][2], s); "
+     "model { array[N] vector[2] v; for (n in 1:N) v[n] = [x[n], 1]' .* b; for (n in 1:N) y[n] ~ "
+     "normal(v[n, 1] + v[n][2], s); "
      "}",
      "model { y ~ normal(b[1] * x + b[2], s); }"},
-    {"a temporary from outside", 5, LIFTED, "", "model { real t; for (n in 1:N) { t = b[1] * x[n]; y[n] ~ normal(t, s); } }",
+    {"a temporary from outside", 5, LIFTED, "",
+     "model { real t; for (n in 1:N) { t = b[1] * x[n]; y[n] ~ normal(t, s); } }",
      "model { y ~ normal(b[1] * x, s); }"},
-    {"its last value", 5, LIFTED, "", "model { real t; for (n in 1:N) { t = b[1] * x[n]; y[n] ~ normal(t, s); } target += t; }",
+    {"its last value", 5, LIFTED, "",
+     "model { real t; for (n in 1:N) { t = b[1] * x[n]; y[n] ~ normal(t, s); } target += t; }",
      "model { y ~ normal(b[1] * x, s); target += b[1] * x[5]; }"},
     {"a temporary element", 5, LIFTED, "",
-     "model { vector[2] t; t[2] = b[2]; for (n in 1:N) { t[1] = b[1] * x[n]; y[n] ~ normal(t[1] + t[2], s); } target += t[1]; "
+     "model { vector[2] t; t[2] = b[2]; for (n in 1:N) { t[1] = b[1] * x[n]; y[n] ~ normal(t[1] + "
+     "t[2], s); } target += t[1]; "
      "}",
      "model { y ~ normal(b[1] * x + b[2], s); target += b[1] * x[5]; }"},
     {"a later element is read", 5, EITHER, "",
-     "model { vector[N] m = b[1] * x; for (n in 1 : N - 1) m[n] = m[n + 1] * b[2]; y ~ normal(m, s); }",
+     "model { vector[N] m = b[1] * x; for (n in 1 : N - 1) m[n] = m[n + 1] * b[2]; y ~ normal(m, "
+     "s); }",
      "model { vector[N] m = b[1] * x; m[1 : N - 1] = m[2 : N] * b[2]; y ~ normal(m, s); }"},
-    {"gaps", 5, LIFTED, "", "model { vector[N] m = x; for (n in 1:2) m[2 * n] = b[1] * x[n]; y ~ normal(m, s); }",
+    {"gaps", 5, LIFTED, "",
+     "model { vector[N] m = x; for (n in 1:2) m[2 * n] = b[1] * x[n]; y ~ normal(m, s); }",
      "model { y ~ normal([x[1], b[1] * x[1], x[3], b[1] * x[2], x[5]]', s); }"},
-    {"the last one wins", 5, EITHER, "", "model { vector[3] m; for (n in 1:N) m[g[n]] = x[n] * b[1]; y ~ normal(m[g], s); }",
+    {"the last one wins", 5, EITHER, "",
+     "model { vector[3] m; for (n in 1:N) m[g[n]] = x[n] * b[1]; y ~ normal(m[g], s); }",
      "model { vector[3] m = b[1] * [x[5], x[3], x[4]]'; y ~ normal(m[g], s); }"},
     {"two writers that cross", 5, EITHER, "",
-     "model { vector[N] m; for (n in 1:N) { m[n] = b[1] * n; m[N + 1 - n] = b[2]; } y ~ normal(m, s); }",
+     "model { vector[N] m; for (n in 1:N) { m[n] = b[1] * n; m[N + 1 - n] = b[2]; } y ~ normal(m, "
+     "s); }",
      "model { y ~ normal([b[2], b[2], b[2], 4 * b[1], 5 * b[1]]', s); }"},
-    {"only a prior", 0, LIFTED, "", "model { for (i in 1:3) a[i] ~ normal(b[1], s); }", "model { a ~ normal(b[1], s); }"},
-    {"a prior that is the same each time", 0, LIFTED, "", "model { for (n in 1:N) b[1] ~ normal(0, 1); }",
+    {"only a prior", 0, LIFTED, "", "model { for (i in 1:3) a[i] ~ normal(b[1], s); }",
+     "model { a ~ normal(b[1], s); }"},
+    {"a prior that is the same each time", 0, LIFTED, "",
+     "model { for (n in 1:N) b[1] ~ normal(0, 1); }",
      "model { target += 5 * normal_lpdf(b[1] | 0, 1); }"},
-    {"prior and observation", 5, LIFTED, "", "model { for (n in 1:N) { y[n] ~ normal(a[g[n]], s); a[g[n]] ~ std_normal(); } }",
+    {"prior and observation", 5, LIFTED, "",
+     "model { for (n in 1:N) { y[n] ~ normal(a[g[n]], s); a[g[n]] ~ std_normal(); } }",
      "model { y ~ normal(a[g], s); target += std_normal_lpdf(a[g]); }"},
     {"two increments are one observation", 5, LIFTED, "",
      "model { for (n in 1:N) { y[n] ~ normal(b[1], s); k[n] ~ poisson_log(b[2]); } }",
-     "model { for (n in 1:N) target += normal_lpdf(y[n] | b[1], s) + poisson_log_lpmf(k[n] | b[2]); }"},
+     "model { for (n in 1:N) target += normal_lpdf(y[n] | b[1], s) + poisson_log_lpmf(k[n] | "
+     "b[2]); }"},
     {"a branch on data", 5, LIFTED, "",
-     "model { for (n in 1:N) if (z[n] == 1) y[n] ~ normal(b[1], s); else y[n] ~ cauchy(b[2] * x[n], s); }",
-     "model { for (n in 1:N) target += z[n] ? normal_lpdf(y[n] | b[1], s) : cauchy_lpdf(y[n] | b[2] * x[n], s); }"},
+     "model { for (n in 1:N) if (z[n] == 1) y[n] ~ normal(b[1], s); else y[n] ~ cauchy(b[2] * "
+     "x[n], s); }",
+     "model { for (n in 1:N) target += z[n] ? normal_lpdf(y[n] | b[1], s) : cauchy_lpdf(y[n] | "
+     "b[2] * x[n], s); }"},
     {"branches in branches", 5, LIFTED, "",
-     "model { for (n in 1:N) { real m; if (z[n]) { m = b[1]; if (g[n] > 1) m += a[g[n]]; else m -= 1; } else m = b[2]; y[n] ~ "
+     "model { for (n in 1:N) { real m; if (z[n]) { m = b[1]; if (g[n] > 1) m += a[g[n]]; else m -= "
+     "1; } else m = b[2]; y[n] ~ "
      "normal(m, s); } }",
      "model { y ~ normal([b[2], b[1] + a[3], b[1] + a[2], b[2], b[1] - 1]', s); }"},
-    {"observations in some rows", 3, LIFTED, "", "model { for (n in 1:N) if (z[n]) y[n] ~ normal(b[1], s); }",
+    {"observations in some rows", 3, LIFTED, "",
+     "model { for (n in 1:N) if (z[n]) y[n] ~ normal(b[1], s); }",
      "model { y[{2, 3, 5}] ~ normal(b[1], s); }"},
     {"more in some rows", 5, LIFTED, "",
      "model { for (n in 1:N) { y[n] ~ normal(b[1], s); if (z[n]) k[n] ~ poisson_log(b[2]); } }",
-     "model { for (n in 1:N) target += normal_lpdf(y[n] | b[1], s) + (z[n] ? poisson_log_lpmf(k[n] | b[2]) : 0); }"},
-    {"a prior in some rows", 0, LIFTED, "", "model { for (n in 1:N) if (z[n]) b[1] ~ normal(x[n], s); }",
+     "model { for (n in 1:N) target += normal_lpdf(y[n] | b[1], s) + (z[n] ? poisson_log_lpmf(k[n] "
+     "| b[2]) : 0); }"},
+    {"a prior in some rows", 0, LIFTED, "",
+     "model { for (n in 1:N) if (z[n]) b[1] ~ normal(x[n], s); }",
      "model { target += normal_lpdf(b[1] | x[{2, 3, 5}], s); }"},
     {"an element set in some rows", 5, EITHER, "",
-     "model { vector[N] m = rep_vector(b[2], N); for (n in 1:N) if (z[n]) m[n] = b[1] * x[n]; y ~ normal(m, s); }",
+     "model { vector[N] m = rep_vector(b[2], N); for (n in 1:N) if (z[n]) m[n] = b[1] * x[n]; y ~ "
+     "normal(m, s); }",
      "model { y ~ normal([b[2], b[1] * x[2], b[1] * x[3], b[2], b[1] * x[5]]', s); }"},
-    {"a choice by data", 5, LIFTED, "", "model { for (n in 1:N) y[n] ~ normal(z[n] ? b[1] : b[2] * x[n], s); }",
+    {"a choice by data", 5, LIFTED, "",
+     "model { for (n in 1:N) y[n] ~ normal(z[n] ? b[1] : b[2] * x[n], s); }",
      "model { y ~ normal([b[2] * x[1], b[1], b[1], b[2] * x[4], b[1]]', s); }"},
     {"an inner loop", 5, LIFTED, "",
-     "model { for (n in 1:N) { vector[3] lp; for (i in 1:3) lp[i] = normal_lpdf(y[n] | a[i], s); target += log_sum_exp(lp); } "
+     "model { for (n in 1:N) { vector[3] lp; for (i in 1:3) lp[i] = normal_lpdf(y[n] | a[i], s); "
+     "target += log_sum_exp(lp); } "
      "}",
-     "model { for (n in 1:N) target += log_sum_exp(log_sum_exp(normal_lpdf(y[n] | a[1], s), normal_lpdf(y[n] | a[2], s)),"
+     "model { for (n in 1:N) target += log_sum_exp(log_sum_exp(normal_lpdf(y[n] | a[1], s), "
+     "normal_lpdf(y[n] | a[2], s)),"
      " normal_lpdf(y[n] | a[3], s)); }"},
-    {"increments in an inner loop", 5, LIFTED, "", "model { for (n in 1:N) for (i in 1:2) y[n] ~ normal(b[i], s); }",
-     "model { for (n in 1:N) target += normal_lpdf(y[n] | b[1], s) + normal_lpdf(y[n] | b[2], s); }"},
+    {"increments in an inner loop", 5, LIFTED, "",
+     "model { for (n in 1:N) for (i in 1:2) y[n] ~ normal(b[i], s); }",
+     "model { for (n in 1:N) target += normal_lpdf(y[n] | b[1], s) + normal_lpdf(y[n] | b[2], s); "
+     "}"},
     {"products of rows that are parameters", 5, LIFTED, "",
-     "model { matrix[3, 2] M; for (i in 1:3) M[i] = [a[i], s]; for (n in 1:N) y[n] ~ normal(M[g[n]] * b, s); }",
+     "model { matrix[3, 2] M; for (i in 1:3) M[i] = [a[i], s]; for (n in 1:N) y[n] ~ "
+     "normal(M[g[n]] * b, s); }",
      "model { y ~ normal(a[g] * b[1] + s * b[2], s); }"},
     {"a condition on parameters", 5, LIFTED, "",
-     "model { for (n in 1:N) { real m = b[1] * x[n]; if (m > 0.1) m = 0.1 + (m - 0.1) / 2; y[n] ~ normal(m, s); } }",
+     "model { for (n in 1:N) { real m = b[1] * x[n]; if (m > 0.1) m = 0.1 + (m - 0.1) / 2; y[n] ~ "
+     "normal(m, s); } }",
      "model { y ~ normal(fmin(b[1] * x, 0.1 + (b[1] * x - 0.1) / 2), s); }"},
-    {"a function", 5, LIFTED, "real line(vector b, real x) { real r = b[1]; r += b[2] * x; return r; }",
-     "model { for (n in 1:N) y[n] ~ normal(line(b, x[n]), s); }", "model { y ~ normal(b[1] + b[2] * x, s); }"},
-    {"ints by division", 5, LIFTED, "", "model { for (n in 1:N) y[n] ~ normal(a[(n + 1) / 2], s); }",
+    {"a function", 5, LIFTED,
+     "real line(vector b, real x) { real r = b[1]; r += b[2] * x; return r; }",
+     "model { for (n in 1:N) y[n] ~ normal(line(b, x[n]), s); }",
+     "model { y ~ normal(b[1] + b[2] * x, s); }"},
+    {"ints by division", 5, LIFTED, "",
+     "model { for (n in 1:N) y[n] ~ normal(a[(n + 1) / 2], s); }",
      "model { y ~ normal(a[{1, 1, 2, 2, 3}], s); }"},
     {"ints by choice and division", 5, LIFTED, "",
      "model { for (n in 1:N) y[n] ~ normal(a[(n > 2 ? 7 : 3) / 2] + (n > 1 ? 3 : 1) / 2, s); }",
@@ -106,19 +143,25 @@ static const Twin lifting[] = {
 };
 
 static const Twin dependences[] = {
-    {"an accumulator", 0, UNROLLED, "", "model { real t = 0; for (n in 1:N) t += x[n] * b[1]; target += -square(t); }",
+    {"an accumulator", 0, UNROLLED, "",
+     "model { real t = 0; for (n in 1:N) t += x[n] * b[1]; target += -square(t); }",
      "model { target += -square(sum(x) * b[1]); }"},
     {"a recurrence", 5, UNROLLED, "",
-     "model { vector[N] m; m[1] = b[1]; for (n in 2:N) m[n] = 0.5 * m[n - 1] + x[n] * b[2]; y ~ normal(m, s); }",
-     "model { vector[5] m = [b[1], 0, 0, 0, 0]'; m[2] = m[1] / 2 + x[2] * b[2]; m[3] = m[2] / 2 + x[3] * b[2];"
+     "model { vector[N] m; m[1] = b[1]; for (n in 2:N) m[n] = 0.5 * m[n - 1] + x[n] * b[2]; y ~ "
+     "normal(m, s); }",
+     "model { vector[5] m = [b[1], 0, 0, 0, 0]'; m[2] = m[1] / 2 + x[2] * b[2]; m[3] = m[2] / 2 + "
+     "x[3] * b[2];"
      " m[4] = m[3] / 2 + x[4] * b[2]; m[5] = m[4] / 2 + x[5] * b[2]; y ~ normal(m, s); }"},
-    {"two steps back", 5, UNROLLED, "", "model { vector[N] m = x; for (n in 3:N) m[n] = b[1] * m[n - 2]; y ~ normal(m, s); }",
+    {"two steps back", 5, UNROLLED, "",
+     "model { vector[N] m = x; for (n in 3:N) m[n] = b[1] * m[n - 2]; y ~ normal(m, s); }",
      "model { y ~ normal([x[1], x[2], b[1] * x[1], b[1] * x[2], b[1] ^ 2 * x[1]]', s); }"},
     {"a state that is carried", 5, UNROLLED, "",
      "model { real m = b[1]; for (n in 1:N) { y[n] ~ normal(m, s); m = m / 2 + x[n]; } }",
-     "model { vector[N] m; m[1] = b[1]; for (n in 2:N) m[n] = m[n - 1] / 2 + x[n - 1]; y ~ normal(m, s); }"},
+     "model { vector[N] m; m[1] = b[1]; for (n in 2:N) m[n] = m[n - 1] / 2 + x[n - 1]; y ~ "
+     "normal(m, s); }"},
     {"sums by group", 5, UNROLLED, "",
-     "model { vector[3] m = rep_vector(0, 3); for (n in 1:N) m[g[n]] += x[n] * b[1]; y ~ normal(m[g], s); }",
+     "model { vector[3] m = rep_vector(0, 3); for (n in 1:N) m[g[n]] += x[n] * b[1]; y ~ "
+     "normal(m[g], s); }",
      "model { vector[3] m = b[1] * [x[1] + x[5], x[3], x[2] + x[4]]'; y ~ normal(m[g], s); }"},
     {"read after the whole was written", 0, UNROLLED, "",
      "model { vector[3] m = a; for (i in 1:3) { target += -square(m[2]); m = m * b[1]; } }",
@@ -127,121 +170,161 @@ static const Twin dependences[] = {
      "model { real m = b[2]; for (n in 1:N) { if (z[n]) m = b[1] * x[n]; y[n] ~ normal(m, s); } }",
      "model { y ~ normal([b[2], b[1] * x[2], b[1] * x[3], b[1] * x[3], b[1] * x[5]]', s); }"},
     {"inner bounds differ", 5, UNROLLED, "",
-     "model { for (n in 1:N) { real m = 0; for (i in 1:n) m += b[1] * x[i]; y[n] ~ normal(m, s); } }",
+     "model { for (n in 1:N) { real m = 0; for (i in 1:n) m += b[1] * x[i]; y[n] ~ normal(m, s); } "
+     "}",
      "model { y ~ normal(b[1] * cumulative_sum(x), s); }"},
-    {"continue", 3, UNROLLED, "", "model { for (n in 1:N) { if (z[n] == 0) continue; y[n] ~ normal(b[1], s); } }",
+    {"continue", 3, UNROLLED, "",
+     "model { for (n in 1:N) { if (z[n] == 0) continue; y[n] ~ normal(b[1], s); } }",
      "model { y[{2, 3, 5}] ~ normal(b[1], s); }"},
-    {"break", 3, UNROLLED, "", "model { for (n in 1:N) { if (n > 3) break; y[n] ~ normal(b[1], s); } }",
+    {"break", 3, UNROLLED, "",
+     "model { for (n in 1:N) { if (n > 3) break; y[n] ~ normal(b[1], s); } }",
      "model { y[1:3] ~ normal(b[1], s); }"},
     {"break leaves one loop", 0, EITHER, "",
-     "model { for (i in 1:2) for (n in 1:N) { if (n > i) break; target += -square(b[1] - x[n]); } }",
+     "model { for (i in 1:2) for (n in 1:N) { if (n > i) break; target += -square(b[1] - x[n]); } "
+     "}",
      "model { target += -2 * square(b[1] - x[1]) - square(b[1] - x[2]); }"},
-    {"while", 5, UNROLLED, "", "model { int n = 1; while (n <= N) { y[n] ~ normal(b[1] * x[n], s); n += 1; } }",
+    {"while", 5, UNROLLED, "",
+     "model { int n = 1; while (n <= N) { y[n] ~ normal(b[1] * x[n], s); n += 1; } }",
      "model { y ~ normal(b[1] * x, s); }"},
     {"while in a loop", 0, EITHER, "",
-     "model { for (i in 1:3) { int n = i; real t = 0; while (n > 0) { t += a[n]; n -= 1; } target += -square(t); } }",
+     "model { for (i in 1:3) { int n = i; real t = 0; while (n > 0) { t += a[n]; n -= 1; } target "
+     "+= -square(t); } }",
      "model { target += -dot_self(cumulative_sum(a)); }"},
-    {"for each element", 5, UNROLLED, "", "model { for (v in y) target += normal_lpdf(v | b[1], s); }",
+    {"for each element", 5, UNROLLED, "",
+     "model { for (v in y) target += normal_lpdf(v | b[1], s); }",
      "model { y ~ normal(b[1], s); }"},
-    {"for each vector", 0, UNROLLED, "", "model { array[2] vector[3] v = {a, 2 * a}; for (e in v) e ~ normal(0, s); }",
+    {"for each vector", 0, UNROLLED, "",
+     "model { array[2] vector[3] v = {a, 2 * a}; for (e in v) e ~ normal(0, s); }",
      "model { target += normal_lpdf(a | 0, s) + normal_lpdf(2 * a | 0, s); }"},
-    {"returns in the middle", 5, EITHER, "real f(int i, real x) { if (i == 1) return x; if (i == 2) return 2 * x; return -x; }",
+    {"returns in the middle", 5, EITHER,
+     "real f(int i, real x) { if (i == 1) return x; if (i == 2) return 2 * x; return -x; }",
      "model { for (n in 1:N) y[n] ~ normal(f(g[n], x[n]) * b[1], s); }",
      "model { y ~ normal([1, -1, 2, -1, 1]' .* x * b[1], s); }"},
     {"recursion", 0, EITHER,
-     "real power(real x, int n); real power(real x, int n) { return n == 0 ? 1 : x * power(x, n - 1); }",
+     "real power(real x, int n); real power(real x, int n) { return n == 0 ? 1 : x * power(x, n - "
+     "1); }",
      "model { target += -power(b[1], 4); }", "model { target += -b[1] ^ 4; }"},
 };
 
 static const Twin expressions[] = {
-    {"matrix products", 0, EITHER, "", "model { target += -b' * (X' * (X * b)); }", "model { target += -dot_self(X * b); }"},
-    {"quadratic forms", 0, EITHER, "", "model { target += -quad_form(crossprod(X), b) - trace(tcrossprod(X)) * s; }",
+    {"matrix products", 0, EITHER, "", "model { target += -b' * (X' * (X * b)); }",
+     "model { target += -dot_self(X * b); }"},
+    {"quadratic forms", 0, EITHER, "",
+     "model { target += -quad_form(crossprod(X), b) - trace(tcrossprod(X)) * s; }",
      "model { target += -dot_self(X * b) - dot_self(to_vector(X)) * s; }"},
-    {"parameter matrices", 0, EITHER, "", "model { matrix[2, 2] M = b * b'; target += -sum(M * M); }",
+    {"parameter matrices", 0, EITHER, "",
+     "model { matrix[2, 2] M = b * b'; target += -sum(M * M); }",
      "model { target += -square(sum(b)) * dot_self(b); }"},
     {"matrix times matrix", 0, EITHER, "",
-     "model { matrix[2, 3] A = b * a'; matrix[3, 2] B = a * [s, 1]; matrix[2, 2] C = A * B; target += -C[1, 2] + C[2, 1]; }",
+     "model { matrix[2, 3] A = b * a'; matrix[3, 2] B = a * [s, 1]; matrix[2, 2] C = A * B; target "
+     "+= -C[1, 2] + C[2, 1]; }",
      "model { target += dot_self(a) * (-b[1] + b[2] * s); }"},
     {"diagonals", 0, EITHER, "",
-     "model { target += -sum(diag_pre_multiply(b, [[1, 2], [3, 4]])) - sum(diag_post_multiply([[1, 2], [3, 4]], b))"
+     "model { target += -sum(diag_pre_multiply(b, [[1, 2], [3, 4]])) - sum(diag_post_multiply([[1, "
+     "2], [3, 4]], b))"
      " - sum(diagonal(diag_matrix(a))); }",
      "model { target += -3 * b[1] - 7 * b[2] - 4 * b[1] - 6 * b[2] - sum(a); }"},
-    {"transposes", 0, EITHER, "", "model { matrix[2, 3] M = [a', 2 * a']; target += -M'[3, 2] * (b' * M)[1]; }",
+    {"transposes", 0, EITHER, "",
+     "model { matrix[2, 3] M = [a', 2 * a']; target += -M'[3, 2] * (b' * M)[1]; }",
      "model { target += -2 * a[3] * (b[1] * a[1] + 2 * b[2] * a[1]); }"},
     {"elementwise", 0, EITHER, "", "model { target += -sum((a .* a) ./ (1 + square(a)) .^ 2); }",
      "model { for (i in 1:3) target += -a[i] ^ 2 / (1 + a[i] ^ 2) ^ 2; }"},
     {"many indexes", 0, EITHER, "",
-     "model { target += -sum(a[{3, 1}]) - sum(a[2:]) * 2 - sum(a[ : 2]) * 3 - sum(X[{1, 5}, 2]) * b[1] - sum(X[2:4] * b) - "
+     "model { target += -sum(a[{3, 1}]) - sum(a[2:]) * 2 - sum(a[ : 2]) * 3 - sum(X[{1, 5}, 2]) * "
+     "b[1] - sum(X[2:4] * b) - "
      "sum(X[ : , 2] * b[1]); }",
-     "model { target += -(a[3] + a[1]) - 2 * (a[2] + a[3]) - 3 * (a[1] + a[2]) - 0.2 * b[1] - (3 * b[1] + 1.1 * b[2]) - 1.3 * "
+     "model { target += -(a[3] + a[1]) - 2 * (a[2] + a[3]) - 3 * (a[1] + a[2]) - 0.2 * b[1] - (3 * "
+     "b[1] + 1.1 * b[2]) - 1.3 * "
      "b[1]; }"},
-    {"indexes of indexes", 0, EITHER, "", "model { target += -a[g][2] * a[{2, 3}][1]; }", "model { target += -a[3] * a[2]; }"},
+    {"indexes of indexes", 0, EITHER, "", "model { target += -a[g][2] * a[{2, 3}][1]; }",
+     "model { target += -a[3] * a[2]; }"},
     {"assigning parts", 0, EITHER, "",
-     "model { vector[4] v = rep_vector(s, 4); v[2:3] = b; v[{4, 1}] = b; target += -dot_product(v, [1, 2, 3, 4]'); }",
+     "model { vector[4] v = rep_vector(s, 4); v[2:3] = b; v[{4, 1}] = b; target += -dot_product(v, "
+     "[1, 2, 3, 4]'); }",
      "model { target += -(b[2] + 2 * b[1] + 3 * b[2] + 4 * b[1]); }"},
     {"assigning rows and columns", 0, EITHER, "",
-     "model { matrix[2, 3] M = rep_matrix(1, 2, 3); M[2] = a'; M[ : , 1] = b; M[1, 2:3] = [s, s]; target += -sum(square(M)); }",
+     "model { matrix[2, 3] M = rep_matrix(1, 2, 3); M[2] = a'; M[ : , 1] = b; M[1, 2:3] = [s, s]; "
+     "target += -sum(square(M)); }",
      "model { target += -(b[1] ^ 2 + 2 * s ^ 2 + b[2] ^ 2 + a[2] ^ 2 + a[3] ^ 2); }"},
     {"parts of parts", 0, EITHER, "",
-     "model { array[2] vector[3] v = {a, a}; v[2][1] = s; v[1, 2] = b[1]; target += -sum(v[1]) - 2 * sum(v[2]); }",
+     "model { array[2] vector[3] v = {a, a}; v[2][1] = s; v[1, 2] = b[1]; target += -sum(v[1]) - 2 "
+     "* sum(v[2]); }",
      "model { target += -(a[1] + b[1] + a[3]) - 2 * (s + a[2] + a[3]); }"},
     {"a copy is a copy", 0, EITHER, "",
-     "model { vector[3] u = a; vector[3] v = u; v[1] = 0; u[2] = 7; target += -dot_self(u) - 2 * dot_self(v); }",
+     "model { vector[3] u = a; vector[3] v = u; v[1] = 0; u[2] = 7; target += -dot_self(u) - 2 * "
+     "dot_self(v); }",
      "model { target += -(a[1] ^ 2 + 49 + a[3] ^ 2) - 2 * (a[2] ^ 2 + a[3] ^ 2); }"},
     {"compound assignment", 0, EITHER, "",
-     "model { vector[3] v = a; real r = s; v += 1; v -= b[1]; v *= 2; v /= s; v .*= a; v ./= [1, 2, 4]'; r += 1; r *= r; "
+     "model { vector[3] v = a; real r = s; v += 1; v -= b[1]; v *= 2; v /= s; v .*= a; v ./= [1, "
+     "2, 4]'; r += 1; r *= r; "
      "target += -sum(v) - r; }",
      "model { target += -sum(2 * (a + 1 - b[1]) / s .* a ./ [1, 2, 4]') - (s + 1) ^ 2; }"},
     {"tuples", 0, EITHER, "tuple(real, vector) both(vector b, real s) { return (s, 2 * b); }",
-     "model { tuple(real, vector[2]) t = both(b, s); real r; vector[2] v; (r, v) = t; t.1 = 3; target += -r * v[1] - t.2[2] * "
+     "model { tuple(real, vector[2]) t = both(b, s); real r; vector[2] v; (r, v) = t; t.1 = 3; "
+     "target += -r * v[1] - t.2[2] * "
      "t.1; }",
      "model { target += -s * 2 * b[1] - 6 * b[2]; }"},
     {"choices by parameters", 0, EITHER, "",
-     "model { target += b[1] > b[2] ? -b[1] : -2 * b[2]; target += (s > 0 && b[1] < 100) ? -s : 0; }",
+     "model { target += b[1] > b[2] ? -b[1] : -2 * b[2]; target += (s > 0 && b[1] < 100) ? -s : 0; "
+     "}",
      "model { if (b[1] > b[2]) target += -b[1]; else target += -2 * b[2]; target += -s; }"},
     {"branches on parameters", 0, EITHER, "",
-     "model { real r = 1; if (b[1] > 0 || b[2] > 0) { r = b[1]; target += -1; } else if (b[1] < -50) r = 2; target += -r; }",
+     "model { real r = 1; if (b[1] > 0 || b[2] > 0) { r = b[1]; target += -1; } else if (b[1] < "
+     "-50) r = 2; target += -r; }",
      "model { real c = step(fmax(b[1], b[2])); target += c * (-1 - b[1]) + (1 - c) * -1; }"},
     {"branches on data", 0, EITHER, "",
-     "model { if (N > 3 && z[2] == 1) target += -s; else reject(\"no\"); if (!z[2]) reject(\"no\"); }",
+     "model { if (N > 3 && z[2] == 1) target += -s; else reject(\"no\"); if (!z[2]) "
+     "reject(\"no\"); }",
      "model { target += -s; }"},
-    {"short circuits", 0, EITHER, "", "model { if (N < 3 && z[N + 10] == 1) reject(\"no\"); if (N > 3 || z[0]) target += -s; }",
+    {"short circuits", 0, EITHER, "",
+     "model { if (N < 3 && z[N + 10] == 1) reject(\"no\"); if (N > 3 || z[0]) target += -s; }",
      "model { target += -s; }"},
     {"ints", 0, EITHER, "",
-     "model { int i = 7 / 2; int j = -7 / 2; int m = -7 % 3; int q = 7 %/% 2; array[3] int v = {4, 5, 6};"
-     " target += -(i + 10 * j + 100 * m + q) * s - abs(-5) / 2 * s - (sum(v) / 2 + max(v) / 4 + min(1, 5) / 2 + size(v) / 2) * "
+     "model { int i = 7 / 2; int j = -7 / 2; int m = -7 % 3; int q = 7 %/% 2; array[3] int v = {4, "
+     "5, 6};"
+     " target += -(i + 10 * j + 100 * m + q) * s - abs(-5) / 2 * s - (sum(v) / 2 + max(v) / 4 + "
+     "min(1, 5) / 2 + size(v) / 2) * "
      "s; }",
      "model { target += -(3 - 30 - 100 + 3) * s - 2 * s - (7 + 1 + 0 + 1) * s; }"},
     {"ints made by functions", 0, EITHER, "int twice(int i) { return 2 * i; }",
-     "model { target += -(prod({2, 3}) / 4 + num_elements(X) / 4 + twice(3) / 4 + (N > 3 ? 5 : 4) / 2) * s; }",
+     "model { target += -(prod({2, 3}) / 4 + num_elements(X) / 4 + twice(3) / 4 + (N > 3 ? 5 : 4) "
+     "/ 2) * s; }",
      "model { target += -(1 + 2 + 1 + 2) * s; }"},
     {"powers of ints are real", 0, EITHER, "", "model { target += -(2 ^ -1) * s - 3 / 2.0 * s; }",
      "model { target += -2 * s; }"},
     {"filling", 0, EITHER, "",
-     "model { target += -sum(rep_vector(s, 3)) - sum(rep_matrix(b, 2)) - sum(rep_matrix(a', 2)) - sum(rep_array(s, 2, 2)[2]) "
-     "- sum(append_row(a, b)) - sum(append_col(a', b')) - sum(append_col(rep_matrix(s, 3, 1), a)) - sum(head(a, 2)) - "
+     "model { target += -sum(rep_vector(s, 3)) - sum(rep_matrix(b, 2)) - sum(rep_matrix(a', 2)) - "
+     "sum(rep_array(s, 2, 2)[2]) "
+     "- sum(append_row(a, b)) - sum(append_col(a', b')) - sum(append_col(rep_matrix(s, 3, 1), a)) "
+     "- sum(head(a, 2)) - "
      "sum(tail(a, 1)); }",
-     "model { target += -3 * s - 2 * sum(b) - 2 * sum(a) - 2 * s - sum(a) - sum(b) - sum(a) - sum(b) - 3 * s - sum(a) - "
+     "model { target += -3 * s - 2 * sum(b) - 2 * sum(a) - 2 * s - sum(a) - sum(b) - sum(a) - "
+     "sum(b) - 3 * s - sum(a) - "
      "sum(a); }"},
     {"reshaping", 0, EITHER, "",
      "model { matrix[2, 3] M = to_matrix(append_row(a, 2 * a), 2, 3); vector[6] v = to_vector(M');"
-     " target += -M[1, 2] * 3 - v[2] * 5 - to_array_1d(M)[2] * 7 - to_matrix(append_row(a, 2 * a), 2, 3, 0)[1, 2]; }",
+     " target += -M[1, 2] * 3 - v[2] * 5 - to_array_1d(M)[2] * 7 - to_matrix(append_row(a, 2 * a), "
+     "2, 3, 0)[1, 2]; }",
      "model { target += -a[3] * 3 - a[3] * 5 - a[2] * 7 - a[2]; }"},
     {"reductions", 0, EITHER, "",
-     "model { target += -mean(a) - variance(a) - sd(a) - prod(a) - max(a) - min(a) - dot_product(a, a) - log_sum_exp(a) - "
+     "model { target += -mean(a) - variance(a) - sd(a) - prod(a) - max(a) - min(a) - "
+     "dot_product(a, a) - log_sum_exp(a) - "
      "sum(softmax(a) .* a); }",
      "model { real m = sum(a) / 3; real v = sum(square(a - m)) / 2; real l = log(sum(exp(a)));"
-     " target += -m - v - sqrt(v) - a[1] * a[2] * a[3] - fmax(a[1], fmax(a[2], a[3])) - fmin(a[1], fmin(a[2], a[3]))"
+     " target += -m - v - sqrt(v) - a[1] * a[2] * a[3] - fmax(a[1], fmax(a[2], a[3])) - fmin(a[1], "
+     "fmin(a[2], a[3]))"
      " - a' * a - l - exp(a - l)' * a; }"},
     {"cumulative sums", 0, EITHER, "", "model { target += -dot_self(cumulative_sum(a)); }",
      "model { target += -a[1] ^ 2 - (a[1] + a[2]) ^ 2 - (a[1] + a[2] + a[3]) ^ 2; }"},
     {"reversed", 0, EITHER, "", "model { target += -dot_product(reverse(a), [1, 2, 3]'); }",
      "model { target += -a[3] - 2 * a[2] - 3 * a[1]; }"},
     {"transformed parameters", 0, EITHER, "",
-     "transformed parameters { real r = s * 2; vector[3] v; v = a / r; { real hidden = 3; v *= hidden; } } model { v ~ "
+     "transformed parameters { real r = s * 2; vector[3] v; v = a / r; { real hidden = 3; v *= "
+     "hidden; } } model { v ~ "
      "std_normal(); }",
      "model { target += std_normal_lpdf(3 * a / (2 * s)); }"},
-    {"a profile is a block", 5, EITHER, "", "model { profile(\"p\") { real m = b[1]; y ~ normal(m, s); } }",
+    {"a profile is a block", 5, EITHER, "",
+     "model { profile(\"p\") { real m = b[1]; y ~ normal(m, s); } }",
      "model { y ~ normal(b[1], s); }"},
 };
 
@@ -249,88 +332,117 @@ static const Twin expressions[] = {
 static const Twin splitting[] = {
     {"elements of a vectorized statement", 5, EITHER, "", "model { y ~ normal(b[1], s); }",
      "model { for (n in 1:N) y[n] ~ normal(b[1], s); }"},
-    {"target += with a vectorized density", 5, EITHER, "", "model { target += normal_lpdf(y | b[1], s); }",
-     "model { y ~ normal(b[1], s); }"},
-    {"terms of a sum", 5, EITHER, "", "model { target += normal_lpdf(y | b[1], s) + normal_lpdf(b | 0, 1); target += -s; }",
+    {"target += with a vectorized density", 5, EITHER, "",
+     "model { target += normal_lpdf(y | b[1], s); }", "model { y ~ normal(b[1], s); }"},
+    {"terms of a sum", 5, EITHER, "",
+     "model { target += normal_lpdf(y | b[1], s) + normal_lpdf(b | 0, 1); target += -s; }",
      "model { target += -s; b ~ normal(0, 1); y ~ normal(b[1], s); }"},
     {"terms beside a vectorized density", 5, EITHER, "",
      "model { target += normal_lpdf(y | b[1], s) - N * normal_lccdf(-1 | b[1], s); }",
-     "model { for (n in 1:N) target += normal_lpdf(y[n] | b[1], s) - normal_lccdf(-1 | b[1], s); }"},
+     "model { for (n in 1:N) target += normal_lpdf(y[n] | b[1], s) - normal_lccdf(-1 | b[1], s); "
+     "}"},
     {"increments without a density in a loop without one", 5, EITHER, "",
-     "model { real r = 1; for (i in 1:3) target += -square(a[i]) - r; for (n in 1:N) y[n] ~ normal(r * b[1], s); target += -r; "
+     "model { real r = 1; for (i in 1:3) target += -square(a[i]) - r; for (n in 1:N) y[n] ~ "
+     "normal(r * b[1], s); target += -r; "
      "}",
      "model { target += -dot_self(a) - 4; y ~ normal(b[1], s); }"},
-    {"vectors as increments", 0, EITHER, "", "model { target += -a; target += a + s; target += a - b[1]; target += {s, s}; }",
+    {"vectors as increments", 0, EITHER, "",
+     "model { target += -a; target += a + s; target += a - b[1]; target += {s, s}; }",
      "model { target += sum(a) + 5 * s - 3 * b[1]; }"},
-    {"parameters on the left", 0, EITHER, "", "model { b ~ normal(0, s); a[1] + a[2] ~ normal(0, 1); }",
+    {"parameters on the left", 0, EITHER, "",
+     "model { b ~ normal(0, s); a[1] + a[2] ~ normal(0, 1); }",
      "model { target += normal_lpdf(b | 0, s) + normal_lpdf(a[1] + a[2] | 0, 1); }"},
     {"transformed data on the left", 5, EITHER, "", "model { log(y + 2) ~ normal(b[1], s); }",
      "model { for (n in 1:N) target += normal_lpdf(log(y[n] + 2) | b[1], s); }"},
-    {"a scalar observation", 1, EITHER, "", "model { y[2] ~ normal(b[1], s); }", "model { y[2:2] ~ normal(b[1], s); }"},
+    {"a scalar observation", 1, EITHER, "", "model { y[2] ~ normal(b[1], s); }",
+     "model { y[2:2] ~ normal(b[1], s); }"},
     {"two statements", 10, EITHER, "", "model { y ~ normal(b[1], s); k ~ poisson_log(b[2]); }",
      "model { for (n in 1:N) y[n] ~ normal(b[1], s); for (n in 1:N) k[n] ~ poisson_log(b[2]); }"},
     {"a mixture", 5, EITHER, "",
-     "model { for (n in 1:N) target += log_mix(inv_logit(b[1]), normal_lpdf(y[n] | a[1], s), normal_lpdf(y[n] | a[2], s)); }",
-     "model { for (n in 1:N) target += log_sum_exp(log_inv_logit(b[1]) + normal_lpdf(y[n] | a[1], s),"
+     "model { for (n in 1:N) target += log_mix(inv_logit(b[1]), normal_lpdf(y[n] | a[1], s), "
+     "normal_lpdf(y[n] | a[2], s)); }",
+     "model { for (n in 1:N) target += log_sum_exp(log_inv_logit(b[1]) + normal_lpdf(y[n] | a[1], "
+     "s),"
      " log1m_inv_logit(b[1]) + normal_lpdf(y[n] | a[2], s)); }"},
     {"a mixture through variables", 5, EITHER, "",
-     "model { for (n in 1:N) { vector[2] lp; lp[1] = log(0.3); lp[2] = log(0.7); for (i in 1:2) lp[i] += normal_lpdf(y[n] | "
+     "model { for (n in 1:N) { vector[2] lp; lp[1] = log(0.3); lp[2] = log(0.7); for (i in 1:2) "
+     "lp[i] += normal_lpdf(y[n] | "
      "b[i], s);"
      " target += log_sum_exp(lp); } }",
-     "model { for (n in 1:N) target += log_mix(0.3, normal_lpdf(y[n] | b[1], s), normal_lpdf(y[n] | b[2], s)); }"},
+     "model { for (n in 1:N) target += log_mix(0.3, normal_lpdf(y[n] | b[1], s), normal_lpdf(y[n] "
+     "| b[2], s)); }"},
     {"terms beside a density of data", 5, EITHER, "",
      "model { for (n in 1:N) target += log1m(inv_logit(b[1])) + poisson_log_lpmf(k[n] | b[2]); }",
      "model { for (n in 1:N) { 0 ~ bernoulli_logit(b[1]); k[n] ~ poisson_log(b[2]); } }"},
     {"a hurdle", 5, LIFTED, "",
-     "model { for (n in 1:N) { if (k[n] == 0) 1 ~ bernoulli_logit(b[1]); else { 0 ~ bernoulli_logit(b[1]); k[n] ~ "
+     "model { for (n in 1:N) { if (k[n] == 0) 1 ~ bernoulli_logit(b[1]); else { 0 ~ "
+     "bernoulli_logit(b[1]); k[n] ~ "
      "poisson_log(b[2]);"
      " target += -log1m_exp(-exp(b[2])); } } }",
      "model { for (n in 1:N) target += k[n] == 0 ? bernoulli_logit_lpmf(1 | b[1])"
-     " : (bernoulli_logit_lpmf(0 | b[1]) + poisson_log_lpmf(k[n] | b[2]) - log1m_exp(-exp(b[2]))); }"},
+     " : (bernoulli_logit_lpmf(0 | b[1]) + poisson_log_lpmf(k[n] | b[2]) - log1m_exp(-exp(b[2]))); "
+     "}"},
     {"a hurdle without densities", 5, LIFTED, "",
-     "model { for (n in 1:N) { if (k[n] == 0) target += log_inv_logit(b[1]); else target += log1m_inv_logit(b[1])"
+     "model { for (n in 1:N) { if (k[n] == 0) target += log_inv_logit(b[1]); else target += "
+     "log1m_inv_logit(b[1])"
      " + poisson_log_lpmf(k[n] | b[2]) - log1m_exp(-exp(b[2])); } }",
      "model { for (n in 1:N) target += k[n] == 0 ? bernoulli_logit_lpmf(1 | b[1])"
-     " : (bernoulli_logit_lpmf(0 | b[1]) + poisson_log_lpmf(k[n] | b[2]) - log1m_exp(-exp(b[2]))); }"},
+     " : (bernoulli_logit_lpmf(0 | b[1]) + poisson_log_lpmf(k[n] | b[2]) - log1m_exp(-exp(b[2]))); "
+     "}"},
     {"censored outcomes", 5, LIFTED, "",
-     "model { for (n in 1:N) if (z[n]) target += normal_lccdf(y[n] | b[1], s); else y[n] ~ normal(b[1], s); }",
-     "model { for (n in 1:N) target += (z[n] ? normal_lccdf(y[n] | b[1], s) : 0) + (z[n] ? 0 : 1) * normal_lpdf(y[n] | b[1], "
+     "model { for (n in 1:N) if (z[n]) target += normal_lccdf(y[n] | b[1], s); else y[n] ~ "
+     "normal(b[1], s); }",
+     "model { for (n in 1:N) target += (z[n] ? normal_lccdf(y[n] | b[1], s) : 0) + (z[n] ? 0 : 1) "
+     "* normal_lpdf(y[n] | b[1], "
      "s); }"},
     {"a user's density of one outcome", 5, EITHER,
      "real own_lpdf(real y, real m, real s) { return -square((y - m) / s) - log(s); }",
-     "model { for (n in 1:N) y[n] ~ own(b[1], s); }", "model { for (n in 1:N) target += own_lpdf(y[n] | b[1], s); }"},
-    {"a user's density of all outcomes", 1, EITHER, "real own_lpdf(vector y, real m, real s) { return normal_lpdf(y | m, s); }",
+     "model { for (n in 1:N) y[n] ~ own(b[1], s); }",
+     "model { for (n in 1:N) target += own_lpdf(y[n] | b[1], s); }"},
+    {"a user's density of all outcomes", 1, EITHER,
+     "real own_lpdf(vector y, real m, real s) { return normal_lpdf(y | m, s); }",
      "model { y ~ own(b[1], s); }", "model { target += own_lpdf(y | b[1], s); }"},
-    {"a user's density of parameters", 0, EITHER, "real own_lpdf(vector y, real m, real s) { return normal_lpdf(y | m, s); }",
+    {"a user's density of parameters", 0, EITHER,
+     "real own_lpdf(vector y, real m, real s) { return normal_lpdf(y | m, s); }",
      "model { a ~ own(b[1], s); }", "model { a ~ normal(b[1], s); }"},
     {"a function that changes target", 5, EITHER,
      "void add_lp(vector y, real m, real s) { y ~ normal(m, s); m ~ normal(0, 1); target += -s; }",
-     "model { add_lp(y, b[1], s); }", "model { y ~ normal(b[1], s); b[1] ~ normal(0, 1); target += -s; }"},
-    {"the outermost loop counts", 2, EITHER, "", "model { for (i in 1:2) for (n in 1:N) y[n] ~ normal(b[i], s); }",
+     "model { add_lp(y, b[1], s); }",
+     "model { y ~ normal(b[1], s); b[1] ~ normal(0, 1); target += -s; }"},
+    {"the outermost loop counts", 2, EITHER, "",
+     "model { for (i in 1:2) for (n in 1:N) y[n] ~ normal(b[i], s); }",
      "model { for (i in 1:2) target += normal_lpdf(y | b[i], s); }"},
     {"an unrolled loop around a vectorized statement", 2, EITHER, "",
      "model { real m = 0; for (i in 1:2) { m += b[i]; y ~ normal(m, s); } }",
      "model { for (i in 1:2) target += normal_lpdf(y | sum(b[1:i]), s); }"},
-    {"a block is no loop", 5, EITHER, "", "model { { { y ~ normal(b[1], s); } } }", "model { y ~ normal(b[1], s); }"},
-    {"a truncated outcome", 5, EITHER, "", "model { for (n in 1:N) y[n] ~ normal(b[1], s) T[-1, 3]; }",
-     "model { for (n in 1:N) target += normal_lpdf(y[n] | b[1], s) - log_diff_exp(normal_lcdf(3 | b[1], s), normal_lcdf(-1 | "
+    {"a block is no loop", 5, EITHER, "", "model { { { y ~ normal(b[1], s); } } }",
+     "model { y ~ normal(b[1], s); }"},
+    {"a truncated outcome", 5, EITHER, "",
+     "model { for (n in 1:N) y[n] ~ normal(b[1], s) T[-1, 3]; }",
+     "model { for (n in 1:N) target += normal_lpdf(y[n] | b[1], s) - log_diff_exp(normal_lcdf(3 | "
+     "b[1], s), normal_lcdf(-1 | "
      "b[1], s)); }"},
     {"truncated on one side", 5, EITHER, "",
      "model { for (n in 1:N) y[n] ~ logistic(b[1], s) T[-1, ]; b[2] ~ normal(0, 1) T[ , 5]; }",
-     "model { for (n in 1:N) target += logistic_lpdf(y[n] | b[1], s) - logistic_lccdf(-1 | b[1], s);"
+     "model { for (n in 1:N) target += logistic_lpdf(y[n] | b[1], s) - logistic_lccdf(-1 | b[1], "
+     "s);"
      " target += normal_lpdf(b[2] | 0, 1) - normal_lcdf(5 | 0, 1); }"},
     {"a regression in one call", 5, EITHER, "", "model { y ~ normal_id_glm(X, b[1], b, s); }",
      "model { y ~ normal(X * b + b[1], s); }"},
-    {"a literal on the left", 0, EITHER, "", "model { [b[1], s] ~ normal(0, 1); {b[2], 1} ~ normal(0, 2); }",
-     "model { target += normal_lpdf(b[1] | 0, 1) + normal_lpdf(s | 0, 1) + normal_lpdf(b[2] | 0, 2) + normal_lpdf(1 | 0, 2); "
+    {"a literal on the left", 0, EITHER, "",
+     "model { [b[1], s] ~ normal(0, 1); {b[2], 1} ~ normal(0, 2); }",
+     "model { target += normal_lpdf(b[1] | 0, 1) + normal_lpdf(s | 0, 1) + normal_lpdf(b[2] | 0, "
+     "2) + normal_lpdf(1 | 0, 2); "
      "}"},
     {"data with data", 5, EITHER, "", "model { y ~ normal(x, 1); s ~ exponential(1); }",
-     "model { for (n in 1:N) target += normal_lpdf(y[n] | x[n], 1); target += exponential_lpdf(s | 1); }"},
+     "model { for (n in 1:N) target += normal_lpdf(y[n] | x[n], 1); target += exponential_lpdf(s | "
+     "1); }"},
 };
 
-/* ---- transforms: log |det| of the Jacobian against finite differences ------------------------------------------------ */
+/* ---- transforms: log |det| of the Jacobian against finite differences ------------------------ */
 
-/* Which elements of the constrained value are free, so that the transform is one of as many numbers as there are. */
+/* Which elements of the constrained value are free, so that the transform is one of as many numbers
+ * as there are. */
 typedef enum { ALL, BUT_LAST, LOWER, STRICTLY_LOWER } Free;
 
 static const struct Transform {
@@ -347,7 +459,8 @@ static const struct Transform {
     {"real<multiplier=0.5> p;", ALL, 0, 1},
     {"vector<lower=0>[3] p;", ALL, 0, 3},
     {"vector<lower=[0, -1, 2]', upper=[1, 5, 2.5]'>[3] p;", ALL, 0, 3},
-    {"vector<lower=[0, negative_infinity(), 2]', upper=[positive_infinity(), 5, 2.5]'>[3] p;", ALL, 0, 3},
+    {"vector<lower=[0, negative_infinity(), 2]', upper=[positive_infinity(), 5, 2.5]'>[3] p;", ALL,
+     0, 3},
     {"row_vector<upper=0>[2] p;", ALL, 0, 2},
     {"matrix<lower=0>[2, 3] p;", ALL, 0, 6},
     {"array[2, 2] real<lower=0, upper=1> p;", ALL, 0, 4},
@@ -378,10 +491,12 @@ static bool is_free(const struct Transform *t, int e) {
   return t->free == BUT_LAST ? within != t->item - 1 : t->free == LOWER ? j <= i : j < i;
 }
 
-/* Constrained values, row-major, at `points` points. Columns come in CmdStan's order: the name tells the place. */
+/* Constrained values, row-major, at `points` points. Columns come in CmdStan's order: the name
+ * tells the place. */
 static double *constrained(Ctx *c, const Model *m, const double *u, size_t points) {
   size_t n = model_output_count(m);
-  double *theta = NEW_ARRAY(&c->arena, double, m->dim *points), *columns = NEW_ARRAY(&c->arena, double, n *points);
+  double *theta = NEW_ARRAY(&c->arena, double, m->dim *points),
+         *columns = NEW_ARRAY(&c->arena, double, n *points);
   double *out = NEW_ARRAY(&c->arena, double, n *points);
   for (size_t p = 0; p < points; p++)
     for (size_t k = 0; k < m->dim; k++) theta[k * points + p] = u[p * m->dim + k];
@@ -420,7 +535,8 @@ static double log_det(double *A, int n) {
 
 TEST(transform) {
   const struct Transform *t = row;
-  const Model *m = model_of(c, arena_format(&c->arena, "parameters { %s } model { }", t->declaration), NULL);
+  const Model *m =
+      model_of(c, arena_format(&c->arena, "parameters { %s } model { }", t->declaration), NULL);
   assert_int_equal(m->dim, t->dim);
   const double h = 1e-3;
   int n = t->dim;
@@ -435,7 +551,8 @@ TEST(transform) {
   for (int e = 0; e < size; e++) {
     if (!is_free(t, e)) continue;
     for (int k = 0; k < n; k++) {
-      double f[4] = {x[(4 * k) * size + e], x[(4 * k + 1) * size + e], x[(4 * k + 2) * size + e], x[(4 * k + 3) * size + e]};
+      double f[4] = {x[(4 * k) * size + e], x[(4 * k + 1) * size + e], x[(4 * k + 2) * size + e],
+                     x[(4 * k + 3) * size + e]};
       A[free * n + k] = difference(f, h);
     }
     free++;
@@ -487,7 +604,8 @@ TEST(constrained_values) {
 
 /* Bounds by other parameters. */
 TEST(dependent_bounds) {
-  const Model *m = model_of(c, "parameters { real a; real<lower=a> b; real<lower=a, upper=a + exp(b)> p; }", NULL);
+  const Model *m = model_of(
+      c, "parameters { real a; real<lower=a> b; real<lower=a, upper=a + exp(b)> p; }", NULL);
   double *u = test_point(c, 3, 1, 1), a = u[0], b = a + exp(u[1]), q = 1 / (1 + exp(-u[2]));
   Density d = density(c, m, u);
   assert_close(d.jacobian, u[1] + log(exp(b)) + log(q) + log1p(-q), 1e-14);
@@ -495,19 +613,20 @@ TEST(dependent_bounds) {
 }
 
 TEST(jacobian_statement) {
-  const Model *m = model_of(
-      c, "parameters { real u; } transformed parameters { real s = exp(u); jacobian += u; } model { s ~ exponential(1); }",
-      NULL);
+  const Model *m = model_of(c,
+                            "parameters { real u; } transformed parameters { real s = exp(u); "
+                            "jacobian += u; } model { s ~ exponential(1); }",
+                            NULL);
   double u[1] = {0.3};
   Density d = density(c, m, u);
   assert_close(d.jacobian, 0.3, 1e-15);
   assert_close(d.prior, -exp(0.3), 1e-15);
 }
 
-/* ---- distributions -------------------------------------------------------------------------------------------------- */
+/* ---- distributions --------------------------------------------------------------------------- */
 
-/* Densities integrate to one. The outcome is an unconstrained or a bounded parameter; its Jacobian makes the integral one over
- * u. */
+/* Densities integrate to one. The outcome is an unconstrained or a bounded parameter; its Jacobian
+ * makes the integral one over u. */
 static const struct Integral {
   const char *type, *density;
 } integrals[] = {
@@ -551,7 +670,9 @@ static const struct Integral {
 TEST(integral) {
   enum { POINTS = 16001 };
   const struct Integral *t = row;
-  const Model *m = model_of(c, arena_format(&c->arena, "parameters { %s y; } model { y ~ %s; }", t->type, t->density), NULL);
+  const Model *m = model_of(
+      c, arena_format(&c->arena, "parameters { %s y; } model { y ~ %s; }", t->type, t->density),
+      NULL);
   double *u = NEW_ARRAY(&c->arena, double, POINTS), h = 80.0 / (POINTS - 1), s = 0;
   for (int k = 0; k < POINTS; k++) u[k] = -40 + h * k;
   Density *d = densities(c, m, u, POINTS);
@@ -634,21 +755,42 @@ static const char *const cdfs[][2] = {
 
 TEST(cumulative) {
   const char *const *t = row;
-  const char *name = t[0], *of = arena_format(&c->arena, t[1] ? "(exp(p[1]) | %s)" : "(exp(p[1]))%.0s", t[1] ? t[1] : "");
+  const char *name = t[0],
+             *of = arena_format(&c->arena, t[1] ? "(exp(p[1]) | %s)" : "(exp(p[1]))%.0s",
+                                t[1] ? t[1] : "");
   const Model *m =
-      model_of(c, arena_format(&c->arena, "parameters { vector[2] p; } model { target += %s_lcdf%s; }", name, of), NULL);
+      model_of(c,
+               arena_format(&c->arena, "parameters { vector[2] p; } model { target += %s_lcdf%s; }",
+                            name, of),
+               NULL);
   double u[2] = {0.4, -0.2};
   Density d = density(c, m, u);
   check_gradient(c, m, u, &d);
   Density density_ = density(
-      c, model_of(c, arena_format(&c->arena, "parameters { vector[2] p; } model { target += %s_lpdf%s; }", name, of), NULL), u);
+      c,
+      model_of(c,
+               arena_format(&c->arena, "parameters { vector[2] p; } model { target += %s_lpdf%s; }",
+                            name, of),
+               NULL),
+      u);
   Density cdf = density(
-      c, model_of(c, arena_format(&c->arena, "parameters { vector[2] p; } model { target += log(%s_cdf%s); }", name, of), NULL),
+      c,
+      model_of(c,
+               arena_format(&c->arena,
+                            "parameters { vector[2] p; } model { target += log(%s_cdf%s); }", name,
+                            of),
+               NULL),
       u);
-  Density upper = density(
-      c, model_of(c, arena_format(&c->arena, "parameters { vector[2] p; } model { target += %s_lccdf%s; }", name, of), NULL),
-      u);
-  assert_close(d.grad[0], exp(density_.lp - d.lp) * exp(u[0]), 1e-12); /* d log F(e^u) / du = f e^u / F */
+  Density upper =
+      density(c,
+              model_of(c,
+                       arena_format(&c->arena,
+                                    "parameters { vector[2] p; } model { target += %s_lccdf%s; }",
+                                    name, of),
+                       NULL),
+              u);
+  assert_close(d.grad[0], exp(density_.lp - d.lp) * exp(u[0]),
+               1e-12); /* d log F(e^u) / du = f e^u / F */
   assert_close(cdf.lp, d.lp, 1e-13);
   assert_close(exp(upper.lp) + exp(d.lp), 1, 1e-13);
 }
@@ -656,17 +798,25 @@ TEST(cumulative) {
 /* On the unit interval. */
 static const char *const unit_cdfs[] = {
     "beta_lcdf(inv_logit(p[1]) | 2, exp(p[2]))", "beta_lccdf(inv_logit(p[1]) | exp(p[2]), 1.5)",
-    "beta_proportion_lcdf(inv_logit(p[1]) | 0.3, exp(p[2]) + 1)", "log(loglogistic_cdf(exp(p[1]) | exp(p[2]), 2.5))"};
+    "beta_proportion_lcdf(inv_logit(p[1]) | 0.3, exp(p[2]) + 1)",
+    "log(loglogistic_cdf(exp(p[1]) | exp(p[2]), 2.5))"};
 static const char *const unit_densities[] = {
     "beta_lpdf(inv_logit(p[1]) | 2, exp(p[2]))", "beta_lpdf(inv_logit(p[1]) | exp(p[2]), 1.5)",
-    "beta_proportion_lpdf(inv_logit(p[1]) | 0.3, exp(p[2]) + 1)", "loglogistic_lpdf(exp(p[1]) | exp(p[2]), 2.5)"};
+    "beta_proportion_lpdf(inv_logit(p[1]) | 0.3, exp(p[2]) + 1)",
+    "loglogistic_lpdf(exp(p[1]) | exp(p[2]), 2.5)"};
 
 TEST(cumulative_on_intervals) {
   for (int k = 0; k < 4; k++) {
     const Model *m =
-        model_of(c, arena_format(&c->arena, "parameters { vector[2] p; } model { target += %s; }", unit_cdfs[k]), NULL);
+        model_of(c,
+                 arena_format(&c->arena, "parameters { vector[2] p; } model { target += %s; }",
+                              unit_cdfs[k]),
+                 NULL);
     const Model *f =
-        model_of(c, arena_format(&c->arena, "parameters { vector[2] p; } model { target += %s; }", unit_densities[k]), NULL);
+        model_of(c,
+                 arena_format(&c->arena, "parameters { vector[2] p; } model { target += %s; }",
+                              unit_densities[k]),
+                 NULL);
     double u[2] = {0.4, -0.2}, x = 1 / (1 + exp(-u[0])), slope = k < 3 ? x * (1 - x) : exp(u[0]);
     Density d = density(c, m, u);
     check_gradient(c, m, u, &d);
@@ -697,10 +847,12 @@ TEST(counts) {
     Density d[3];
     for (int k = 0; k < 3; k++) {
       const char *name = k == 0 ? "lpmf" : k == 1 ? "lcdf" : "lccdf";
-      const Model *m = model_of(c,
-                                arena_format(&c->arena, "parameters { real p; } model { target += 0 * p + %s_%s(%d | %s); }",
-                                             t->name, name, y, t->parameters),
-                                NULL);
+      const Model *m = model_of(
+          c,
+          arena_format(&c->arena,
+                       "parameters { real p; } model { target += 0 * p + %s_%s(%d | %s); }",
+                       t->name, name, y, t->parameters),
+          NULL);
       d[k] = density(c, m, u);
       if (isfinite(d[k].lp)) check_gradient(c, m, u, &d[k]);
     }
@@ -710,25 +862,31 @@ TEST(counts) {
   }
 }
 
-/* ---- output --------------------------------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 TEST(generated_quantities) {
   const Model *m =
       model_of(c,
                "data { int N; vector[N] x; } parameters { real b; real<lower=0> s; }"
                "transformed parameters { vector[N] mu = b * x; } model { b ~ normal(0, 1); }"
-               "generated quantities { real twice = 2 * b; matrix[2, 2] M = [[b, s], [1, 2]]; vector[N] y; array[N] int big;"
+               "generated quantities { real twice = 2 * b; matrix[2, 2] M = [[b, s], [1, 2]]; "
+               "vector[N] y; array[N] int big;"
                " for (n in 1:N) { y[n] = normal_rng(mu[n], s); big[n] = y[n] > mu[n]; }"
-               " real lp = 0; for (n in 1:N) { if (n == 2) continue; lp += normal_lpdf(y[n] | mu[n], s); } }",
+               " real lp = 0; for (n in 1:N) { if (n == 2) continue; lp += normal_lpdf(y[n] | "
+               "mu[n], s); } }",
                "{\"N\": 3, \"x\": [1, 2, 4]}");
   enum { DRAWS = 70, COLUMNS = 2 + 3 + 1 + 4 + 3 + 3 + 1 };
   assert_int_equal(model_output_count(m), COLUMNS);
-  static const char *const names[COLUMNS] = {"b",     "s",   "mu.1", "mu.2", "mu.3",  "twice", "M.1.1", "M.2.1", "M.1.2",
-                                             "M.2.2", "y.1", "y.2",  "y.3",  "big.1", "big.2", "big.3", "lp"};
-  for (size_t k = 0; k < COLUMNS; k++) assert_string_equal(model_output_name(m, &c->arena, k, true), names[k]);
+  static const char *const names[COLUMNS] = {"b",     "s",     "mu.1",  "mu.2",  "mu.3", "twice",
+                                             "M.1.1", "M.2.1", "M.1.2", "M.2.2", "y.1",  "y.2",
+                                             "y.3",   "big.1", "big.2", "big.3", "lp"};
+  for (size_t k = 0; k < COLUMNS; k++)
+    assert_string_equal(model_output_name(m, &c->arena, k, true), names[k]);
   assert_string_equal(model_output_name(m, &c->arena, 7, false), "M[2,1]");
-  double *theta = NEW_ARRAY(&c->arena, double, 2 * DRAWS), *out = NEW_ARRAY(&c->arena, double, DRAWS *COLUMNS);
-  double *again = NEW_ARRAY(&c->arena, double, DRAWS *COLUMNS), *other = NEW_ARRAY(&c->arena, double, DRAWS *COLUMNS);
+  double *theta = NEW_ARRAY(&c->arena, double, 2 * DRAWS),
+         *out = NEW_ARRAY(&c->arena, double, DRAWS *COLUMNS);
+  double *again = NEW_ARRAY(&c->arena, double, DRAWS *COLUMNS),
+         *other = NEW_ARRAY(&c->arena, double, DRAWS *COLUMNS);
   uint64_t seed = 5;
   for (int k = 0; k < 2 * DRAWS; k++) theta[k] = uniform(&seed, -1, 1);
   model_outputs(m, theta, DRAWS, DRAWS, 42, out);
@@ -754,14 +912,15 @@ TEST(generated_quantities) {
   assert_true(fabs(sum) / sqrt(3 * DRAWS) < 4);
 }
 
-/* ---- selections of observations -------------------------------------------------------------------------------------- */
+/* ---- selections of observations -------------------------------------------------------------- */
 
 TEST(tapes_of_some_rows) {
-  const Model *m =
-      model_of(c,
-               HEAD PARAMETERS "model { for (n in 1:N) { if (z[n]) y[n] ~ normal(a[g[n]], s); else y[n] ~ cauchy(b[1], s); }"
-                               " k ~ poisson_log(X * b); real t = b[2]; for (n in 1:N) { t *= 0.5; y[n] ~ normal(t, s); } }",
-               DATA);
+  const Model *m = model_of(
+      c,
+      HEAD PARAMETERS
+      "model { for (n in 1:N) { if (z[n]) y[n] ~ normal(a[g[n]], s); else y[n] ~ cauchy(b[1], s); }"
+      " k ~ poisson_log(X * b); real t = b[2]; for (n in 1:N) { t *= 0.5; y[n] ~ normal(t, s); } }",
+      DATA);
   assert_int_equal(m->n_obs, 15);
   double *u = test_point(c, m->dim, 1, 1);
   Density all = density(c, m, u);
@@ -777,7 +936,8 @@ TEST(tapes_of_some_rows) {
   Work *w = vm_work(&c->arena, tape, 1, NULL);
   Density some = {.pointwise = NEW_ARRAY(&c->arena, double, 15)};
   Collect collect = {&some, 1, vm_lanes(w), obs};
-  double *theta = NEW_ARRAY(&c->arena, double, m->dim *vm_lanes(w)), *grad = NEW_ARRAY(&c->arena, double, m->dim *vm_lanes(w));
+  double *theta = NEW_ARRAY(&c->arena, double, m->dim *vm_lanes(w)),
+         *grad = NEW_ARRAY(&c->arena, double, m->dim *vm_lanes(w));
   for (size_t k = 0; k < m->dim * vm_lanes(w); k++) theta[k] = u[k / vm_lanes(w)];
   vm_forward(w, theta);
   vm_tiles(w, collect_tile, &collect, true);
@@ -785,7 +945,7 @@ TEST(tapes_of_some_rows) {
   for (int k = 0; k < 15; k++) assert_true(some.pointwise[k] == (seen[k] ? all.pointwise[k] : 0));
 }
 
-/* ---- programs and data that are wrong ------------------------------------------------------------------------------- */
+/* ---- programs and data that are wrong -------------------------------------------------------- */
 
 static const struct Wrong {
   const char *what, *stan, *json;
@@ -794,75 +954,102 @@ static const struct Wrong {
   unsigned line; /* of the message; 0: nowhere or not looked at */
 } wrongs[] = {
     {"missing data", "data { int N; vector[N] x; }", "{\"N\": 2}", PVI_DATA, "x", 1},
-    {"too few elements", "data { int N;\nvector[N] x; }", "{\"N\": 3, \"x\": [1, 2]}", PVI_DATA, "x", 0},
+    {"too few elements", "data { int N;\nvector[N] x; }", "{\"N\": 3, \"x\": [1, 2]}", PVI_DATA,
+     "x", 0},
     {"real for int", "data { int N; }", "{\"N\": 2.5}", PVI_DATA, "N", 0},
     {"violated bound", "data { int<lower=3> N; }", "{\"N\": 2}", PVI_DATA, "N", 0},
-    {"violated element bound", "data { vector<lower=0>[2] x; }", "{\"x\": [1, -2]}", PVI_DATA, "x[2]", 0},
+    {"violated element bound", "data { vector<lower=0>[2] x; }", "{\"x\": [1, -2]}", PVI_DATA,
+     "x[2]", 0},
     {"no simplex", "data { simplex[2] x; }", "{\"x\": [0.5, 0.6]}", PVI_DATA, "x", 0},
-    {"negative size", "data { int N; vector[N] x; }", "{\"N\": -1, \"x\": []}", PVI_DATA, "size -1 of x is negative", 1},
-    {"negative size of a local", "model { int n = -2;\nvector[n] v; }", "{}", PVI_DATA, "size -2 of v is negative", 2},
+    {"negative size", "data { int N; vector[N] x; }", "{\"N\": -1, \"x\": []}", PVI_DATA,
+     "size -1 of x is negative", 1},
+    {"negative size of a local", "model { int n = -2;\nvector[n] v; }", "{}", PVI_DATA,
+     "size -2 of v is negative", 2},
     {"index too large", "parameters { vector[3] a; }\nmodel { target += a[4]; }", "{}", PVI_PROGRAM,
      "index 4 is out of range: the dimension has elements 1 to 3", 2},
-    {"index zero", "parameters { vector[3] a; } model { target += a[0]; }", "{}", PVI_PROGRAM, "index 0 is out of range", 1},
-    {"index in a loop", "parameters { vector[3] a; } model {\nfor (n in 1:4)\n target += a[n]; }", "{}", PVI_PROGRAM,
-     "index 4 is out of range", 3},
-    {"index of an empty vector", "parameters { vector[0] a; } model { target += a[1]; }", "{}", PVI_PROGRAM,
-     "the dimension is empty", 1},
-    {"slice out of range", "parameters { vector[3] a; } model { target += sum(a[2:5]); }", "{}", PVI_PROGRAM,
-     "index 5 is out of range", 1},
-    {"sizes of operands", "parameters { vector[3] a; vector[2] b; }\nmodel { target += sum(a + b); }", "{}", PVI_PROGRAM,
+    {"index zero", "parameters { vector[3] a; } model { target += a[0]; }", "{}", PVI_PROGRAM,
+     "index 0 is out of range", 1},
+    {"index in a loop", "parameters { vector[3] a; } model {\nfor (n in 1:4)\n target += a[n]; }",
+     "{}", PVI_PROGRAM, "index 4 is out of range", 3},
+    {"index of an empty vector", "parameters { vector[0] a; } model { target += a[1]; }", "{}",
+     PVI_PROGRAM, "the dimension is empty", 1},
+    {"slice out of range", "parameters { vector[3] a; } model { target += sum(a[2:5]); }", "{}",
+     PVI_PROGRAM, "index 5 is out of range", 1},
+    {"sizes of operands",
+     "parameters { vector[3] a; vector[2] b; }\nmodel { target += sum(a + b); }", "{}", PVI_PROGRAM,
      "sizes do not match: 3 and 2", 2},
-    {"sizes of a product", "data { matrix[2, 3] X; } parameters { vector[2] b; } model { target += sum(X * b); }",
+    {"sizes of a product",
+     "data { matrix[2, 3] X; } parameters { vector[2] b; } model { target += sum(X * b); }",
      "{\"X\": [[1, 2, 3], [4, 5, 6]]}", PVI_PROGRAM, "2 x 3 times 2 x 1", 1},
-    {"sizes of an assignment", "parameters { vector[3] a; } model { vector[2] v; v = a; }", "{}", PVI_PROGRAM,
-     "sizes do not match in assignment: 3 elements into 2", 1},
-    {"sizes of arguments", "data { vector[3] y; } parameters { vector[2] m; } model { y ~ normal(m, 1); }",
+    {"sizes of an assignment", "parameters { vector[3] a; } model { vector[2] v; v = a; }", "{}",
+     PVI_PROGRAM, "sizes do not match in assignment: 3 elements into 2", 1},
+    {"sizes of arguments",
+     "data { vector[3] y; } parameters { vector[2] m; } model { y ~ normal(m, 1); }",
      "{\"y\": [1, 2, 3]}", PVI_PROGRAM, "normal: arguments of different sizes", 1},
-    {"rejection", "data { int N; } model { if (N > 1)\nreject(\"N is \", N); }", "{\"N\": 2}", PVI_PROGRAM,
-     "the program rejects: N is 2", 2},
-    {"rejection in transformed data", "transformed data { reject(\"no\"); }", "{}", PVI_PROGRAM, "the program rejects: no", 1},
-    {"division by zero", "data { int N; } model { int k = 3 / N; }", "{\"N\": 0}", PVI_PROGRAM, "division by zero", 1},
-    {"a size that depends on parameters", "parameters { real b; } model { for (n in 1 : (b > 0 ? 2 : 3)) target += -1; }", "{}",
+    {"rejection", "data { int N; } model { if (N > 1)\nreject(\"N is \", N); }", "{\"N\": 2}",
+     PVI_PROGRAM, "the program rejects: N is 2", 2},
+    {"rejection in transformed data", "transformed data { reject(\"no\"); }", "{}", PVI_PROGRAM,
+     "the program rejects: no", 1},
+    {"division by zero", "data { int N; } model { int k = 3 / N; }", "{\"N\": 0}", PVI_PROGRAM,
+     "division by zero", 1},
+    {"a size that depends on parameters",
+     "parameters { real b; } model { for (n in 1 : (b > 0 ? 2 : 3)) target += -1; }", "{}",
      PVI_PROGRAM, "depends on parameters", 1},
-    {"an index that depends on parameters", "parameters { vector[2] a; } model { target += a[a[1] > 0 ? 1 : 2]; }", "{}",
-     PVI_PROGRAM, "depends on parameters", 1},
-    {"endless recursion", "functions { real f(real x) { return f(x); } } parameters { real b; } model { target += f(b); }",
+    {"an index that depends on parameters",
+     "parameters { vector[2] a; } model { target += a[a[1] > 0 ? 1 : 2]; }", "{}", PVI_PROGRAM,
+     "depends on parameters", 1},
+    {"endless recursion",
+     "functions { real f(real x) { return f(x); } } parameters { real b; } model { target += f(b); "
+     "}",
      "{}", PVI_PROGRAM, "levels deep", 0},
-    {"rows of different sizes", "parameters { vector[2] b; vector[3] a; } model { matrix[2, 2] M = [b', a']; }", "{}",
+    {"rows of different sizes",
+     "parameters { vector[2] b; vector[3] a; } model { matrix[2, 2] M = [b', a']; }", "{}",
      PVI_PROGRAM, "different sizes", 1},
-    {"a category out of range", "data { int y; } parameters { simplex[3] p; } model { y ~ categorical(p); }", "{\"y\": 4}",
-     PVI_DATA, "categorical: the outcome is 4; it must be between 1 and the number of categories, 3", 1},
-    {"no bernoulli outcome", "data { array[3] int y; } parameters { real p; }\nmodel { y ~ bernoulli_logit(p); }",
-     "{\"y\": [0, 2, 1]}", PVI_DATA, "bernoulli_logit: the outcome is 2 at element 2; it must be 0 or 1", 2},
+    {"a category out of range",
+     "data { int y; } parameters { simplex[3] p; } model { y ~ categorical(p); }", "{\"y\": 4}",
+     PVI_DATA,
+     "categorical: the outcome is 4; it must be between 1 and the number of categories, 3", 1},
+    {"no bernoulli outcome",
+     "data { array[3] int y; } parameters { real p; }\nmodel { y ~ bernoulli_logit(p); }",
+     "{\"y\": [0, 2, 1]}", PVI_DATA,
+     "bernoulli_logit: the outcome is 2 at element 2; it must be 0 or 1", 2},
     {"no bernoulli outcome in a loop",
-     "data { array[3] int y; } parameters { real p; } model {\nfor (n in 1:3)\ny[n] ~ bernoulli_logit(p); }",
+     "data { array[3] int y; } parameters { real p; } model {\nfor (n in 1:3)\ny[n] ~ "
+     "bernoulli_logit(p); }",
      "{\"y\": [0, -1, 1]}", PVI_DATA, "the outcome is -1 in iteration 2; it must be 0 or 1", 3},
-    {"more successes than trials", "data { array[2] int y, n; } parameters { real p; } model { y ~ binomial_logit(n, p); }",
+    {"more successes than trials",
+     "data { array[2] int y, n; } parameters { real p; } model { y ~ binomial_logit(n, p); }",
      "{\"y\": [3, 4], \"n\": [3, 3]}", PVI_DATA,
      "the outcome is 4 at element 2; it must be between 0 and the number of trials, 3", 1},
     {"more successes than trials in a loop",
-     "data { array[2] int y, n; } parameters { real p; } model { for (i in 1:2) y[i] ~ binomial_logit(n[i], p); }",
+     "data { array[2] int y, n; } parameters { real p; } model { for (i in 1:2) y[i] ~ "
+     "binomial_logit(n[i], p); }",
      "{\"y\": [3, 4], \"n\": [3, 3]}", PVI_DATA,
      "the outcome is 4 in iteration 2; it must be between 0 and the number of trials, 3", 1},
-    {"a negative count", "data { int y; } parameters { real p; } model { y ~ poisson_log(p); }", "{\"y\": -1}", PVI_DATA,
-     "poisson_log: the outcome is -1; it must be nonnegative", 1},
-    {"a negative count in a function", "data { int y; } parameters { real p; } model { target += poisson_log_lpmf(y | p); }",
+    {"a negative count", "data { int y; } parameters { real p; } model { y ~ poisson_log(p); }",
+     "{\"y\": -1}", PVI_DATA, "poisson_log: the outcome is -1; it must be nonnegative", 1},
+    {"a negative count in a function",
+     "data { int y; } parameters { real p; } model { target += poisson_log_lpmf(y | p); }",
      "{\"y\": -1}", PVI_DATA, "it must be nonnegative", 1},
-    {"a negative duration", "data { real y; } parameters { real<lower=0> p; } model { y ~ exponential(p); }", "{\"y\": -0.5}",
-     PVI_DATA, "exponential: the outcome is -0.5; it must be nonnegative", 1},
-    {"log of zero", "data { real y; } parameters { real p; } model { y ~ lognormal(p, 1); }", "{\"y\": 0}", PVI_DATA,
-     "it must be positive", 1},
-    {"a proportion above one", "data { real y; } parameters { real<lower=0> p; } model { y ~ beta(p, p); }", "{\"y\": 1.5}",
+    {"a negative duration",
+     "data { real y; } parameters { real<lower=0> p; } model { y ~ exponential(p); }",
+     "{\"y\": -0.5}", PVI_DATA, "exponential: the outcome is -0.5; it must be nonnegative", 1},
+    {"log of zero", "data { real y; } parameters { real p; } model { y ~ lognormal(p, 1); }",
+     "{\"y\": 0}", PVI_DATA, "it must be positive", 1},
+    {"a proportion above one",
+     "data { real y; } parameters { real<lower=0> p; } model { y ~ beta(p, p); }", "{\"y\": 1.5}",
      PVI_DATA, "it must be between 0 and 1", 1},
-    {"a scale of zero", "data { real s, y; } parameters { real m; } model { y ~ normal(m, s); }", "{\"s\": 0, \"y\": 1}",
-     PVI_DATA, "normal: parameter 2 is 0; it must be positive", 1},
+    {"a scale of zero", "data { real s, y; } parameters { real m; } model { y ~ normal(m, s); }",
+     "{\"s\": 0, \"y\": 1}", PVI_DATA, "normal: parameter 2 is 0; it must be positive", 1},
     {"a scale in a prior", "parameters { real m; } model { m ~ normal(0, -1); }", "{}", PVI_DATA,
      "parameter 2 is -1; it must be positive", 1},
-    {"a number that is none", "data { vector[2] y; } parameters { real m; } model { y ~ normal(m, 1); }",
+    {"a number that is none",
+     "data { vector[2] y; } parameters { real m; } model { y ~ normal(m, 1); }",
      "{\"y\": [1, \"NaN\"]}", PVI_DATA, "the outcome is nan at element 2; it must be a number", 1},
     {"a function without return",
-     "functions { real f(int n) { if (n > 0) return 1; else { reject(\"bad n\"); } } } model { target += f(0); }", "{}",
-     PVI_PROGRAM, "bad n", 1},
+     "functions { real f(int n) { if (n > 0) return 1; else { reject(\"bad n\"); } } } model { "
+     "target += f(0); }",
+     "{}", PVI_PROGRAM, "bad n", 1},
 };
 
 typedef struct {
@@ -883,31 +1070,38 @@ TEST(wrong) {
   if (w->line) assert_int_equal(c->messages[c->nmessages - 1].loc.line, w->line);
 }
 
-/* Outcomes that data keep away from a density they do not suit; outcomes where a density is zero. */
+/* Outcomes that data keep away from a density they do not suit; outcomes where a density is zero.
+ */
 static const struct Reached {
   const char *what, *model, *y;
   double lp;
 } reached[] = {
-    {"a branch on data", "for (n in 1:2) { if (y[n] > 0) y[n] ~ lognormal(p, 1); }", "[1, -1]", -0.9189385332046727},
-    {"a choice by data", "for (n in 1:2) target += y[n] > 0 ? lognormal_lpdf(y[n] | p, 1) : 0;", "[-1, 1]",
+    {"a branch on data", "for (n in 1:2) { if (y[n] > 0) y[n] ~ lognormal(p, 1); }", "[1, -1]",
      -0.9189385332046727},
+    {"a choice by data", "for (n in 1:2) target += y[n] > 0 ? lognormal_lpdf(y[n] | p, 1) : 0;",
+     "[-1, 1]", -0.9189385332046727},
     {"outside of uniform", "y ~ uniform(p, 1);", "[0.5, 2]", -INFINITY},
     {"inside of uniform", "y ~ uniform(p, 1);", "[0.5, 1]", 0},
     {"outside of a truncation", "y ~ normal(p, 1) T[0, ];", "[0.5, -0.5]", -INFINITY},
-    {"outside of a truncation in a loop", "for (n in 1:2) y[n] ~ normal(p, 1) T[ , 1];", "[0.5, 1.5]", -INFINITY},
-    {"outside of one that is a parameter", "for (n in 1:2) y[n] ~ normal(0, 1) T[p, ];", "[0.5, -0.1]", -INFINITY},
+    {"outside of a truncation in a loop", "for (n in 1:2) y[n] ~ normal(p, 1) T[ , 1];",
+     "[0.5, 1.5]", -INFINITY},
+    {"outside of one that is a parameter", "for (n in 1:2) y[n] ~ normal(0, 1) T[p, ];",
+     "[0.5, -0.1]", -INFINITY},
     {"inside of a truncation", "y ~ normal(p, 1) T[0, ];", "[0, 0]", -0.4515827052894549},
 };
 
 TEST(reaches) {
   const struct Reached *t = row;
-  const Model *m = model_of(c, arena_format(&c->arena, "data { vector[2] y; } parameters { real p; } model { %s }", t->model),
-                            arena_format(&c->arena, "{\"y\": %s}", t->y));
+  const Model *m =
+      model_of(c,
+               arena_format(&c->arena, "data { vector[2] y; } parameters { real p; } model { %s }",
+                            t->model),
+               arena_format(&c->arena, "{\"y\": %s}", t->y));
   double u[1] = {0};
   assert_close(density(c, m, u).lp, t->lp, 1e-15);
 }
 
-/* ---- all ------------------------------------------------------------------------------------------------------------ */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 int main(void) {
   static Suite suite;

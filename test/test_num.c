@@ -1,5 +1,5 @@
-/* test_num.c: special functions, random numbers, Sobol points, linear algebra and statistics. The vector functions are in
- * test_vmath.c.
+/* test_num.c: special functions, random numbers, Sobol points, linear algebra and statistics. The
+ * vector functions are in test_vmath.c.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -30,7 +30,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-/* ---- special functions against 20 digits ---------------------------------------------------------------------------- */
+/* ---- special functions against 20 digits ----------------------------------------------------- */
 
 static double inc_beta_d(double a, double b, double x, int which) {
   double d[3];
@@ -75,27 +75,35 @@ static void special_functions(void **unused) {
   assert_int_equal(bad, 0);
 }
 
-static double between(RngStream *r, double lo, double hi) { return lo + (hi - lo) * rngs_uniform(r); }
-static double log_between(RngStream *r, double lo, double hi) { return exp(between(r, log(lo), log(hi))); }
+static double between(RngStream *r, double lo, double hi) {
+  return lo + (hi - lo) * rngs_uniform(r);
+}
+static double log_between(RngStream *r, double lo, double hi) {
+  return exp(between(r, log(lo), log(hi)));
+}
 
-/* The two complementary functions add to one, derivatives are those of differences, quantiles invert. */
+/* The two complementary functions add to one, derivatives are those of differences, quantiles
+ * invert. */
 static void incomplete_gamma_laws(void **unused) {
   (void)unused;
   RngStream r = rngs_make(11, 0);
   for (int i = 0; i < 3000; i++) {
-    double a = log_between(&r, 1e-3, 1e4), x = i % 2 ? a * log_between(&r, 0.5, 2) : log_between(&r, 1e-4, 1e4), h = 1e-5 * a;
+    double a = log_between(&r, 1e-3, 1e4),
+           x = i % 2 ? a * log_between(&r, 0.5, 2) : log_between(&r, 1e-4, 1e4), h = 1e-5 * a;
     double p = num_gamma_p(a, x), q = num_gamma_q(a, x);
     assert_true(fabs(p + q - 1) < 1e-12);
     assert_true(fabs(num_log_gamma_p(a, x) - log(p)) < 1e-10 || p < 1e-300);
     assert_true(fabs(num_log_gamma_q(a, x) - log(q)) < 1e-10 || q < 1e-300);
-    double d = (num_gamma_p(a + h, x) - num_gamma_p(a - h, x)) / (2 * h), got = num_gamma_p_da(a, x);
+    double d = (num_gamma_p(a + h, x) - num_gamma_p(a - h, x)) / (2 * h),
+           got = num_gamma_p_da(a, x);
     assert_true(fabs(got - d) < 1e-5 * fabs(d) + 1e-9 / a);
     double k = 1e-6 * x, dx = (num_gamma_p(a, x + k) - num_gamma_p(a, x - k)) / (2 * k);
     assert_true(fabs(num_gamma_p_dx(a, x) - dx) < 1e-5 * fabs(dx) + 1e-8 / x);
     if (num_gamma_p_dx(a, x) > 1e-200)
       assert_true(fabs(num_gamma_dx_da(a, x) * num_gamma_p_dx(a, x) + got) <= 1e-12 * fabs(got));
     if (p > 1e-8 && q > 1e-8)
-      assert_true(fabs(num_gamma_quantile(a, p) / x - 1) < 1e-7 / fmin(1, a) + 1e-12 / num_gamma_p_dx(a, x) / x);
+      assert_true(fabs(num_gamma_quantile(a, p) / x - 1) <
+                  1e-7 / fmin(1, a) + 1e-12 / num_gamma_p_dx(a, x) / x);
   }
 }
 
@@ -103,7 +111,8 @@ static void incomplete_beta_laws(void **unused) {
   (void)unused;
   RngStream r = rngs_make(12, 0);
   for (int i = 0; i < 3000; i++) {
-    double a = log_between(&r, 1e-2, 1e4), b = log_between(&r, 1e-2, 1e4), x = i % 2 ? rngs_uniform(&r) : rngs_beta(&r, a, b);
+    double a = log_between(&r, 1e-2, 1e4), b = log_between(&r, 1e-2, 1e4),
+           x = i % 2 ? rngs_uniform(&r) : rngs_beta(&r, a, b);
     if (!(x > 1e-6 && x < 1 - 1e-6)) continue;
     double p = num_inc_beta(a, b, x), q = num_inc_beta(b, a, 1 - x), da, db, dx, h = 1e-5;
     assert_true(fabs(p + q - 1) < 1e-11);
@@ -114,7 +123,8 @@ static void incomplete_beta_laws(void **unused) {
     assert_true(fabs(db - nb) < 1e-4 * fabs(nb) + 1e-8 / b);
     double ia, ib;
     num_beta_dx_dab(a, b, x, &ia, &ib);
-    if (dx > 1e-200) assert_true(fabs(ia * dx + da) <= 1e-11 * fabs(da) && fabs(ib * dx + db) <= 1e-11 * fabs(db));
+    if (dx > 1e-200)
+      assert_true(fabs(ia * dx + da) <= 1e-11 * fabs(da) && fabs(ib * dx + db) <= 1e-11 * fabs(db));
   }
 }
 
@@ -126,36 +136,47 @@ static void normal_quantile(void **unused) {
     double lost = x > 0 ? 2e-16 / (0.4 * exp(-0.5 * x * x)) : 0; /* the digits that p cannot hold */
     assert_true(fabs(back - x) < 4e-16 * fabs(x) + 4e-16 + lost + 4e-16 / num_log_Phi_d(x));
     double y = between(&r, -200, 5);
-    assert_true(fabs(num_inv_log_Phi(num_log_Phi(y)) - y) < 1e-14 * fabs(y) + 1e-10 * exp(0.5 * y * fmax(y, 0)));
+    assert_true(fabs(num_inv_log_Phi(num_log_Phi(y)) - y) <
+                1e-14 * fabs(y) + 1e-10 * exp(0.5 * y * fmax(y, 0)));
   }
-  assert_true(num_inv_Phi(0.5) == 0 && isinf(num_inv_Phi(0)) && isinf(num_inv_Phi(1)) && isnan(num_inv_Phi(2)));
+  assert_true(num_inv_Phi(0.5) == 0 && isinf(num_inv_Phi(0)) && isinf(num_inv_Phi(1)) &&
+              isnan(num_inv_Phi(2)));
 }
 
 static void edges(void **unused) {
   (void)unused;
-  assert_true(num_gamma_p(2, 0) == 0 && num_gamma_q(2, 0) == 1 && num_gamma_p(2, (double)INFINITY) == 1);
+  assert_true(num_gamma_p(2, 0) == 0 && num_gamma_q(2, 0) == 1 &&
+              num_gamma_p(2, (double)INFINITY) == 1);
   assert_true(isnan(num_gamma_p(-1, 2)) && isnan(num_gamma_p(1, -2)));
-  assert_true(num_inc_beta(2, 3, 0) == 0 && num_inc_beta(2, 3, 1) == 1 && isnan(num_inc_beta(2, 3, 1.5)));
-  assert_true(fabs(num_gamma_p(1e10, 1e10) - 0.5) < 1e-5 && fabs(num_gamma_p(1e12, 1e12 + 1e6) - num_Phi(1)) < 1e-5);
+  assert_true(num_inc_beta(2, 3, 0) == 0 && num_inc_beta(2, 3, 1) == 1 &&
+              isnan(num_inc_beta(2, 3, 1.5)));
+  assert_true(fabs(num_gamma_p(1e10, 1e10) - 0.5) < 1e-5 &&
+              fabs(num_gamma_p(1e12, 1e12 + 1e6) - num_Phi(1)) < 1e-5);
   assert_true(num_student_t_cdf(0, 3) == 0.5 && num_student_t_cdf((double)INFINITY, 3) == 1);
   assert_true(fabs(num_student_t_cdf(-1, 1e20) - num_Phi(-1)) < 1e-15);
-  assert_true(num_log_diff_exp(3, 3) == -(double)INFINITY && fabs(num_log_diff_exp(3, 2) - log(exp(3) - exp(2))) < 1e-14);
+  assert_true(num_log_diff_exp(3, 3) == -(double)INFINITY &&
+              fabs(num_log_diff_exp(3, 2) - log(exp(3) - exp(2))) < 1e-14);
   double x[3] = {1000, 1001, -(double)INFINITY};
-  assert_true(fabs(num_log_sum_exp(x, 3) - (1001 + log1p(exp(-1)))) < 1e-12 && num_log_sum_exp(x, 0) == -(double)INFINITY);
-  assert_true(fabs(num_log_inv_logit_diff(2, -1) - log(num_inv_logit(2) - num_inv_logit(-1))) < 1e-14);
-  assert_true(fabs(num_lmgamma(3, 4) - (1.5 * log(M_PI) + num_lgamma(4) + num_lgamma(3.5) + num_lgamma(3))) < 1e-13);
+  assert_true(fabs(num_log_sum_exp(x, 3) - (1001 + log1p(exp(-1)))) < 1e-12 &&
+              num_log_sum_exp(x, 0) == -(double)INFINITY);
+  assert_true(fabs(num_log_inv_logit_diff(2, -1) - log(num_inv_logit(2) - num_inv_logit(-1))) <
+              1e-14);
+  assert_true(fabs(num_lmgamma(3, 4) -
+                   (1.5 * log(M_PI) + num_lgamma(4) + num_lgamma(3.5) + num_lgamma(3))) < 1e-13);
   assert_true(fabs(num_owens_t(0.7, 1) - 0.5 * num_Phi(0.7) * num_Phi(-0.7)) < 1e-15);
   assert_true(fabs(num_inv_erfc(erfc(0.3)) - 0.3) < 1e-15);
 }
 
-/* ---- Philox ------------------------------------------------------------------------------------------------------- */
+/* ---- Philox ---------------------------------------------------------------------------------- */
 
 static void philox_answers(void **unused) { /* Random123's kat_vectors, philox4x32 with 10 rounds */
   (void)unused;
   static const uint32_t t[3][10] = {
       {0, 0, 0, 0, 0, 0, 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8},
-      {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd},
-      {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xa4093822, 0x299f31d0, 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1},
+      {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x408f276d,
+       0x41c83b0e, 0xa20bc7c6, 0x6d5451fd},
+      {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xa4093822, 0x299f31d0, 0xd16cfe09,
+       0x94fdcceb, 0x5001e420, 0x24126ea1},
   };
   uint32_t out[4];
   for (int i = 0; i < 3; i++) {
@@ -168,7 +189,8 @@ static void philox_answers(void **unused) { /* Random123's kat_vectors, philox4x
     uint32_t c[4], k[2];
     for (int j = 0; j < 4; j++) c[j] = (uint32_t)rngs_bits(&r);
     for (int j = 0; j < 2; j++) k[j] = (uint32_t)rngs_bits(&r);
-    philox4x32_ctr_t want = philox4x32_R(10, (philox4x32_ctr_t){{c[0], c[1], c[2], c[3]}}, (philox4x32_key_t){{k[0], k[1]}});
+    philox4x32_ctr_t want = philox4x32_R(10, (philox4x32_ctr_t){{c[0], c[1], c[2], c[3]}},
+                                         (philox4x32_key_t){{k[0], k[1]}});
     rng_philox(c, k, out);
     assert_memory_equal(out, want.v, sizeof out);
   }
@@ -180,7 +202,8 @@ static void keyed_numbers(void **unused) {
   Rng k = rng_make(42, 7);
   double x[101], y[101];
   for (uint64_t first = 0; first < 2; first++)
-    for (size_t n = 0; n < COUNT(x); n++) { /* filling is the same as one by one, wherever it starts and ends */
+    for (size_t n = 0; n < COUNT(x);
+         n++) { /* filling is the same as one by one, wherever it starts and ends */
       rng_fill_uniform(k, first, 3, x, n);
       rng_fill_normal(k, first, 3, y, n);
       for (size_t i = 0; i < n; i++) {
@@ -188,7 +211,8 @@ static void keyed_numbers(void **unused) {
         assert_true(y[i] == rng_normal(k, first + i, 3));
       }
     }
-  assert_true(rng_bits(k, 0, 1) != rng_bits(k, 1, 0) && rng_bits(k, 0, 0) != rng_bits(rng_make(42, 8), 0, 0));
+  assert_true(rng_bits(k, 0, 1) != rng_bits(k, 1, 0) &&
+              rng_bits(k, 0, 0) != rng_bits(rng_make(42, 8), 0, 0));
   assert_true(rng_bits(rng_make(1, 0), 0, 0) != rng_bits(rng_make(0, 1), 0, 0));
   double s[5] = {0};
   size_t n = 200000;
@@ -201,7 +225,7 @@ static void keyed_numbers(void **unused) {
   assert_true(fabs(s[2] / N) < e && fabs(s[3] / N - 1) < 1.42 * e && fabs(s[4] / N) < 0.29 * e);
 }
 
-/* ---- samplers against distribution functions ------------------------------------------------------------------------ */
+/* ---- samplers against distribution functions ------------------------------------------------- */
 
 typedef struct {
   const char *name;
@@ -211,9 +235,13 @@ typedef struct {
   bool discrete;
 } Sampler;
 
-static double d_normal(RngStream *r, double a, double b) { return (void)a, (void)b, rngs_normal(r); }
+static double d_normal(RngStream *r, double a, double b) {
+  return (void)a, (void)b, rngs_normal(r);
+}
 static double c_normal(double x, double a, double b) { return (void)a, (void)b, num_Phi(x); }
-static double d_exponential(RngStream *r, double a, double b) { return (void)a, (void)b, rngs_exponential(r); }
+static double d_exponential(RngStream *r, double a, double b) {
+  return (void)a, (void)b, rngs_exponential(r);
+}
 static double c_exponential(double x, double a, double b) { return (void)a, (void)b, -expm1(-x); }
 static double d_gamma(RngStream *r, double a, double b) { return (void)b, rngs_gamma(r, a); }
 static double c_gamma(double x, double a, double b) { return (void)b, num_gamma_p(a, x); }
@@ -221,44 +249,82 @@ static double d_beta(RngStream *r, double a, double b) { return rngs_beta(r, a, 
 static double c_beta(double x, double a, double b) { return num_inc_beta(a, b, x); }
 static double d_student(RngStream *r, double a, double b) { return (void)b, rngs_student_t(r, a); }
 static double c_student(double x, double a, double b) { return (void)b, num_student_t_cdf(x, a); }
-static double d_cauchy(RngStream *r, double a, double b) { return (void)a, (void)b, rngs_cauchy(r); }
-static double c_cauchy(double x, double a, double b) { return (void)a, (void)b, 0.5 + atan(x) / M_PI; }
-static double d_logistic(RngStream *r, double a, double b) { return (void)a, (void)b, rngs_logistic(r); }
-static double c_logistic(double x, double a, double b) { return (void)a, (void)b, num_inv_logit(x); }
-static double d_laplace(RngStream *r, double a, double b) { return (void)a, (void)b, rngs_double_exponential(r); }
-static double c_laplace(double x, double a, double b) { return (void)a, (void)b, x < 0 ? 0.5 * exp(x) : 1 - 0.5 * exp(-x); }
-static double d_gumbel(RngStream *r, double a, double b) { return (void)a, (void)b, rngs_gumbel(r); }
+static double d_cauchy(RngStream *r, double a, double b) {
+  return (void)a, (void)b, rngs_cauchy(r);
+}
+static double c_cauchy(double x, double a, double b) {
+  return (void)a, (void)b, 0.5 + atan(x) / M_PI;
+}
+static double d_logistic(RngStream *r, double a, double b) {
+  return (void)a, (void)b, rngs_logistic(r);
+}
+static double c_logistic(double x, double a, double b) {
+  return (void)a, (void)b, num_inv_logit(x);
+}
+static double d_laplace(RngStream *r, double a, double b) {
+  return (void)a, (void)b, rngs_double_exponential(r);
+}
+static double c_laplace(double x, double a, double b) {
+  return (void)a, (void)b, x < 0 ? 0.5 * exp(x) : 1 - 0.5 * exp(-x);
+}
+static double d_gumbel(RngStream *r, double a, double b) {
+  return (void)a, (void)b, rngs_gumbel(r);
+}
 static double c_gumbel(double x, double a, double b) { return (void)a, (void)b, exp(-exp(-x)); }
 static double d_weibull(RngStream *r, double a, double b) { return (void)b, rngs_weibull(r, a); }
 static double c_weibull(double x, double a, double b) { return (void)b, -expm1(-pow(x, a)); }
 static double d_skew(RngStream *r, double a, double b) { return (void)b, rngs_skew_normal(r, a); }
-static double c_skew(double x, double a, double b) { return (void)b, num_Phi(x) - 2 * num_owens_t(x, a); }
+static double c_skew(double x, double a, double b) {
+  return (void)b, num_Phi(x) - 2 * num_owens_t(x, a);
+}
 static double d_mises(RngStream *r, double a, double b) { return (void)b, rngs_von_mises(r, 0, a); }
-static double c_mises(double x, double a, double b) { /* the Fourier series of the distribution function */
+static double c_mises(double x, double a,
+                      double b) { /* the Fourier series of the distribution function */
   double s = 0;
   (void)b;
-  for (int k = 1; k < 60; k++) s += exp(num_log_bessel_i(k, a) - num_log_bessel_i0(a)) * sin(k * x) / k;
+  for (int k = 1; k < 60; k++)
+    s += exp(num_log_bessel_i(k, a) - num_log_bessel_i0(a)) * sin(k * x) / k;
   return 0.5 + (x + 2 * s) / (2 * M_PI);
 }
-static double d_poisson(RngStream *r, double a, double b) { return (void)b, (double)rngs_poisson(r, a); }
-static double c_poisson(double x, double a, double b) { return (void)b, x < 0 ? 0 : num_gamma_q(x + 1, a); }
-static double d_binomial(RngStream *r, double a, double b) { return (double)rngs_binomial(r, (int64_t)a, b); }
-static double c_binomial(double x, double a, double b) { return x < 0 ? 0 : x >= a ? 1 : num_inc_beta(a - x, x + 1, 1 - b); }
-static double d_neg_binomial(RngStream *r, double a, double b) { return (double)rngs_neg_binomial_2(r, a, b); }
-static double c_neg_binomial(double x, double a, double b) { return x < 0 ? 0 : num_inc_beta(b, x + 1, b / (a + b)); }
-static double sum_masses(double x, double n, double (*log_mass)(double, double, double, double), double a, double b) {
+static double d_poisson(RngStream *r, double a, double b) {
+  return (void)b, (double)rngs_poisson(r, a);
+}
+static double c_poisson(double x, double a, double b) {
+  return (void)b, x < 0 ? 0 : num_gamma_q(x + 1, a);
+}
+static double d_binomial(RngStream *r, double a, double b) {
+  return (double)rngs_binomial(r, (int64_t)a, b);
+}
+static double c_binomial(double x, double a, double b) {
+  return x < 0 ? 0 : x >= a ? 1 : num_inc_beta(a - x, x + 1, 1 - b);
+}
+static double d_neg_binomial(RngStream *r, double a, double b) {
+  return (double)rngs_neg_binomial_2(r, a, b);
+}
+static double c_neg_binomial(double x, double a, double b) {
+  return x < 0 ? 0 : num_inc_beta(b, x + 1, b / (a + b));
+}
+static double sum_masses(double x, double n, double (*log_mass)(double, double, double, double),
+                         double a, double b) {
   double s = 0;
   for (double k = 0; k <= x; k++) s += exp(log_mass(k, n, a, b));
   return s;
 }
-static double d_beta_binomial(RngStream *r, double a, double b) { return (double)rngs_beta_binomial(r, 30, a, b); }
+static double d_beta_binomial(RngStream *r, double a, double b) {
+  return (double)rngs_beta_binomial(r, 30, a, b);
+}
 static double m_beta_binomial(double k, double n, double a, double b) {
   return num_lchoose(n, k) + num_lbeta(k + a, n - k + b) - num_lbeta(a, b);
 }
-static double c_beta_binomial(double x, double a, double b) { return sum_masses(x, 30, m_beta_binomial, a, b); }
-static double d_hyper(RngStream *r, double a, double b) { return (double)rngs_hypergeometric(r, 25, (int64_t)a, (int64_t)b); }
+static double c_beta_binomial(double x, double a, double b) {
+  return sum_masses(x, 30, m_beta_binomial, a, b);
+}
+static double d_hyper(RngStream *r, double a, double b) {
+  return (double)rngs_hypergeometric(r, 25, (int64_t)a, (int64_t)b);
+}
 static double m_hyper(double k, double n, double a, double b) {
-  return k > a || n - k > b ? -(double)INFINITY : num_lchoose(a, k) + num_lchoose(b, n - k) - num_lchoose(a + b, n);
+  return k > a || n - k > b ? -(double)INFINITY
+                            : num_lchoose(a, k) + num_lchoose(b, n - k) - num_lchoose(a + b, n);
 }
 static double c_hyper(double x, double a, double b) { return sum_masses(x, 25, m_hyper, a, b); }
 
@@ -297,7 +363,8 @@ static const Sampler samplers[] = {
     {"hypergeometric 40 20", d_hyper, c_hyper, 40, 20, true},
 };
 
-/* Kolmogorov and Smirnov: sqrt(n) sup |F_n - F| exceeds 2.2 with probability 1e-4; for discrete draws less often. */
+/* Kolmogorov and Smirnov: sqrt(n) sup |F_n - F| exceeds 2.2 with probability 1e-4; for discrete
+ * draws less often. */
 static void samplers_ks(void **unused) {
   (void)unused;
   enum { N = 20000 };
@@ -332,7 +399,8 @@ static void categorical_draws(void **unused) {
     n[1][rngs_categorical_logit(&r, logit, 4)]++;
   }
   for (int k = 0; k < 4; k++)
-    for (int j = 0; j < 2; j++) assert_true(fabs(n[j][k] / N - p[k]) < 4.5 * sqrt(p[k] * (1 - p[k]) / N) + 1e-12);
+    for (int j = 0; j < 2; j++)
+      assert_true(fabs(n[j][k] / N - p[k]) < 4.5 * sqrt(p[k] * (1 - p[k]) / N) + 1e-12);
   for (int i = 0; i < 2000; i++) {
     int64_t out[4], total = 0;
     double theta[3];
@@ -343,7 +411,8 @@ static void categorical_draws(void **unused) {
     assert_true(fabs(theta[0] + theta[1] + theta[2] - 1) < 1e-14);
     for (int k = 0; k < 3; k++) mean[k] += theta[k] / 2000;
   }
-  for (int k = 0; k < 4; k++) assert_true(fabs(m[k] / 1e5 - p[k]) < 4.5 * sqrt(p[k] * (1 - p[k]) / 1e5) + 1e-12);
+  for (int k = 0; k < 4; k++)
+    assert_true(fabs(m[k] / 1e5 - p[k]) < 4.5 * sqrt(p[k] * (1 - p[k]) / 1e5) + 1e-12);
   for (int k = 0; k < 3; k++) assert_true(fabs(mean[k] - alpha[k] / 5.01) < 0.025);
   size_t index[50];
   for (size_t i = 0; i < 50; i++) index[i] = i;
@@ -353,7 +422,7 @@ static void categorical_draws(void **unused) {
   assert_true(sum == 49 * 25 && moved > 40);
 }
 
-/* ---- Sobol -------------------------------------------------------------------------------------------------------- */
+/* ---- Sobol ----------------------------------------------------------------------------------- */
 
 /* Does every box of 2^a x 2^b equal boxes hold exactly one of the 2^(a+b) points? */
 static bool one_each(const double *x, const double *y, int a, int b) {
@@ -376,14 +445,16 @@ static void sobol_nets(void **unused) {
   for (uint64_t seed = 0; seed < 3; seed++) {
     sobol_normal(u, DIM, M, M, seed, 1);
     for (size_t d = 0; d < DIM; d++) assert_true(one_each(u + d * M, u + d * M, 10, 0));
-    for (int a = 0; a <= 10; a++) assert_true(one_each(u, u + M, a, 10 - a)); /* dimensions 0 and 1 are a (0, m, 2)-net */
+    for (int a = 0; a <= 10; a++)
+      assert_true(one_each(u, u + M, a, 10 - a)); /* dimensions 0 and 1 are a (0, m, 2)-net */
     static const size_t high[] = {500, 1109, 1110, 1111, 3000};
     for (size_t k = 0; k < COUNT(high); k++) {
       sobol_normal_part(u, high[k], 1, M, M, seed, 1);
       assert_true(one_each(u, u, 10, 0));
     }
   }
-  for (size_t n = 1; n <= 300; n += 13) { /* any number of points: still at most one in each interval */
+  for (size_t n = 1; n <= 300;
+       n += 13) { /* any number of points: still at most one in each interval */
     sobol_normal(u, 5, n, n + 3, 9, 1);
     for (size_t d = 0; d < 5; d++) {
       char seen[512] = {0};
@@ -397,7 +468,8 @@ static void sobol_nets(void **unused) {
   }
 }
 
-/* All 2-D nets of the first dimensions are good: no pair leaves more than 2^t points in an elementary box, t <= 5 of m = 10. */
+/* All 2-D nets of the first dimensions are good: no pair leaves more than 2^t points in an
+ * elementary box, t <= 5 of m = 10. */
 static void sobol_pairs(void **unused) {
   (void)unused;
   enum { DIM = 12, M = 1024 };
@@ -407,13 +479,15 @@ static void sobol_pairs(void **unused) {
     for (size_t e = 0; e < d; e++)
       for (int a = 0; a <= 5; a++) {
         int n[32] = {0}, b = 5 - a;
-        for (size_t i = 0; i < M; i++) n[(int)ldexp(u[d * M + i], a) << b | (int)ldexp(u[e * M + i], b)]++;
+        for (size_t i = 0; i < M; i++)
+          n[(int)ldexp(u[d * M + i], a) << b | (int)ldexp(u[e * M + i], b)]++;
         for (int c = 0; c < 32; c++) assert_int_equal(n[c], 32);
       }
 }
 
-/* The scramble is uniform: over the seeds, a fixed point's coordinate is uniform, and two points' digits after the first where
- * they differ are independent. Different seeds and dimensions have nothing to do with each other. */
+/* The scramble is uniform: over the seeds, a fixed point's coordinate is uniform, and two points'
+ * digits after the first where they differ are independent. Different seeds and dimensions have
+ * nothing to do with each other. */
 static void sobol_scramble(void **unused) {
   (void)unused;
   enum { S = 4000, M = 16 };
@@ -428,7 +502,8 @@ static void sobol_scramble(void **unused) {
     tail += f * g * 12;
     cross += (s ? (first[s] - 0.5) * (first[s - 1] - 0.5) : 0) * 12;
   }
-  assert_true(fabs(corr / S) < 4.5 / sqrt(S) && fabs(cross / S) < 4.5 / sqrt(S) && fabs(tail / S) < 4.5 / sqrt(S));
+  assert_true(fabs(corr / S) < 4.5 / sqrt(S) && fabs(cross / S) < 4.5 / sqrt(S) &&
+              fabs(tail / S) < 4.5 / sqrt(S));
   for (int k = 0; k < 2; k++) {
     double *x = k ? other : first, worst = 0;
     stat_sort(x, S);
@@ -461,7 +536,7 @@ static void sobol_integrates(void **unused) {
   free(u);
 }
 
-/* ---- linear algebra ----------------------------------------------------------------------------------------------- */
+/* ---- linear algebra -------------------------------------------------------------------------- */
 
 enum { N = 7 };
 
@@ -550,7 +625,8 @@ static void eigen(void **unused) {
       if (i) assert_true(w[i] >= w[i - 1]);
       for (size_t j = 0; j < n; j++) {
         double av = 0, vv = 0;
-        for (size_t k = 0; k < n; k++) av += A[j * n + k] * V[k * n + i], vv += V[k * n + i] * V[k * n + j];
+        for (size_t k = 0; k < n; k++)
+          av += A[j * n + k] * V[k * n + i], vv += V[k * n + i] * V[k * n + j];
         assert_true(fabs(av - w[i] * V[j * n + i]) < 1e-12 * (1 + w[n - 1]));
         assert_true(fabs(vv - (i == j)) < 1e-13);
       }
@@ -560,19 +636,23 @@ static void eigen(void **unused) {
 
 static void norms(void **unused) {
   (void)unused;
-  double big[3] = {3e200, 4e200, 0}, small[2] = {3e-200, 4e-200}, bad[2] = {1, (double)NAN}, inf[2] = {1, -(double)INFINITY};
-  assert_true(fabs(la_norm(big, 3) / 5e200 - 1) < 1e-15 && fabs(la_norm(small, 2) / 5e-200 - 1) < 1e-15);
+  double big[3] = {3e200, 4e200, 0}, small[2] = {3e-200, 4e-200}, bad[2] = {1, (double)NAN},
+         inf[2] = {1, -(double)INFINITY};
+  assert_true(fabs(la_norm(big, 3) / 5e200 - 1) < 1e-15 &&
+              fabs(la_norm(small, 2) / 5e-200 - 1) < 1e-15);
   assert_true(isnan(la_norm(bad, 2)) && isinf(la_norm(inf, 2)) && la_norm(bad, 0) == 0);
 }
 
-/* ---- statistics --------------------------------------------------------------------------------------------------- */
+/* ---- statistics ------------------------------------------------------------------------------ */
 
 static void statistics(void **unused) {
   (void)unused;
   double x[4] = {4, 1, 3, 2}, y[4] = {8, 2, 6, 5}, w[1000];
   assert_true(stat_mean(x, 4) == 2.5 && fabs(stat_variance(x, 4) - 5.0 / 3) < 1e-15);
-  assert_true(stat_quantile(x, 4, 0.25, w) == 1.75 && stat_median(x, 4, w) == 2.5 && stat_quantile(x, 4, 1, w) == 4);
-  assert_true(stat_min(x, 4) == 1 && stat_max(x, 4) == 4 && fabs(stat_correlation(x, y, 4) - 9.5 / sqrt(93.75)) < 1e-14);
+  assert_true(stat_quantile(x, 4, 0.25, w) == 1.75 && stat_median(x, 4, w) == 2.5 &&
+              stat_quantile(x, 4, 1, w) == 4);
+  assert_true(stat_min(x, 4) == 1 && stat_max(x, 4) == 4 &&
+              fabs(stat_correlation(x, y, 4) - 9.5 / sqrt(93.75)) < 1e-14);
   assert_true(isnan(stat_mean(x, 0)) && isnan(stat_sd(x, 1)) && isnan(stat_quantile(x, 0, 0.5, w)));
   assert_true(fabs(stat_log_mean_exp(x, 4) - (num_log_sum_exp(x, 4) - log(4))) < 1e-15);
   for (int i = 0; i < 1000; i++) w[i] = 0.1;

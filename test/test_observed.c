@@ -1,19 +1,24 @@
-/* test_observed.c: observations that are the same are computed once: which are the same, and that objectives do not change. */
+/* test_observed.c: observations that are the same are computed once: which are the same, and that
+ * objectives do not change. */
 #include "objective.h"
 
 #include "infer/exact.h"
 
-/* Twelve observations; as pairs (x, z) six different ones, (x, k) four, (x, s) three, (x, y) all. */
+/* Twelve observations; as pairs (x, z) six different ones, (x, k) four, (x, s) three, (x, y) all.
+ */
 static const char data[] =
-    "{\"N\": 12, \"x\": [0, 1, 1, 0, 2, 2, 1, 0, 0, 1, 2, 0], \"z\": [1, 0, 0, 1, 1, 0, 1, 0, 1, 0, 1, 1],"
+    "{\"N\": 12, \"x\": [0, 1, 1, 0, 2, 2, 1, 0, 0, 1, 2, 0], \"z\": [1, 0, 0, 1, 1, 0, 1, 0, 1, "
+    "0, 1, 1],"
     " \"g\": [1, 2, 2, 1, 3, 3, 2, 1, 1, 2, 3, 1], \"k\": [2, 3, 3, 2, 1, 0, 3, 2, 2, 3, 1, 2],"
     " \"y\": [0.1, 1, 1.5, -0.1, 2, 2.5, 1.1, 0.2, -0.3, 0.7, 1.9, 0.4],"
     " \"s\": [0.5, 1, 1, 0.5, 2, 2, 1, 0.5, 0.5, 1, 2, 0.5]}";
-#define DATA                                                                                                                   \
-  "data { int N; vector[N] x; array[N] int z; array[N] int<lower=1> g; array[N] int k; vector[N] y; vector<lower=0>[N] s; } "  \
+#define DATA                                                                                       \
+  "data { int N; vector[N] x; array[N] int z; array[N] int<lower=1> g; array[N] int k; vector[N] " \
+  "y; vector<lower=0>[N] s; } "                                                                    \
   "transformed data { matrix[N, 2] X; for (i in 1:N) X[i] = [1, x[i]]; } "
-#define PARAMETERS                                                                                                             \
-  "parameters { vector[2] b; vector[3] a; real<lower=0> tau; } model { b ~ normal(0, 2); a ~ normal(0, tau); tau ~ normal(0, " \
+#define PARAMETERS                                                                                 \
+  "parameters { vector[2] b; vector[3] a; real<lower=0> tau; } model { b ~ normal(0, 2); a ~ "     \
+  "normal(0, tau); tau ~ normal(0, "                                                               \
   "1); "
 
 typedef struct {
@@ -24,20 +29,45 @@ typedef struct {
 } Row;
 
 static const Row rows[] = {
-    {"logistic", DATA PARAMETERS "z ~ bernoulli_logit(X * b + a[g]); }", 6, true, {"log", "elbo", "quadratic", "crps"}},
-    {"a loop", DATA PARAMETERS "for (i in 1:N) z[i] ~ bernoulli_logit(b[1] + b[2] * x[i] + a[g[i]]); }", 6, true, {"log"}},
-    {"binomial", DATA PARAMETERS "z ~ binomial_logit(3, b[1] + b[2] * x); }", 6, true, {"log", "crps"}},
-    {"trials", DATA PARAMETERS "z ~ binomial_logit(g, b[1] + b[2] * x); }", 6, true, {"log", "quadratic"}},
+    {"logistic",
+     DATA PARAMETERS "z ~ bernoulli_logit(X * b + a[g]); }",
+     6,
+     true,
+     {"log", "elbo", "quadratic", "crps"}},
+    {"a loop",
+     DATA PARAMETERS "for (i in 1:N) z[i] ~ bernoulli_logit(b[1] + b[2] * x[i] + a[g[i]]); }",
+     6,
+     true,
+     {"log"}},
+    {"binomial",
+     DATA PARAMETERS "z ~ binomial_logit(3, b[1] + b[2] * x); }",
+     6,
+     true,
+     {"log", "crps"}},
+    {"trials",
+     DATA PARAMETERS "z ~ binomial_logit(g, b[1] + b[2] * x); }",
+     6,
+     true,
+     {"log", "quadratic"}},
     {"poisson", DATA PARAMETERS "k ~ poisson_log(b[1] + b[2] * x); }", 4, true, {"log", "elbo"}},
-    {"outcomes all different", DATA PARAMETERS "y ~ normal(b[1] + b[2] * x, tau); }", 12, true, {"log", "crps"}},
-    {"outcomes alike", DATA PARAMETERS "s ~ normal(b[1] + b[2] * x, tau); }", 3, true, {"log", "crps", "interval", "elbo"}},
+    {"outcomes all different",
+     DATA PARAMETERS "y ~ normal(b[1] + b[2] * x, tau); }",
+     12,
+     true,
+     {"log", "crps"}},
+    {"outcomes alike",
+     DATA PARAMETERS "s ~ normal(b[1] + b[2] * x, tau); }",
+     3,
+     true,
+     {"log", "crps", "interval", "elbo"}},
     {"categorical",
      DATA PARAMETERS "for (i in 1:N) g[i] ~ categorical_logit(a * (1 + x[i])); }",
      3,
      false,
      {"log", "quadratic"}},
     {"two blocks",
-     DATA PARAMETERS "z ~ bernoulli_logit(b[1] + b[2] * x); for (i in 1:N) s[i] ~ normal(a[g[i]], 1); }",
+     DATA PARAMETERS
+     "z ~ bernoulli_logit(b[1] + b[2] * x); for (i in 1:N) s[i] ~ normal(a[g[i]], 1); }",
      9,
      true,
      {"log"}},
@@ -58,7 +88,8 @@ static double number_of(const Observed *o) {
 }
 
 /* Value and gradient of the collapsed are those of all. */
-static void check_objective(Ctx *c, const Row *p, const Model *m, const Target *t, const char *family) {
+static void check_objective(Ctx *c, const Row *p, const Model *m, const Target *t,
+                            const char *family) {
   Q q = q_make(&c->arena, family_named(family), (Shape){0}, m->dim, NULL);
   size_t n = q_size(&q);
   double *phi = some_phi(c, &q), *grad[2];
@@ -67,10 +98,12 @@ static void check_objective(Ctx *c, const Row *p, const Model *m, const Target *
     Observed *o = all_of(c, m, t, k);
     size_t all = (size_t)number_of(o);
     assert_int_equal(all, m->n_obs);
-    if (k && o->n != (p->distinct == 12 ? m->n_obs : p->distinct)) fail_msg("%zu different ones", o->n);
+    if (k && o->n != (p->distinct == 12 ? m->n_obs : p->distinct))
+      fail_msg("%zu different ones", o->n);
     assert_true((o->count != NULL) == (o->n != m->n_obs));
     grad[k] = NEW_ARRAY(&c->arena, double, n);
-    assert_true(predictive_eval(predictive_make(&c->arena, o, t, &q, 40, 5, NULL), phi, &v[k], grad[k]));
+    assert_true(
+        predictive_eval(predictive_make(&c->arena, o, t, &q, 40, 5, NULL), phi, &v[k], grad[k]));
   }
   assert_close(v[1].value, v[0].value, 1e-12);
   assert_close(v[1].score, v[0].score, 1e-12);
@@ -95,7 +128,8 @@ TEST(objective_is_the_same) {
         }
 }
 
-/* Rows stand for those they were taken from: all of them give the objective itself, fewer the same number of observations. */
+/* Rows stand for those they were taken from: all of them give the objective itself, fewer the same
+ * number of observations. */
 TEST(samples) {
   const Row *p = row;
   Model *m = model_of(c, p->program, data);
@@ -112,17 +146,25 @@ TEST(samples) {
     double sampled = value_at(predictive_make(&c->arena, s, &t, &q, 40, 5, NULL), phi);
     if (n == all->n) assert_true(number_of(s) == (double)m->n_obs && sampled == value);
     for (int b = 0; b < m->nblocks; b++)
-      for (size_t k = s->rows.first[b]; k < s->rows.first[b + 1]; k++) assert_true(s->rows.row[k] < m->blocks[b].rows);
+      for (size_t k = s->rows.first[b]; k < s->rows.first[b + 1]; k++)
+        assert_true(s->rows.row[k] < m->blocks[b].rows);
   }
 }
 
-/* Rows that read the same parameter come together, with their counts; what is computed does not change. */
+/* Rows that read the same parameter come together, with their counts; what is computed does not
+ * change. */
 TEST(sorting) {
-  static const char program[] = "data { int N; array[N] int z; array[N] int h; }"
-                                " parameters { vector[100] a; } model { a ~ normal(0, 1); z ~ bernoulli_logit(a[h]); }";
-  static const char unsorted[] = "{\"N\": 9, \"z\": [1, 0, 0, 1, 1, 0, 1, 0, 1], \"h\": [90, 3, 55, 3, 90, 55, 1, 3, 55]}";
+  static const char program[] =
+      "data { int N; array[N] int z; array[N] int h; }"
+      " parameters { vector[100] a; } model { a ~ normal(0, 1); z ~ bernoulli_logit(a[h]); }";
+  static const char unsorted[] =
+      "{\"N\": 9, \"z\": [1, 0, 0, 1, 1, 0, 1, 0, 1], \"h\": [90, 3, 55, 3, 90, 55, 1, 3, 55]}";
   Model *m = model_of(c, program, unsorted);
-  Target t = {.score = SCORE_log, .regularizer = REG_PRIOR, .lambda = 0.3, .score_weight = 1, .integrate = INTEGRATE_DRAWS};
+  Target t = {.score = SCORE_log,
+              .regularizer = REG_PRIOR,
+              .lambda = 0.3,
+              .score_weight = 1,
+              .integrate = INTEGRATE_DRAWS};
   Q q = q_make(&c->arena, FAMILY_meanfield, (Shape){0}, m->dim, NULL);
   double *phi = some_phi(c, &q), *grad[2];
   PredictiveValue v[2];
@@ -138,7 +180,8 @@ TEST(sorting) {
       assert_true(o->rows.row[r] == expected[r] && observed_count(o, r) == count[r]);
     }
     grad[k] = NEW_ARRAY(&c->arena, double, q_size(&q));
-    assert_true(predictive_eval(predictive_make(&c->arena, o, &t, &q, 40, 5, NULL), phi, &v[k], grad[k]));
+    assert_true(
+        predictive_eval(predictive_make(&c->arena, o, &t, &q, 40, 5, NULL), phi, &v[k], grad[k]));
   }
   assert_close(v[1].value, v[0].value, 1e-13);
   for (size_t k = 0; k < q_size(&q); k++) assert_close(grad[1][k], grad[0][k], 1e-12);
@@ -146,7 +189,8 @@ TEST(sorting) {
 
 int main(void) {
   static Suite s;
-  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) suite_add(&s, rows[k].name, objective_is_the_same, &rows[k]);
+  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+    suite_add(&s, rows[k].name, objective_is_the_same, &rows[k]);
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
     if (strcmp(rows[k].name, "simulated") != 0) suite_add(&s, rows[k].name, samples, &rows[k]);
   SUITE_ADD(&s, sorting);

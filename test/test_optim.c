@@ -26,9 +26,10 @@ static int teardown(void **unused) {
   return 0;
 }
 
-/* ---- problems ----------------------------------------------------------------------------------------------------- */
+/* ---- problems -------------------------------------------------------------------------------- */
 
-/* -sum 100 (x_(i+1) - x_i^2)^2 + (1 - x_i)^2: the maximum 0 is at (1, ..., 1). self: the dimension. */
+/* -sum 100 (x_(i+1) - x_i^2)^2 + (1 - x_i)^2: the maximum 0 is at (1, ..., 1). self: the dimension.
+ */
 static bool rosenbrock(void *self, const double *x, double *value, double *g) {
   size_t n = *(size_t *)self;
   memset(g, 0, n * sizeof *g);
@@ -50,7 +51,9 @@ typedef struct {
   long iterations;
 } Quadratic;
 
-static double curvature(const Quadratic *q, size_t i) { return pow(q->condition, (double)i / (double)(q->n - 1)); }
+static double curvature(const Quadratic *q, size_t i) {
+  return pow(q->condition, (double)i / (double)(q->n - 1));
+}
 
 static bool quadratic(void *self, const double *x, double *value, double *g) {
   Quadratic *q = self;
@@ -92,7 +95,7 @@ static double distance(const OptimResult *r, size_t n, double (*truth)(size_t)) 
 static double truth_one(size_t i) { return (void)i, 1; }
 static double truth_index(size_t i) { return (double)i; }
 
-/* ---- L-BFGS ------------------------------------------------------------------------------------------------------- */
+/* ---- L-BFGS ---------------------------------------------------------------------------------- */
 
 static void lbfgs_rosenbrock(void **unused) {
   (void)unused;
@@ -103,10 +106,11 @@ static void lbfgs_rosenbrock(void **unused) {
     OptimOptions o = optim_defaults(OPTIM_LBFGS);
     o.tol_relative = 1e-14;
     OptimResult r = optim_run(&ctx.arena, &f, x0, &o);
-    printf("  rosenbrock %2zu: %3ld iterations, %3ld evaluations, value %.2g, %s\n", n, r.iterations, r.evaluations, r.value,
-           r.reason);
+    printf("  rosenbrock %2zu: %3ld iterations, %3ld evaluations, value %.2g, %s\n", n,
+           r.iterations, r.evaluations, r.value, r.reason);
     assert_true(r.converged);
-    assert_true(distance(&r, n, truth_one) < 1e-5 || r.value > -5); /* n > 3 has a second, local maximum */
+    assert_true(distance(&r, n, truth_one) < 1e-5 ||
+                r.value > -5); /* n > 3 has a second, local maximum */
     assert_true(r.value <= 0);
     if (n <= 2) assert_true(distance(&r, n, truth_one) < 1e-5);
     assert_true((double)r.evaluations < 1.5 * (double)r.iterations + 10);
@@ -118,12 +122,16 @@ static void lbfgs_quadratic(void **unused) {
   double x0[100] = {0};
   for (int scaled = 0; scaled < 2; scaled++) {
     Quadratic q = {.n = 100, .condition = 1e6};
-    Objective f = {
-        .dim = q.n, .self = &q, .eval = quadratic, .scale = scaled ? quadratic_scale : NULL, .iteration = count_iterations};
+    Objective f = {.dim = q.n,
+                   .self = &q,
+                   .eval = quadratic,
+                   .scale = scaled ? quadratic_scale : NULL,
+                   .iteration = count_iterations};
     OptimOptions o = optim_defaults(OPTIM_LBFGS);
     o.max_iterations = 10000;
     OptimResult r = optim_run(&ctx.arena, &f, x0, &o);
-    printf("  quadratic, condition 1e6%s: %ld iterations, %ld evaluations, value %.2g, gradient %.2g\n",
+    printf("  quadratic, condition 1e6%s: %ld iterations, %ld evaluations, value %.2g, gradient "
+           "%.2g\n",
            scaled ? ", scaled" : "", r.iterations, r.evaluations, r.value, r.gradient_norm);
     assert_true(r.converged);
     assert_true(r.value > -1e-5);
@@ -133,7 +141,8 @@ static void lbfgs_quadratic(void **unused) {
   }
 }
 
-static void lbfgs_precise(void **unused) { /* asked for more digits than there are, it stops all the same */
+static void
+lbfgs_precise(void **unused) { /* asked for more digits than there are, it stops all the same */
   (void)unused;
   double x0[20] = {0};
   Quadratic q = {.n = 20, .condition = 100};
@@ -157,8 +166,8 @@ static void lbfgs_barrier(void **unused) {
     Objective f = {.dim = n, .self = &n, .eval = barrier};
     OptimOptions o = optim_defaults(OPTIM_LBFGS);
     OptimResult r = optim_run(&ctx.arena, &f, x0, &o);
-    printf("  barrier from %g: %ld iterations, %ld evaluations, %ld not finite\n", starts[k], r.iterations, r.evaluations,
-           r.skipped);
+    printf("  barrier from %g: %ld iterations, %ld evaluations, %ld not finite\n", starts[k],
+           r.iterations, r.evaluations, r.skipped);
     assert_true(r.converged);
     assert_true(distance(&r, n, truth_one) < 1e-3);
   }
@@ -228,7 +237,7 @@ static void limits(void **unused) {
   }
 }
 
-/* ---- stochastic --------------------------------------------------------------------------------------------------- */
+/* ---- stochastic ------------------------------------------------------------------------------ */
 
 static void noisy_quadratic(void **unused) {
   (void)unused;
@@ -237,10 +246,14 @@ static void noisy_quadratic(void **unused) {
     OptimSchedule schedule;
     double rate, tolerance;
   } rows[] = {
-      {OPTIM_ADAM, SCHEDULE_STEP, 0.01, 0.25},     {OPTIM_ADAM, SCHEDULE_WARMUP_COSINE, 0.02, 0.1},
-      {OPTIM_RMSPROP, SCHEDULE_STEP, 1e-3, 0.25},  {OPTIM_RMSPROP, SCHEDULE_WARMUP_COSINE, 2e-3, 0.1},
-      {OPTIM_SGD, SCHEDULE_STEP, 0.02, 0.25},      {OPTIM_SGD, SCHEDULE_WARMUP_COSINE, 0.05, 0.2},
-      {OPTIM_NESTEROV, SCHEDULE_STEP, 2e-3, 0.25}, {OPTIM_NESTEROV, SCHEDULE_WARMUP_COSINE, 5e-3, 0.2},
+      {OPTIM_ADAM, SCHEDULE_STEP, 0.01, 0.25},
+      {OPTIM_ADAM, SCHEDULE_WARMUP_COSINE, 0.02, 0.1},
+      {OPTIM_RMSPROP, SCHEDULE_STEP, 1e-3, 0.25},
+      {OPTIM_RMSPROP, SCHEDULE_WARMUP_COSINE, 2e-3, 0.1},
+      {OPTIM_SGD, SCHEDULE_STEP, 0.02, 0.25},
+      {OPTIM_SGD, SCHEDULE_WARMUP_COSINE, 0.05, 0.2},
+      {OPTIM_NESTEROV, SCHEDULE_STEP, 2e-3, 0.25},
+      {OPTIM_NESTEROV, SCHEDULE_WARMUP_COSINE, 5e-3, 0.2},
   };
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
     Quadratic q = {.n = 10, .condition = 10, .noise = 1, .rng = rngs_make(1, k)};
@@ -252,14 +265,16 @@ static void noisy_quadratic(void **unused) {
     o.max_iterations = 20000;
     OptimResult r = optim_run(&ctx.arena, &f, x0, &o);
     double d = distance(&r, q.n, truth_index);
-    printf("  %-8s %-13s distance %.3f\n", optim_name(rows[k].kind), optim_schedule_name(rows[k].schedule), d);
+    printf("  %-8s %-13s distance %.3f\n", optim_name(rows[k].kind),
+           optim_schedule_name(rows[k].schedule), d);
     assert_int_equal(r.status, OPTIM_FINISHED);
     assert_int_equal(q.iterations, 20000);
     assert_true(d < rows[k].tolerance);
   }
 }
 
-/* The paper's rule: g = grad/100, or grad/|grad| when |grad| > 100; the first step of RMSProp is then known. */
+/* The paper's rule: g = grad/100, or grad/|grad| when |grad| > 100; the first step of RMSProp is
+ * then known. */
 static void paper_clipping(void **unused) {
   (void)unused;
   for (int big = 0; big < 2; big++) {
@@ -286,10 +301,12 @@ static void rates(void **unused) {
   o.max_iterations = 1000;
   o.learning_rate = 1;
   o.schedule = SCHEDULE_STEP;
-  assert_true(optim_rate(&o, 0) == 1 && optim_rate(&o, 499) == 1 && fabs(optim_rate(&o, 500) - 0.1) < 1e-15);
+  assert_true(optim_rate(&o, 0) == 1 && optim_rate(&o, 499) == 1 &&
+              fabs(optim_rate(&o, 500) - 0.1) < 1e-15);
   o.schedule = SCHEDULE_WARMUP_COSINE;
   o.warmup = 0.1;
-  assert_true(optim_rate(&o, 0) < 0.011 && fabs(optim_rate(&o, 100) - 1) < 1e-12 && fabs(optim_rate(&o, 550) - 0.5) < 1e-12);
+  assert_true(optim_rate(&o, 0) < 0.011 && fabs(optim_rate(&o, 100) - 1) < 1e-12 &&
+              fabs(optim_rate(&o, 550) - 0.5) < 1e-12);
   assert_true(optim_rate(&o, 999) < 1e-4);
   o.schedule = SCHEDULE_CONSTANT;
   assert_true(optim_rate(&o, 999) == 1);
@@ -332,10 +349,17 @@ static void names(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(lbfgs_rosenbrock), cmocka_unit_test(lbfgs_quadratic), cmocka_unit_test(lbfgs_precise),
-      cmocka_unit_test(lbfgs_barrier),    cmocka_unit_test(lbfgs_stuck),     cmocka_unit_test(limits),
-      cmocka_unit_test(noisy_quadratic),  cmocka_unit_test(paper_clipping),  cmocka_unit_test(rates),
-      cmocka_unit_test(skipped_steps),    cmocka_unit_test(names),
+      cmocka_unit_test(lbfgs_rosenbrock),
+      cmocka_unit_test(lbfgs_quadratic),
+      cmocka_unit_test(lbfgs_precise),
+      cmocka_unit_test(lbfgs_barrier),
+      cmocka_unit_test(lbfgs_stuck),
+      cmocka_unit_test(limits),
+      cmocka_unit_test(noisy_quadratic),
+      cmocka_unit_test(paper_clipping),
+      cmocka_unit_test(rates),
+      cmocka_unit_test(skipped_steps),
+      cmocka_unit_test(names),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }

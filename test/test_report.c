@@ -1,5 +1,5 @@
-/* test_report.c: files that are whole or absent, golden texts of what other programs read, round trips of what we read
- * ourselves. */
+/* test_report.c: files that are whole or absent, golden texts of what other programs read, round
+ * trips of what we read ourselves. */
 #include "data/data.h"
 #include "report/report.h"
 #include "report/table.h"
@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-/* ---- a folder of one's own ------------------------------------------------------------------------------------------ */
+/* ---- a folder of one's own ------------------------------------------------------------------- */
 
 typedef struct {
   Ctx c;
@@ -62,13 +62,13 @@ static int teardown(void **state) {
   return 0;
 }
 
-#define TRAP(t)                                                                                                                \
-  do {                                                                                                                         \
-    (t)->c.trap = &(t)->trap;                                                                                                  \
-    if (setjmp((t)->trap)) {                                                                                                   \
-      ctx_print(&(t)->c, stderr);                                                                                              \
-      fail();                                                                                                                  \
-    }                                                                                                                          \
+#define TRAP(t)                                                                                    \
+  do {                                                                                             \
+    (t)->c.trap = &(t)->trap;                                                                      \
+    if (setjmp((t)->trap)) {                                                                       \
+      ctx_print(&(t)->c, stderr);                                                                  \
+      fail();                                                                                      \
+    }                                                                                              \
   } while (0)
 
 typedef void Action(Case *t);
@@ -83,7 +83,8 @@ static Status attempt(Case *t, Action *action) {
 static const char *file_text(Case *t, const char *name) {
   const char *why = NULL;
   size_t n;
-  const char *s = text_read_file(&t->c.arena, arena_format(&t->c.arena, "%s/%s", t->dir, name), &n, &why);
+  const char *s =
+      text_read_file(&t->c.arena, arena_format(&t->c.arena, "%s/%s", t->dir, name), &n, &why);
   if (!s) fail_msg("%s: %s", name, why);
   return s;
 }
@@ -91,7 +92,8 @@ static const char *file_text(Case *t, const char *name) {
 static int file_count(const char *path) {
   DIR *dir = opendir(path);
   int n = 0;
-  for (struct dirent *e; (e = readdir(dir));) n += strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
+  for (struct dirent *e; (e = readdir(dir));)
+    n += strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
   closedir(dir);
   return n;
 }
@@ -101,7 +103,7 @@ static void expect_message(const Case *t, const char *fragment) {
   if (!strstr(text, fragment)) fail_msg("wanted: %s\ngot: %s", fragment, text);
 }
 
-/* ---- folders and files ---------------------------------------------------------------------------------------------- */
+/* ---- folders and files ----------------------------------------------------------------------- */
 
 static void test_run_open(void **state) {
   Case *t = *state;
@@ -128,7 +130,9 @@ static void write_old(Case *t) {
   run_write(t->run, "f.txt", &text);
 }
 
-static void open_below_file(Case *t) { run_open(&t->c, arena_format(&t->c.arena, "%s/f.txt/run", t->dir)); }
+static void open_below_file(Case *t) {
+  run_open(&t->c, arena_format(&t->c.arena, "%s/f.txt/run", t->dir));
+}
 static void open_file(Case *t) { run_open(&t->c, arena_format(&t->c.arena, "%s/f.txt", t->dir)); }
 static void open_empty(Case *t) { run_open(&t->c, ""); }
 
@@ -144,8 +148,12 @@ static void test_run_open_fails(void **state) {
   expect_message(t, "is empty");
 }
 
-static void open_unwritable(Case *t) { run_open(&t->c, arena_format(&t->c.arena, "%s/locked", t->dir)); }
-static void open_in_unwritable(Case *t) { run_open(&t->c, arena_format(&t->c.arena, "%s/locked/run", t->dir)); }
+static void open_unwritable(Case *t) {
+  run_open(&t->c, arena_format(&t->c.arena, "%s/locked", t->dir));
+}
+static void open_in_unwritable(Case *t) {
+  run_open(&t->c, arena_format(&t->c.arena, "%s/locked/run", t->dir));
+}
 
 static void test_unwritable(void **state) {
   Case *t = *state;
@@ -230,15 +238,24 @@ static void test_name_taken_by_folder(void **state) {
   assert_int_equal(file_count(t->dir), 2);
 }
 
-/* ---- CmdStan's files ------------------------------------------------------------------------------------------------ */
+/* ---- CmdStan's files ------------------------------------------------------------------------- */
 
 static const char *const draw_names[] = {"mu", "theta.1.1", "log_lik.1", "t:1.2"};
 static const double draw_values[] = {0.1, 2, -3.5, NAN, 1.0 / 3, -2e-7, INFINITY, -INFINITY};
-static const double log_p[] = {-1.25, -2}, log_g[] = {0.5, -0.125}, mean[] = {0.25, 1, 2, 3}, inv_metric[] = {1, 0.5};
-static const Draws draws = {
-    .ndraws = 2, .ncols = 4, .names = draw_names, .values = draw_values, .log_p = log_p, .log_g = log_g, .mean = mean};
-static const ReportKey keys[] = {
-    {"objective", "predictive"}, {"score", "log"}, {"family", "flow_spline"}, {"lambda", "1"}, {"note", "two\nlines"}};
+static const double log_p[] = {-1.25, -2}, log_g[] = {0.5, -0.125}, mean[] = {0.25, 1, 2, 3},
+                    inv_metric[] = {1, 0.5};
+static const Draws draws = {.ndraws = 2,
+                            .ncols = 4,
+                            .names = draw_names,
+                            .values = draw_values,
+                            .log_p = log_p,
+                            .log_g = log_g,
+                            .mean = mean};
+static const ReportKey keys[] = {{"objective", "predictive"},
+                                 {"score", "log"},
+                                 {"family", "flow_spline"},
+                                 {"lambda", "1"},
+                                 {"note", "two\nlines"}};
 static const CmdstanRun cmdstan_run = {.model = "golf_model",
                                        .data_file = "golf.json",
                                        .seed = 18446744073709551615u,
@@ -347,8 +364,9 @@ static void test_variational(void **state) {
   cmdstan_write_variational(r, "draws", &draws, &cmdstan_run, &v);
   assert_string_equal(file_text(t, "draws.csv"), golden_variational);
   assert_string_equal(file_text(t, "draws_config.json"), golden_config);
-  assert_string_equal(file_text(t, "draws_metric.json"),
-                      "{\n  \"stepsize\": 1,\n  \"metric_type\": \"diag_e\",\n  \"inv_metric\": [1, 0.5]\n}\n");
+  assert_string_equal(
+      file_text(t, "draws_metric.json"),
+      "{\n  \"stepsize\": 1,\n  \"metric_type\": \"diag_e\",\n  \"inv_metric\": [1, 0.5]\n}\n");
   assert_int_equal(file_count(t->dir), 3);
 }
 
@@ -361,8 +379,10 @@ static void test_variational_plain(void **state) {
   CmdstanRun run = {.model = "m_model", .start = "2024-01-02 03:04:05 UTC", .seed = 1, .id = 3};
   cmdstan_write_variational(r, "vi", &d, &run, &(CmdstanVariational){.algorithm = "fullrank"});
   const char *s = file_text(t, "vi.csv");
-  assert_non_null(strstr(s, "# start_datetime = 2024-01-02 03:04:05 UTC\n# method = variational\n#   variational\n#     "
-                            "algorithm = fullrank\n#       fullrank\n"));
+  assert_non_null(strstr(
+      s,
+      "# start_datetime = 2024-01-02 03:04:05 UTC\n# method = variational\n#   variational\n#     "
+      "algorithm = fullrank\n#       fullrank\n"));
   assert_non_null(strstr(s, "# id = 3\n# data\n#   file =  (Default)\n"));
   assert_non_null(strstr(s, ",log_lik.1,")); /* ordinary VI keeps the name */
   assert_non_null(strstr(s, "# eta = 1\n0,0,0,0.2166666666666666"));
@@ -397,18 +417,19 @@ static const char golden_sample[] = "# method = sample (Default)\n"
                                     "#     num_chains = 1 (Default)\n"
                                     "# id = 1 (Default)\n";
 
-static const char golden_sample_rows[] = "lp__,accept_stat__,stepsize__,mu,theta.1.1,log_lik.1,t:1.2\n"
-                                         "-1.25,0.5,2,0.1,2,-3.5,nan\n"
-                                         "# Adaptation terminated\n"
-                                         "# Step size = 0.93\n"
-                                         "# Diagonal elements of inverse mass matrix:\n"
-                                         "# 1, 0.5\n"
-                                         "-2,0.75,3,0.3333333333333333,-2e-07,inf,-inf\n"
-                                         "# \n"
-                                         "#  Elapsed Time: 0.007 seconds (Warm-up)\n"
-                                         "#                0.017 seconds (Sampling)\n"
-                                         "#                0.024 seconds (Total)\n"
-                                         "# \n";
+static const char golden_sample_rows[] =
+    "lp__,accept_stat__,stepsize__,mu,theta.1.1,log_lik.1,t:1.2\n"
+    "-1.25,0.5,2,0.1,2,-3.5,nan\n"
+    "# Adaptation terminated\n"
+    "# Step size = 0.93\n"
+    "# Diagonal elements of inverse mass matrix:\n"
+    "# 1, 0.5\n"
+    "-2,0.75,3,0.3333333333333333,-2e-07,inf,-inf\n"
+    "# \n"
+    "#  Elapsed Time: 0.007 seconds (Warm-up)\n"
+    "#                0.017 seconds (Sampling)\n"
+    "#                0.024 seconds (Total)\n"
+    "# \n";
 
 static void test_sample(void **state) {
   Case *t = *state;
@@ -434,17 +455,19 @@ static void test_sample(void **state) {
   assert_non_null(strstr(s, golden_sample));
   assert_string_equal(strstr(s, "lp__"), golden_sample_rows);
   const char *config = file_text(t, "nuts-1_config.json");
-  assert_non_null(strstr(
-      config, "\"engine\": {\n            \"value\": \"nuts\",\n            \"nuts\": {\n              \"max_depth\": 10\n"));
+  assert_non_null(strstr(config, "\"engine\": {\n            \"value\": \"nuts\",\n            "
+                                 "\"nuts\": {\n              \"max_depth\": 10\n"));
   assert_non_null(strstr(config, "\"metric\": {\n            \"value\": \"diag_e\"\n          },"));
   run.metric_type = "dense_e";
   run.inv_metric = (const double[]){1, 2, 3, 4};
   cmdstan_write_sample(r, "dense", &d, &run, &n);
-  assert_non_null(strstr(file_text(t, "dense.csv"), "# Elements of inverse mass matrix:\n# 1, 2\n# 3, 4\n"));
-  assert_non_null(strstr(file_text(t, "dense_metric.json"), "\"inv_metric\": [\n    [1, 2],\n    [3, 4]\n  ]"));
+  assert_non_null(
+      strstr(file_text(t, "dense.csv"), "# Elements of inverse mass matrix:\n# 1, 2\n# 3, 4\n"));
+  assert_non_null(
+      strstr(file_text(t, "dense_metric.json"), "\"inv_metric\": [\n    [1, 2],\n    [3, 4]\n  ]"));
 }
 
-/* ---- our tables ----------------------------------------------------------------------------------------------------- */
+/* ---- our tables ------------------------------------------------------------------------------ */
 
 static void test_trace(void **state) {
   Case *t = *state;
@@ -452,8 +475,9 @@ static void test_trace(void **state) {
   RunDir *r = run_open(&t->c, t->dir);
   const TraceRow rows[] = {{0, 0.5, -10, -9, 1, 3.25, 1}, {1, 0.75, NAN, -INFINITY, 0, 1e-9, 0.1}};
   trace_write(r, rows, 2);
-  assert_string_equal(file_text(t, "trace.csv"), "iteration,seconds,objective,score,regularizer,gradient_norm,step\n"
-                                                 "0,0.5,-10,-9,1,3.25,1\n1,0.75,nan,-inf,0,1e-09,0.1\n");
+  assert_string_equal(file_text(t, "trace.csv"),
+                      "iteration,seconds,objective,score,regularizer,gradient_norm,step\n"
+                      "0,0.5,-10,-9,1,3.25,1\n1,0.75,nan,-inf,0,1e-09,0.1\n");
 }
 
 static void test_scores(void **state) {
@@ -467,14 +491,14 @@ static void test_scores(void **state) {
   const double values[] = {-1, 0.5, -2, 0.25, NAN, INFINITY};
   ScoreTable table = {3, sites, site, part, 2, names, values};
   scores_write(r, &table);
-  assert_string_equal(
-      file_text(t, "scores.csv"),
-      "observation,site,line,part,log,crps\n1,y,12,test,-1,0.5\n2,\"a,\"\"b\"\"\",13,train,-2,0.25\n3,y,12,none,nan,inf\n");
+  assert_string_equal(file_text(t, "scores.csv"),
+                      "observation,site,line,part,log,crps\n1,y,12,test,-1,0.5\n2,\"a,\"\"b\"\"\","
+                      "13,train,-2,0.25\n3,y,12,none,nan,inf\n");
   const Data *d = data_read(&t->c, run_path(r, "scores.csv"), NULL); /* our own reader takes it */
   assert_int_equal(data_rows(d), 3);
 }
 
-/* ---- q.json --------------------------------------------------------------------------------------------------------- */
+/* ---- q.json ---------------------------------------------------------------------------------- */
 
 static uint64_t random_bits(uint64_t *s) {
   uint64_t z = (*s += 0x9E3779B97F4A7C15u);
@@ -509,7 +533,8 @@ static void expect_same_array(const QFile *q, const QArray *want) {
 static void round_trip(Case *t, size_t d, uint64_t seed) {
   Arena *a = &t->c.arena;
   const char **names = NEW_ARRAY(a, const char *, d + 1);
-  for (size_t k = 0; k < d; k++) names[k] = k ? arena_format(a, "theta.%zu", k) : "inf"; /* a name like a number */
+  for (size_t k = 0; k < d; k++)
+    names[k] = k ? arena_format(a, "theta.%zu", k) : "inf"; /* a name like a number */
   double nans[] = {NAN, NAN, INFINITY, 1};
   const QArray arrays[] = {
       {"mean", Q_VECTOR, d, 1, random_doubles(a, d, seed)},
@@ -550,10 +575,12 @@ static void test_q_text(void **state) {
                            {"cholesky", Q_LOWER, 2, 2, (const double[]){1, 0.5, 2}}};
   QFile q = {.family = "fullrank", .dim = 2, .names = names, .arrays = arrays, .narrays = 2};
   q_write(r, &q);
-  assert_string_equal(file_text(t, "q.json"),
-                      "{\n  \"format\": \"pvi-q\",\n  \"version\": 1,\n  \"family\": \"fullrank\",\n  \"dim\": 2,\n"
-                      "  \"names\": [\"mu\", \"tau\"],\n  \"keys\": {},\n  \"parameters\": {\n    \"mean\": [1, 2.5],\n"
-                      "    \"cholesky\": [\n      [1],\n      [0.5, 2]\n    ]\n  }\n}\n");
+  assert_string_equal(
+      file_text(t, "q.json"),
+      "{\n  \"format\": \"pvi-q\",\n  \"version\": 1,\n  \"family\": \"fullrank\",\n  \"dim\": 2,\n"
+      "  \"names\": [\"mu\", \"tau\"],\n  \"keys\": {},\n  \"parameters\": {\n    \"mean\": [1, "
+      "2.5],\n"
+      "    \"cholesky\": [\n      [1],\n      [0.5, 2]\n    ]\n  }\n}\n");
 }
 
 static const char *bad_q_text;
@@ -574,14 +601,20 @@ static void test_bad_q(void **state) {
       {"{\"format\":\"pvi-q\",\"version\":1,\"dim\":1,\"family\":3}", "'family' is a number"},
       {"{\"format\":\"pvi-q\",\"version\":1,\"dim\":1,\"family\":\"f\",\"names\":[\"a\",\"b\"]}",
        "there are 2 names for 1 dimensions"},
-      {"{\"format\":\"pvi-q\",\"version\":1,\"dim\":1,\"family\":\"f\"}", "'parameters' is missing"},
-      {"{\"format\":\"pvi-q\",\"version\":1,\"dim\":1,\"family\":\"f\",\"parameters\":{\"m\":\"x\"}}",
+      {"{\"format\":\"pvi-q\",\"version\":1,\"dim\":1,\"family\":\"f\"}",
+       "'parameters' is missing"},
+      {"{\"format\":\"pvi-q\",\"version\":1,\"dim\":1,\"family\":\"f\",\"parameters\":{\"m\":\"x\"}"
+       "}",
        "'m' has a string among its numbers"},
-      {"{\"format\":\"pvi-q\",\"version\":1,\"dim\":1,\"family\":\"f\",\"parameters\":{\"m\":[[1],[2,3],[4]]}}",
+      {"{\"format\":\"pvi-q\",\"version\":1,\"dim\":1,\"family\":\"f\",\"parameters\":{\"m\":[[1],["
+       "2,3],[4]]}}",
        "neither a vector, a matrix nor a lower triangle"},
-      {"{\"format\":\"pvi-q\",\"version\":1,\"dim\":1,\"family\":\"f\",\"parameters\":{\"m\":[[[1]]]}}",
+      {"{\"format\":\"pvi-q\",\"version\":1,\"dim\":1,\"family\":\"f\",\"parameters\":{\"m\":[[[1]]"
+       "]}}",
        "more than two dimensions"},
-      {"{\"format\":\"pvi-q\",\"version\":1,\"dim\":1,\"family\":\"f\",\"parameters\":{\"m\":[1,[2]]}}", "neither a vector"},
+      {"{\"format\":\"pvi-q\",\"version\":1,\"dim\":1,\"family\":\"f\",\"parameters\":{\"m\":[1,[2]"
+       "]}}",
+       "neither a vector"},
       {"{\"format\":\"pvi-q\",\"version\":1,\"dim\":1", "found the end of the file"},
   };
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
@@ -593,8 +626,9 @@ static void test_bad_q(void **state) {
 
 static void test_truncated_q(void **state) {
   Case *t = *state;
-  static const char text[] = "{\"format\":\"pvi-q\",\"version\":1,\"dim\":2,\"family\":\"f\",\"names\":[\"a\",\"inf\"],"
-                             "\"keys\":{\"k\":\"v\"},\"parameters\":{\"m\":[[1],[2,\"nan\"]]}}";
+  static const char text[] =
+      "{\"format\":\"pvi-q\",\"version\":1,\"dim\":2,\"family\":\"f\",\"names\":[\"a\",\"inf\"],"
+      "\"keys\":{\"k\":\"v\"},\"parameters\":{\"m\":[[1],[2,\"nan\"]]}}";
   for (size_t k = 0; k <= strlen(text); k++) {
     char *cut = malloc(k + 1);
     memcpy(cut, text, k);
@@ -605,7 +639,7 @@ static void test_truncated_q(void **state) {
   }
 }
 
-/* ---- summary -------------------------------------------------------------------------------------------------------- */
+/* ---- summary --------------------------------------------------------------------------------- */
 
 static const char golden_summary[] = "{\n"
                                      "  \"version\": \"0.1.0\",\n"
@@ -720,7 +754,8 @@ static void test_summary(void **state) {
   assert_string_equal(file_text(t, "summary.json"), golden_summary);
   Text empty = text_make(&t->c.arena);
   summary_json(&empty, &(Summary){0});
-  assert_non_null(strstr(empty.s, "\"scores\": {},\n  \"parameters\": [],\n  \"notes\": [],\n  \"counters\": {},\n"));
+  assert_non_null(strstr(
+      empty.s, "\"scores\": {},\n  \"parameters\": [],\n  \"notes\": [],\n  \"counters\": {},\n"));
 }
 
 static void test_summary_parameters(void **state) {
@@ -738,12 +773,13 @@ static void test_summary_parameters(void **state) {
   assert_string_equal(p[0].name, "a");
   assert_string_equal(p[1].name, "b[1,2]");
   assert_string_equal(p[2].name, "x[1].2[3]");
-  assert_true(p[0].mean == 5 && fabs(p[0].sd - sqrt(11)) < 1e-12 && p[0].q5 == 0.5 && p[0].q50 == 5 && p[0].q95 == 9.5);
+  assert_true(p[0].mean == 5 && fabs(p[0].sd - sqrt(11)) < 1e-12 && p[0].q5 == 0.5 &&
+              p[0].q50 == 5 && p[0].q95 == 9.5);
   assert_true(isnan(p[1].mean) && isnan(p[1].q5) && isnan(p[1].q95));
   assert_true(p[2].sd == 0 && p[2].q5 == 7 && p[2].q95 == 7);
 }
 
-/* ---- terminals ------------------------------------------------------------------------------------------------------ */
+/* ---- terminals ------------------------------------------------------------------------------- */
 
 static void test_table_format(void **state) {
   (void)state;
@@ -751,9 +787,18 @@ static void test_table_format(void **state) {
     double x;
     int digits;
     const char *text;
-  } rows[] = {{0, 3, "0"},           {1, 3, "1.00"},           {-1.2345, 3, "-1.23"},       {123.456, 3, "123"},
-              {12345.6, 3, "12346"}, {0.001234, 3, "0.00123"}, {0.00001234, 3, "1.23e-05"}, {1.234e9, 2, "1.2e+09"},
-              {NAN, 3, "nan"},       {INFINITY, 3, "inf"},     {-INFINITY, 3, "-inf"},      {1234.5678, 6, "1234.57"}};
+  } rows[] = {{0, 3, "0"},
+              {1, 3, "1.00"},
+              {-1.2345, 3, "-1.23"},
+              {123.456, 3, "123"},
+              {12345.6, 3, "12346"},
+              {0.001234, 3, "0.00123"},
+              {0.00001234, 3, "1.23e-05"},
+              {1.234e9, 2, "1.2e+09"},
+              {NAN, 3, "nan"},
+              {INFINITY, 3, "inf"},
+              {-INFINITY, 3, "-inf"},
+              {1234.5678, 6, "1234.57"}};
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
     char s[64];
     table_format(s, sizeof s, rows[k].x, rows[k].digits);
@@ -785,8 +830,9 @@ static void test_table(void **state) {
 static void test_summary_table(void **state) {
   Case *t = *state;
   Text out = text_make(&t->c.arena);
-  const SummaryParameter rows[] = {
-      {"alpha", 1.23456, 0.1, 1.1, 1.2, 1.4}, {"beta[1]", -1000.126, 0.02, -1000.2, -1000.1, -1000}, {"z", 0, 1, -1, 0, 1}};
+  const SummaryParameter rows[] = {{"alpha", 1.23456, 0.1, 1.1, 1.2, 1.4},
+                                   {"beta[1]", -1000.126, 0.02, -1000.2, -1000.1, -1000},
+                                   {"z", 0, 1, -1, 0, 1}};
   Summary s = {.parameters = rows, .nparameters = 3};
   summary_table(&out, &s, 2);
   assert_string_equal(out.s, "              mean      sd         5%        50%        95%\n"

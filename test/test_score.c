@@ -1,14 +1,13 @@
 /* test_score.c: laws of the scores.
  *
- *   derivatives   every score, for every kind of outcome it allows, against differences; with and without weights
- *   properness    the expected score under a known truth is largest at the truth; the same test finds the released code's
- *                 quadratic score improper
- *   closed forms  CRPS of every kind, energy of points
- *   invariance    permuting lanes, splitting a lane, moving everything
- *   estimators    simulated scores agree with exact ones; gradients said to be unbiased are
+ *   derivatives   every score, for every kind of outcome it allows, against differences; with and
+ * without weights properness    the expected score under a known truth is largest at the truth; the
+ * same test finds the released code's quadratic score improper closed forms  CRPS of every kind,
+ * energy of points invariance    permuting lanes, splitting a lane, moving everything estimators
+ * simulated scores agree with exact ones; gradients said to be unbiased are
  *
- * A Rig is one ScoreCase with memory for it; rows (score, kind) come from scores.def and kinds.def, so a new score or kind is
- * tested by existing.
+ * A Rig is one ScoreCase with memory for it; rows (score, kind) come from scores.def and kinds.def,
+ * so a new score or kind is tested by existing.
  */
 #include "testing.h"
 
@@ -21,7 +20,7 @@
 
 #define PI 3.14159265358979323846
 
-/* ---- rigs ----------------------------------------------------------------------------------------------------------- */
+/* ---- rigs ------------------------------------------------------------------------------------ */
 
 /* Where tests draw the parameters and the outcome of each kind. */
 static const struct {
@@ -106,7 +105,8 @@ static Rig rig_random(Ctx *c, Kind kind, size_t M, uint64_t *seed) {
   double all = 0;
   for (int k = 0; k < kind_parameters(kind); k++)
     for (size_t i = 0; i < (k ? 1 : r.rows); i++)
-      for (size_t j = 0; j < M; j++) r.par[k][i * r.c.q.ld + j] = uniform(seed, domains[kind].lo[k], domains[kind].hi[k]);
+      for (size_t j = 0; j < M; j++)
+        r.par[k][i * r.c.q.ld + j] = uniform(seed, domains[kind].lo[k], domains[kind].hi[k]);
   for (size_t j = 0; kind == KIND_CATEGORICAL && j < M; j++) { /* probabilities */
     double sum = 0;
     for (size_t i = 0; i < r.rows; i++) sum += r.par[0][i * r.c.q.ld + j];
@@ -135,7 +135,7 @@ static void fill_ll(Rig *r) {
 
 static double value(const Rig *r, ScoreId id) { return score_of(id)(&r->c, &(ScoreAdjoint){0}); }
 
-/* ---- rows: a score and a kind ---------------------------------------------------------------------------------------- */
+/* ---- rows: a score and a kind ---------------------------------------------------------------- */
 
 typedef struct {
   ScoreId score;
@@ -148,18 +148,22 @@ typedef struct {
   size_t n;
 } Rows;
 
-static void rows_add(Rows *rows, Suite *s, const char *law, CMUnitTestFunction f, ScoreId score, Kind kind) {
+static void rows_add(Rows *rows, Suite *s, const char *law, CMUnitTestFunction f, ScoreId score,
+                     Kind kind) {
   Row *r = &rows->rows[rows->n++];
   *r = (Row){score, kind, ""};
   snprintf(r->name, sizeof r->name, "%s: %s, %s", law, score_name(score), kind_names[kind]);
   suite_add(s, r->name, f, r);
 }
 
-/* ---- derivatives ------------------------------------------------------------------------------------------------------- */
+/* ---- derivatives ----------------------------------------------------------------------------- */
 
-/* dS/dx against differences; x is a number of about this size the case reads, partner moves against it (or is NULL). */
-static void check_slope(const Rig *r, ScoreId id, double *x, double size, double *partner, double got, const char *what) {
-  bool kinks = id == SCORE_interval || id == SCORE_quantile || id == SCORE_weighted_interval; /* where a quantile meets y */
+/* dS/dx against differences; x is a number of about this size the case reads, partner moves against
+ * it (or is NULL). */
+static void check_slope(const Rig *r, ScoreId id, double *x, double size, double *partner,
+                        double got, const char *what) {
+  bool kinks = id == SCORE_interval || id == SCORE_quantile ||
+               id == SCORE_weighted_interval; /* where a quantile meets y */
   double h = (kinks ? 1e-5 : 1e-3) * size, f[4], x0 = *x, p0 = partner ? *partner : 0;
   for (int k = 0; k < 4; k++) {
     double by = h * (k < 2 ? k - 2 : k - 1);
@@ -171,8 +175,8 @@ static void check_slope(const Rig *r, ScoreId id, double *x, double size, double
   if (partner) *partner = p0;
   double want = difference(f, h);
   if (!(distance(got, want) <= 1e-6))
-    fail_msg("%s, %s, y = %g: d/d %s = %.12g, differences give %.12g", score_name(id), kind_names[r->c.q.kind], r->c.y, what,
-             got, want);
+    fail_msg("%s, %s, y = %g: d/d %s = %.12g, differences give %.12g", score_name(id),
+             kind_names[r->c.q.kind], r->c.y, what, got, want);
 }
 
 static void check_padding(const Rig *r, const double *x) {
@@ -187,14 +191,16 @@ static void check_derivatives(Rig *r, ScoreId id) {
   for (int k = 0; k < kind_parameters(r->c.q.kind); k++)
     for (size_t i = 0; i < (k ? 1 : r->rows); i++) {
       for (size_t j = 0; j < M; j++) {
-        double *x = &r->par[k][i * ld + j], size = domains[r->c.q.kind].lo[k] < 0 ? 0.5 * r->par[k + 1][j] : *x;
+        double *x = &r->par[k][i * ld + j],
+               size = domains[r->c.q.kind].lo[k] < 0 ? 0.5 * r->par[k + 1][j] : *x;
         check_slope(r, id, x, size, NULL, r->adj.par[k][i * ld + j], "parameter");
       }
       check_padding(r, r->adj.par[k] + i * ld);
     }
   check_padding(r, r->adj.weights);
   for (size_t j = 0; r->c.q.weights && j + 1 < M; j++)
-    check_slope(r, id, &r->weights[j], 0.1, &r->weights[j + 1], r->adj.weights[j] - r->adj.weights[j + 1], "weights");
+    check_slope(r, id, &r->weights[j], 0.1, &r->weights[j + 1],
+                r->adj.weights[j] - r->adj.weights[j + 1], "weights");
 }
 
 TEST(derivatives) {
@@ -236,7 +242,8 @@ TEST(derivatives_sim) {
       r.c.yvec = y;
       r.c.o = (ScoreOptions){.alpha = 0.3, .bandwidth = 0.8, .halves = halves};
       assert_true(isfinite(score_of(id)(&r.c, &r.adj)));
-      for (size_t k = 0; k < r.c.nsim * r.c.dim; k++) check_slope(&r, id, &r.sim[k], 0.3, NULL, r.adj.sim[k], "outcome");
+      for (size_t k = 0; k < r.c.nsim * r.c.dim; k++)
+        check_slope(&r, id, &r.sim[k], 0.3, NULL, r.adj.sim[k], "outcome");
     }
   }
 }
@@ -250,15 +257,18 @@ TEST(derivatives_ll) {
     use_weights(&r, k / 2);
     fill_ll(&r);
     score_of(ids[k % 2])(&r.c, &adj);
-    for (size_t j = 0; j < 9; j++) check_slope(&r, ids[k % 2], &r.ll[j], 1, NULL, adj.ll[j], "log density");
+    for (size_t j = 0; j < 9; j++)
+      check_slope(&r, ids[k % 2], &r.ll[j], 1, NULL, adj.ll[j], "log density");
     for (size_t j = 0; k / 2 && j < 8; j++)
-      check_slope(&r, ids[k % 2], &r.weights[j], 0.1, &r.weights[j + 1], adj.weights[j] - adj.weights[j + 1], "weights");
+      check_slope(&r, ids[k % 2], &r.weights[j], 0.1, &r.weights[j + 1],
+                  adj.weights[j] - adj.weights[j + 1], "weights");
   }
 }
 
-/* ---- properness --------------------------------------------------------------------------------------------------------- */
+/* ---- properness ------------------------------------------------------------------------------ */
 
-/* The truth as outcomes with probabilities: exact for discrete kinds, its quantiles at 200 midpoints for continuous ones. */
+/* The truth as outcomes with probabilities: exact for discrete kinds, its quantiles at 200
+ * midpoints for continuous ones. */
 typedef struct {
   double *y, *p;
   size_t n;
@@ -277,7 +287,8 @@ static Truth truth_of(Ctx *c, const Rig *r) {
   t.p = NEW_ARRAY(&c->arena, double, t.n);
   for (size_t k = 0; k < t.n; k++) {
     t.p[k] = 1 / (double)t.n;
-    t.y[k] = discrete ? lo + (double)k : mixture_quantile(&r->c, ((double)k + 0.5) / (double)t.n, NULL);
+    t.y[k] =
+        discrete ? lo + (double)k : mixture_quantile(&r->c, ((double)k + 0.5) / (double)t.n, NULL);
     if (discrete) mixture_pmf(&r->c, t.y[k], 1, &t.p[k]);
   }
   return t;
@@ -306,12 +317,15 @@ static void move(Rig *r, int k, double by) {
     } else if (location) {
       r->par[k][j] += by;
     } else {
-      r->par[k][j] *= kind == KIND_BERNOULLI || kind == KIND_BINOMIAL ? (by > 0 ? 1 + 0.2 * by : 1 / (1 - by)) : exp(by);
+      r->par[k][j] *= kind == KIND_BERNOULLI || kind == KIND_BINOMIAL
+                          ? (by > 0 ? 1 + 0.2 * by : 1 / (1 - by))
+                          : exp(by);
     }
   }
 }
 
-/* How much better than the truth the best wrong forecast is expected to score, and how much worse the best strict one. */
+/* How much better than the truth the best wrong forecast is expected to score, and how much worse
+ * the best strict one. */
 static double regret(Ctx *c, Kind kind, ScoreFunction *score, bool needs_ll, uint64_t seed) {
   double worst = (double)-INFINITY;
   uint64_t start = seed;
@@ -338,7 +352,8 @@ static double regret(Ctx *c, Kind kind, ScoreFunction *score, bool needs_ll, uin
   return worst;
 }
 
-/* Discrete truths are exact; the continuous ones are 200 points, whose own best forecast is theirs and not the truth's. */
+/* Discrete truths are exact; the continuous ones are 200 points, whose own best forecast is theirs
+ * and not the truth's. */
 TEST(properness) {
   const Row *t = row;
   for (uint64_t seed = 1; seed <= (kind_discrete(t->kind) ? 5 : 2); seed++) {
@@ -358,12 +373,14 @@ static double released_quadratic(const ScoreCase *c, const ScoreAdjoint *adj) {
 }
 
 TEST(properness_has_teeth) {
-  for (uint64_t seed = 1; seed < 6; seed++) assert_true(regret(c, KIND_BERNOULLI, released_quadratic, false, seed) > 1e-3);
+  for (uint64_t seed = 1; seed < 6; seed++)
+    assert_true(regret(c, KIND_BERNOULLI, released_quadratic, false, seed) > 1e-3);
 }
 
 /* Forecasts as 300 stratified outcomes: location m, scale s. */
 static void stratified(Rig *r, double m, double s) {
-  for (size_t k = 0; k < r->c.nsim; k++) r->sim[k] = m + s * num_inv_Phi(((double)k + 0.5) / (double)r->c.nsim);
+  for (size_t k = 0; k < r->c.nsim; k++)
+    r->sim[k] = m + s * num_inv_Phi(((double)k + 0.5) / (double)r->c.nsim);
 }
 
 TEST(properness_sim) {
@@ -388,29 +405,35 @@ TEST(properness_sim) {
   }
 }
 
-/* ---- closed forms ------------------------------------------------------------------------------------------------------- */
+/* ---- closed forms ---------------------------------------------------------------------------- */
 
 /* CRPS of one lane (Jordan, Krueger and Lerch 2019, appendix). */
 static double crps_closed(Kind kind, const double *p, double y) {
   const Component *F = component_of(kind);
   double a = p[0], b = p[1], z = (y - a) / b, nu = p[0];
   switch (kind) {
-  case KIND_NORMAL: return b * (z * (2 * num_Phi(z) - 1) + 2 * exp(-0.5 * z * z) / sqrt(2 * PI) - 1 / sqrt(PI));
+  case KIND_NORMAL:
+    return b * (z * (2 * num_Phi(z) - 1) + 2 * exp(-0.5 * z * z) / sqrt(2 * PI) - 1 / sqrt(PI));
   case KIND_STUDENT_T:
     z = (y - p[1]) / p[2];
-    return p[2] * (z * (2 * F->cdf(p, y) - 1) + 2 * p[2] * F->pdf(p, y) * (nu + z * z) / (nu - 1) -
-                   2 * sqrt(nu) / (nu - 1) * exp(num_lbeta(0.5, nu - 0.5) - 2 * num_lbeta(0.5, 0.5 * nu)));
+    return p[2] *
+           (z * (2 * F->cdf(p, y) - 1) + 2 * p[2] * F->pdf(p, y) * (nu + z * z) / (nu - 1) -
+            2 * sqrt(nu) / (nu - 1) * exp(num_lbeta(0.5, nu - 0.5) - 2 * num_lbeta(0.5, 0.5 * nu)));
   case KIND_LOGNORMAL:
     z = (log(y) - a) / b;
-    return y * (2 * num_Phi(z) - 1) - 2 * exp(a + 0.5 * b * b) * (num_Phi(z - b) + num_Phi(b / sqrt(2)) - 1);
+    return y * (2 * num_Phi(z) - 1) -
+           2 * exp(a + 0.5 * b * b) * (num_Phi(z - b) + num_Phi(b / sqrt(2)) - 1);
   case KIND_LOGISTIC: return b * (z - 2 * num_log_inv_logit(z) - 1);
   case KIND_DOUBLE_EXPONENTIAL: return b * (fabs(z) + exp(-fabs(z)) - 0.75);
   case KIND_GAMMA:
-    return y * (2 * F->cdf(p, y) - 1) - a / b * (2 * num_gamma_p(a + 1, b * y) - 1) - exp(-num_lbeta(0.5, a)) / b;
+    return y * (2 * F->cdf(p, y) - 1) - a / b * (2 * num_gamma_p(a + 1, b * y) - 1) -
+           exp(-num_lbeta(0.5, a)) / b;
   case KIND_EXPONENTIAL: return y - 2 / a * F->cdf(p, y) + 0.5 / a;
   case KIND_BETA:
     return y * (2 * F->cdf(p, y) - 1) +
-           a / (a + b) * (1 - 2 * num_inc_beta(a + 1, b, y) - 2 / a * exp(num_lbeta(2 * a, 2 * b) - 2 * num_lbeta(a, b)));
+           a / (a + b) *
+               (1 - 2 * num_inc_beta(a + 1, b, y) -
+                2 / a * exp(num_lbeta(2 * a, 2 * b) - 2 * num_lbeta(a, b)));
   default: return (double)NAN;
   }
 }
@@ -424,7 +447,8 @@ TEST(crps_of_one_lane) {
       mixture_lane(&r.c.q, 0, par);
       double got = -value(&r, SCORE_crps), want = crps_closed(k, par, r.c.y);
       if (!(fabs(got / want - 1) < 1e-10))
-        fail_msg("%s(%g, %g), y = %g: %.15g, closed form %.15g", kind_names[k], par[0], par[1], r.c.y, got, want);
+        fail_msg("%s(%g, %g), y = %g: %.15g, closed form %.15g", kind_names[k], par[0], par[1],
+                 r.c.y, got, want);
     }
   }
 }
@@ -459,7 +483,8 @@ TEST(crps_of_hard_lanes) {
     for (int k = 0; k < kind_parameters(cases[i].kind); k++) r.par[k][0] = cases[i].par[k];
     r.c.y = cases[i].y;
     double got = -score_crps(&r.c, &r.adj), want = crps_closed(cases[i].kind, cases[i].par, r.c.y);
-    if (!(fabs(got / want - 1) < 1e-9)) fail_msg("%s: %.15g, closed form %.15g", kind_names[cases[i].kind], got, want);
+    if (!(fabs(got / want - 1) < 1e-9))
+      fail_msg("%s: %.15g, closed form %.15g", kind_names[cases[i].kind], got, want);
     check_derivatives(&r, SCORE_crps);
   }
 }
@@ -474,8 +499,8 @@ static double cdf_miss(const Rig *r, double t, int up) {
   return F * F;
 }
 
-/* int (F(t) - 1{y <= t})^2 dt by Simpson's rule on either side of y in v = exp(x - exp(-x)) > 0: t = y +- v, or where the
- * outcome ends (at 0, or at 1), t = y exp(-v). */
+/* int (F(t) - 1{y <= t})^2 dt by Simpson's rule on either side of y in v = exp(x - exp(-x)) > 0: t
+ * = y +- v, or where the outcome ends (at 0, or at 1), t = y exp(-v). */
 static double crps_quadrature(const Rig *r) {
   double sum = 0, lo = -4, hi = 12, y = r->c.y;
   Kind kind = r->c.q.kind;
@@ -484,9 +509,13 @@ static double crps_quadrature(const Rig *r) {
   for (int up = 0; up < 2; up++)
     for (size_t i = 0; i <= n; i++) {
       bool ends = up ? kind == KIND_BETA : domains[kind].ylo > 0;
-      double x = lo + h * (double)i, v = exp(x - exp(-x)), room = up ? 1 - y : y, far = ends ? -room * expm1(-v) : v;
+      double x = lo + h * (double)i, v = exp(x - exp(-x)), room = up ? 1 - y : y,
+             far = ends ? -room * expm1(-v) : v;
       double dt = (ends ? room * exp(-v) : 1) * v * (1 + exp(-x));
-      sum += (i == 0 || i == n ? 1 : i % 2 ? 4 : 2) * h / 3 * cdf_miss(r, up ? y + far : y - far, up) * dt;
+      sum += (i == 0 || i == n ? 1
+              : i % 2          ? 4
+                               : 2) *
+             h / 3 * cdf_miss(r, up ? y + far : y - far, up) * dt;
     }
   return sum;
 }
@@ -498,13 +527,16 @@ TEST(crps_of_two_lanes) {
     Rig r = rig_random(c, k, 2, &seed);
     use_weights(&r, true);
     double got = -value(&r, SCORE_crps), want = crps_quadrature(&r);
-    if (!(fabs(got / want - 1) < 1e-10)) fail_msg("%s: %.15g, quadrature %.15g", kind_names[k], got, want);
+    if (!(fabs(got / want - 1) < 1e-10))
+      fail_msg("%s: %.15g, quadrature %.15g", kind_names[k], got, want);
   }
 }
 
-/* Normal mixtures with scales that differ by much: pairs and nodes are two ways to the same number. */
+/* Normal mixtures with scales that differ by much: pairs and nodes are two ways to the same number.
+ */
 TEST(spread_two_ways) {
-  static const double between[] = {0, 0.1, 1, 5, 0.3, 0.3, 3, 0, 40}, scales[] = {0, 0.05, 0.1, 0.1, 0.5, 1, 1, 1.5, 0.2};
+  static const double between[] = {0, 0.1, 1, 5, 0.3, 0.3, 3, 0, 40},
+                      scales[] = {0, 0.05, 0.1, 0.1, 0.5, 1, 1, 1.5, 0.2};
   RngStream rng = rngs_make(3, 0);
   for (size_t M = 1; M <= 257; M *= 4)
     for (int k = 0; k < 9; k++) {
@@ -513,17 +545,21 @@ TEST(spread_two_ways) {
         r.par[0][j] = s.par[0][j] = 1000 + between[k] * rngs_normal(&rng);
         r.par[1][j] = s.par[1][j] = exp(scales[k] * rngs_normal(&rng));
       }
-      double a = mixture_spread(&r.c, SPREAD_PAIRS, 1, &r.adj), b = mixture_spread(&s.c, SPREAD_NODES_ONLY, 1, &s.adj);
-      if (!(fabs(a / b - 1) < 2e-11)) fail_msg("M %zu, case %d: %.15g by pairs, %.15g by nodes", M, k, a, b);
+      double a = mixture_spread(&r.c, SPREAD_PAIRS, 1, &r.adj),
+             b = mixture_spread(&s.c, SPREAD_NODES_ONLY, 1, &s.adj);
+      if (!(fabs(a / b - 1) < 2e-11))
+        fail_msg("M %zu, case %d: %.15g by pairs, %.15g by nodes", M, k, a, b);
       for (size_t j = 0; j < M; j++)
-        for (int i = 0; i < 2; i++) assert_true(fabs(r.adj.par[i][j] - s.adj.par[i][j]) < 1e-8 / (double)M);
+        for (int i = 0; i < 2; i++)
+          assert_true(fabs(r.adj.par[i][j] - s.adj.par[i][j]) < 1e-8 / (double)M);
     }
 }
 
 /* (y - lambda)(2 F(y) - 1) + 2 lambda p(y) - lambda exp(-2 lambda) (I0 + I1)(2 lambda) */
 static double crps_poisson(double lambda, double y) {
   double F = num_gamma_q(y + 1, lambda), p = num_gamma_p_dx(y + 1, lambda);
-  double bessel = exp(num_log_bessel_i0(2 * lambda) - 2 * lambda) + exp(num_log_bessel_i1(2 * lambda) - 2 * lambda);
+  double bessel = exp(num_log_bessel_i0(2 * lambda) - 2 * lambda) +
+                  exp(num_log_bessel_i1(2 * lambda) - 2 * lambda);
   return (y - lambda) * (2 * F - 1) + 2 * lambda * p - lambda * bessel;
 }
 
@@ -551,7 +587,8 @@ TEST(crps_of_counts) {
 static double count_term(Kind kind, const double *p, double n, double k) {
   if (kind == KIND_BINOMIAL) return exp(num_lchoose(n, k) + k * log(p[0]) + (n - k) * log1p(-p[0]));
   double q = p[0] / (p[0] + p[1]);
-  return exp(num_lgamma(k + p[1]) - num_lgamma(p[1]) - num_lgamma(k + 1) + k * log(q) + p[1] * log1p(-q));
+  return exp(num_lgamma(k + p[1]) - num_lgamma(p[1]) - num_lgamma(k + 1) + k * log(q) +
+             p[1] * log1p(-q));
 }
 
 TEST(counts_written_out) {
@@ -562,7 +599,8 @@ TEST(counts_written_out) {
     double F = 0, crps = 0, squares = 0, py = 0;
     for (double k = 0; k <= (kind == KIND_BINOMIAL ? 12 : 2000); k++) {
       double p = 0, par[KIND_PARAMETERS];
-      for (size_t j = 0; j < 3; j++) mixture_lane(&r.c.q, j, par), p += r.weights[j] * count_term(kind, par, 12, k);
+      for (size_t j = 0; j < 3; j++)
+        mixture_lane(&r.c.q, j, par), p += r.weights[j] * count_term(kind, par, 12, k);
       F += p;
       crps += (F - (r.c.y <= k)) * (F - (r.c.y <= k));
       squares += p * p;
@@ -616,7 +654,7 @@ TEST(intervals_are_quantiles) {
   }
 }
 
-/* ---- quantiles ---------------------------------------------------------------------------------------------------------- */
+/* ---- quantiles ------------------------------------------------------------------------------- */
 
 TEST(quantiles) {
   static const double levels[] = {1e-6, 0.01, 0.05, 0.3, 0.5, 0.9, 0.995, 1 - 1e-6};
@@ -626,7 +664,8 @@ TEST(quantiles) {
       mixture_prepare(&r.c);
       for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
         double p = levels[i], F = mixture_cdf(&r.c, mixture_quantile(&r.c, p, NULL));
-        if (!(fabs(F - p) < 1e-11 * fmin(p, 1 - p) + 2e-16)) fail_msg("%s: F(Q(%g)) - p = %g", kind_names[k], p, F - p);
+        if (!(fabs(F - p) < 1e-11 * fmin(p, 1 - p) + 2e-16))
+          fail_msg("%s: F(Q(%g)) - p = %g", kind_names[k], p, F - p);
       }
     }
 }
@@ -634,7 +673,8 @@ TEST(quantiles) {
 /* Far apart, very different, or certain lanes. */
 TEST(quantiles_of_hard_mixtures) {
   static const double mu[][4] = {{0, 1e6, 0, 0}, {0, 0, 0, 0}, {-50, 50, 0, 1e-3}, {3, 3, 3, 3}};
-  static const double s[][4] = {{1, 1, 1, 1}, {1e-8, 1, 1e8, 1}, {1e-3, 1e-3, 1e-3, 1e-3}, {1e-12, 1e-12, 1e-12, 1e-12}};
+  static const double s[][4] = {
+      {1, 1, 1, 1}, {1e-8, 1, 1e8, 1}, {1e-3, 1e-3, 1e-3, 1e-3}, {1e-12, 1e-12, 1e-12, 1e-12}};
   for (int k = 0; k < 4; k++) {
     Rig r = rig_make(c, KIND_NORMAL, 4, 0);
     memcpy(r.par[0], mu[k], sizeof mu[k]);
@@ -658,7 +698,7 @@ TEST(discrete_quantiles) {
   }
 }
 
-/* ---- boundaries --------------------------------------------------------------------------------------------------------- */
+/* ---- boundaries ------------------------------------------------------------------------------ */
 
 TEST(infinite) {
   Rig r = rig_make(c, KIND_CAUCHY, 2, 0), t = rig_make(c, KIND_STUDENT_T, 2, 0);
@@ -667,7 +707,8 @@ TEST(infinite) {
     t.par[0][j] = j ? 0.9 : 5;
     r.par[1][j] = t.par[1][j] = t.par[2][j] = 1;
   }
-  assert_true(value(&r, SCORE_crps) == (double)-INFINITY && value(&t, SCORE_crps) == (double)-INFINITY);
+  assert_true(value(&r, SCORE_crps) == (double)-INFINITY &&
+              value(&t, SCORE_crps) == (double)-INFINITY);
   assert_true(value(&t, SCORE_dawid_sebastiani) == (double)-INFINITY);
   t.par[0][1] = 1.5; /* a mean, no variance */
   double v = score_crps(&t.c, &t.adj);
@@ -684,7 +725,8 @@ TEST(certainty) {
         r.par[0][0] = r.par[0][1] = one;
         r.c.y = y;
         assert_close(score_quadratic(&r.c, &r.adj), y == one ? 1 : -1, 1e-13);
-        double want = (y == 1 ? 2 : -2) - (one ? 2 : -2); /* d/dp of 2 p_y - p^2 - (1-p)^2 at the boundary */
+        double want =
+            (y == 1 ? 2 : -2) - (one ? 2 : -2); /* d/dp of 2 p_y - p^2 - (1-p)^2 at the boundary */
         assert_close(r.adj.par[0][0] + r.adj.par[0][1], want, 1e-12);
         assert_close(score_crps(&r.c, &r.adj), y == one ? 0 : -1, 1e-13);
         assert_close(r.adj.par[0][0] + r.adj.par[0][1], -2 * (one - y), 1e-12);
@@ -696,7 +738,8 @@ TEST(outliers) {
   Rig r = rig_make(c, KIND_POISSON, 2, 0);
   r.par[0][0] = 3, r.par[0][1] = 5;
   r.c.y = 100000;
-  assert_close(score_crps(&r.c, &r.adj), 0.5 * value(&r, SCORE_crps) + 0.5 * score_crps(&r.c, &r.adj), 1e-15);
+  assert_close(score_crps(&r.c, &r.adj),
+               0.5 * value(&r, SCORE_crps) + 0.5 * score_crps(&r.c, &r.adj), 1e-15);
   assert_close(-value(&r, SCORE_crps) / 99996, 1, 1e-4);
   assert_close(r.adj.par[0][0], 0.5, 0.2);
   Rig n = rig_make(c, KIND_NORMAL, 2, 0);
@@ -707,7 +750,7 @@ TEST(outliers) {
   assert_close(n.adj.par[0][0], 0.5, 0.5);
 }
 
-/* ---- invariance --------------------------------------------------------------------------------------------------------- */
+/* ---- invariance ------------------------------------------------------------------------------ */
 
 static void copy_lane(Rig *to, size_t j, const Rig *from, size_t i, double weight) {
   for (int k = 0; k < kind_parameters(from->c.q.kind); k++)
@@ -729,7 +772,8 @@ TEST(invariance) {
     Rig r = rig_random(c, t->kind, M, &seed), turned = rig_make(c, t->kind, M, r.c.q.size);
     Rig split = rig_make(c, t->kind, M + 1, r.c.q.size);
     for (size_t j = 0; j < M; j++) copy_lane(&turned, (3 * j + 2) % M, &r, j, r.weights[j]);
-    for (size_t j = 0; j <= M; j++) copy_lane(&split, j, &r, j % M, j % M ? r.weights[j % M] : 0.5 * r.weights[0]);
+    for (size_t j = 0; j <= M; j++)
+      copy_lane(&split, j, &r, j % M, j % M ? r.weights[j % M] : 0.5 * r.weights[0]);
     use_weights(&r, true), use_weights(&turned, true), use_weights(&split, true);
     turned.c.y = split.c.y = r.c.y;
     same_score(&r, &turned, t->score);
@@ -753,7 +797,7 @@ TEST(equal_weights) {
   same_score(&r, &s, t->score);
 }
 
-/* ---- estimators --------------------------------------------------------------------------------------------------------- */
+/* ---- estimators ------------------------------------------------------------------------------ */
 
 typedef struct {
   double sum, squares, n;
@@ -761,17 +805,19 @@ typedef struct {
 
 static void mean_add(Mean *m, double x) { m->sum += x, m->squares += x * x, m->n++; }
 
-#define assert_unbiased(m, want)                                                                                               \
-  do {                                                                                                                         \
-    double at_ = (m).sum / (m).n, se_ = sqrt(((m).squares / (m).n - at_ * at_) / (m).n);                                       \
-    if (!(fabs(at_ - (want)) <= 4 * se_)) fail_msg("%s: mean %g, se %g, expected %g", #m, at_, se_, (double)(want));           \
+#define assert_unbiased(m, want)                                                                   \
+  do {                                                                                             \
+    double at_ = (m).sum / (m).n, se_ = sqrt(((m).squares / (m).n - at_ * at_) / (m).n);           \
+    if (!(fabs(at_ - (want)) <= 4 * se_))                                                          \
+      fail_msg("%s: mean %g, se %g, expected %g", #m, at_, se_, (double)(want));                   \
   } while (0)
 
 /* Outcomes simulated from a normal mixture against the scores of the mixture itself. */
 TEST(simulated_agree) {
   uint64_t seed = 21;
   Rig r = rig_random(c, KIND_NORMAL, 8, &seed);
-  double crps_exact = value(&r, SCORE_crps), interval_exact = value(&r, SCORE_interval), near = 0, apart = 0, h = 1.3;
+  double crps_exact = value(&r, SCORE_crps), interval_exact = value(&r, SCORE_interval), near = 0,
+         apart = 0, h = 1.3;
   for (size_t j = 0; j < 8; j++) {
     double v = h * h + r.par[1][j] * r.par[1][j], d = r.c.y - r.par[0][j];
     near += h / sqrt(v) * exp(-0.5 * d * d / v) / 8;
@@ -808,7 +854,8 @@ TEST(simulated_agree) {
   assert_close(interval.sum / interval.n / interval_exact, 1, 0.01); /* biased by O(1/400) */
 }
 
-/* The toy model of the unbiasedness laws: y ~ normal(theta, 1), theta ~ q = normal(m, s); predictive normal(m, v = 1 + s^2). */
+/* The toy model of the unbiasedness laws: y ~ normal(theta, 1), theta ~ q = normal(m, s);
+ * predictive normal(m, v = 1 + s^2). */
 enum { REPEATS = 40000 };
 static const double toy_m = 0.4, toy_s = 0.7, toy_y = 1.3;
 
@@ -818,7 +865,8 @@ TEST(rejection_unbiased) {
   Mean by_m = {0}, by_s = {0};
   RngStream rng = rngs_make(31, 0);
   for (int k = 0; k < REPEATS;) {
-    double u = rngs_normal(&rng), e = toy_y - toy_m - toy_s * u, ll = log_bound - 0.5 * e * e, t = rngs_uniform(&rng);
+    double u = rngs_normal(&rng), e = toy_y - toy_m - toy_s * u, ll = log_bound - 0.5 * e * e,
+           t = rngs_uniform(&rng);
     if (score_log_rejection(&ll, &t, 1, log_bound, &weight) == 0) continue;
     mean_add(&by_m, weight * u / toy_s);
     mean_add(&by_s, weight * (u * u - 1) / toy_s);
@@ -864,20 +912,24 @@ TEST(crps_pairs_unbiased) {
 TEST(one_draw_is_elbo) {
   double ll[LANES] = {-3.7}, a[LANES], b[LANES];
   ScoreCase one = {.q = {.M = 1, .ld = LANES}, .ll = ll, .k = kernels_best()};
-  double x = score_log(&one, &(ScoreAdjoint){.ll = a}), y = score_elbo(&one, &(ScoreAdjoint){.ll = b});
+  double x = score_log(&one, &(ScoreAdjoint){.ll = a}),
+         y = score_elbo(&one, &(ScoreAdjoint){.ll = b});
   assert_true(x == y);
   for (int j = 0; j < LANES; j++) assert_true(a[j] == b[j]);
 }
 
-/* ---- tables ------------------------------------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 TEST(names) {
   static const char *const all[] = {
-      "elbo",     "log",        "quadratic",    "crps",   "interval", "quantile", "weighted_interval", "dawid_sebastiani",
-      "crps_sim", "crps_pairs", "interval_sim", "energy", "mmd"};
+      "elbo",     "log",        "quadratic",         "crps",
+      "interval", "quantile",   "weighted_interval", "dawid_sebastiani",
+      "crps_sim", "crps_pairs", "interval_sim",      "energy",
+      "mmd"};
   ScoreId id;
   assert_int_equal(SCORE_COUNT, sizeof all / sizeof *all);
-  for (size_t k = 0; k < sizeof all / sizeof *all; k++) assert_true(score_find(all[k], &id) && !strcmp(score_name(id), all[k]));
+  for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+    assert_true(score_find(all[k], &id) && !strcmp(score_name(id), all[k]));
   assert_false(score_find("brier", &id));
 }
 
@@ -898,7 +950,9 @@ TEST(scratch) {
   for (ScoreId id = 0; id < SCORE_COUNT; id++)
     for (Kind k = KIND_NORMAL; k < KIND_COUNT; k++)
       for (size_t M = 1; M < 600; M = 3 * M + 2) {
-        if (!(score_needs(id) & NEEDS_KIND) || !score_evaluates(id, k) || (M > 100 && k != KIND_NORMAL)) continue;
+        if (!(score_needs(id) & NEEDS_KIND) || !score_evaluates(id, k) ||
+            (M > 100 && k != KIND_NORMAL))
+          continue;
         Rig r = rig_random(c, k, M, &seed);
         score_of(id)(&r.c, &r.adj);
         assert_true(r.c.scratch[score_scratch(M, 0)] == CANARY);
@@ -918,13 +972,16 @@ int main(void) {
     }
   SUITE_ADD(&s, derivatives_sim), SUITE_ADD(&s, derivatives_ll), SUITE_ADD(&s, interval_rounded);
   SUITE_ADD(&s, properness_has_teeth), SUITE_ADD(&s, properness_sim);
-  SUITE_ADD(&s, crps_of_one_lane), SUITE_ADD(&s, crps_of_hard_lanes), SUITE_ADD(&s, crps_of_two_lanes),
-      SUITE_ADD(&s, spread_two_ways);
+  SUITE_ADD(&s, crps_of_one_lane), SUITE_ADD(&s, crps_of_hard_lanes),
+      SUITE_ADD(&s, crps_of_two_lanes), SUITE_ADD(&s, spread_two_ways);
   SUITE_ADD(&s, crps_of_counts), SUITE_ADD(&s, counts_written_out);
-  SUITE_ADD(&s, energy_of_points), SUITE_ADD(&s, energy_is_crps), SUITE_ADD(&s, intervals_are_quantiles);
-  SUITE_ADD(&s, quantiles), SUITE_ADD(&s, quantiles_of_hard_mixtures), SUITE_ADD(&s, discrete_quantiles);
+  SUITE_ADD(&s, energy_of_points), SUITE_ADD(&s, energy_is_crps),
+      SUITE_ADD(&s, intervals_are_quantiles);
+  SUITE_ADD(&s, quantiles), SUITE_ADD(&s, quantiles_of_hard_mixtures),
+      SUITE_ADD(&s, discrete_quantiles);
   SUITE_ADD(&s, infinite), SUITE_ADD(&s, certainty), SUITE_ADD(&s, outliers);
-  SUITE_ADD(&s, simulated_agree), SUITE_ADD(&s, rejection_unbiased), SUITE_ADD(&s, rejection_weights);
+  SUITE_ADD(&s, simulated_agree), SUITE_ADD(&s, rejection_unbiased),
+      SUITE_ADD(&s, rejection_weights);
   SUITE_ADD(&s, crps_pairs_unbiased), SUITE_ADD(&s, one_draw_is_elbo);
   SUITE_ADD(&s, names), SUITE_ADD(&s, allowed), SUITE_ADD(&s, scratch);
   return suite_run("score", &s);

@@ -1,5 +1,6 @@
-/* test_stan.c: the front end. Rows of snippets with what they become, laws (printing and reading again gives the same tree, no
- * text and no failing allocation makes a crash), and the programs in test/stan, which carry their expectation as comments:
+/* test_stan.c: the front end. Rows of snippets with what they become, laws (printing and reading
+ * again gives the same tree, no text and no failing allocation makes a crash), and the programs in
+ * test/stan, which carry their expectation as comments:
  *
  *   // ok                      no messages
  *   // error: 3:10 text        an error there that contains the text; all errors must be listed
@@ -15,22 +16,27 @@
 
 #include "stan/stan_int.h"
 
-/* ---- helpers ------------------------------------------------------------------------------------------------------ */
+/* ---- helpers --------------------------------------------------------------------------------- */
 
-static Program *parse(Ctx *c, const char *text) { return stan_parse_text(c, "test", text, strlen(text), NULL); }
+static Program *parse(Ctx *c, const char *text) {
+  return stan_parse_text(c, "test", text, strlen(text), NULL);
+}
 
-static const char *first_error(const Ctx *c) { return c->nmessages ? c->messages[0].text : "nothing"; }
+static const char *first_error(const Ctx *c) {
+  return c->nmessages ? c->messages[0].text : "nothing";
+}
 
 static bool contains(const char *s, const char *part) { return strstr(s, part) != NULL; }
 
-/* ---- tokens ------------------------------------------------------------------------------------------------------- */
+/* ---- tokens ---------------------------------------------------------------------------------- */
 
 static const struct {
   const char *text, *kinds;
 } token_rows[] = {
     {"x x1 a_b_ T", "a name x;a name x1;a name a_b_;a name T;"},
     {"1 1_000 0012", "an integer 1;an integer 1000;an integer 12;"},
-    {"1. .5 1e3 1.5e-3 1_0.2_5", "a real number 1;a number 0.5;a real number 1000;a real number 0.0015;a real number 10.25;"},
+    {"1. .5 1e3 1.5e-3 1_0.2_5",
+     "a real number 1;a number 0.5;a real number 1000;a real number 0.0015;a real number 10.25;"},
     {"3i 2.5i 1e2i", "an imaginary number 3;an imaginary number 2.5;an imaginary number 100;"},
     {"t.1.2", "a name t;a number 0.1;a number 0.2;"},
     {"a.*=b ./= .* ./ .^ %/% %", "a name a;`.*=`;a name b;`./=`;`.*`;`./`;`.^`;`%/%`;`%`;"},
@@ -55,7 +61,7 @@ static void test_tokens(void **state) {
   }
 }
 
-/* ---- expressions -------------------------------------------------------------------------------------------------- */
+/* ---- expressions ----------------------------------------------------------------------------- */
 
 static const struct {
   const char *text, *tree;
@@ -91,7 +97,8 @@ static void test_expressions(void **state) {
     if (c.nerrors) fail_msg("%s: %s", expr_rows[k].text, first_error(&c));
     Text tree = text_make(&c.arena);
     stan_print_tree(&tree, p, false);
-    assert_string_equal(tree.s, arena_format(&c.arena, "(model\n  (declare (q real (init %s))))\n", expr_rows[k].tree));
+    assert_string_equal(tree.s, arena_format(&c.arena, "(model\n  (declare (q real (init %s))))\n",
+                                             expr_rows[k].tree));
     ctx_free(&c);
   }
 }
@@ -114,13 +121,15 @@ static void test_print_again(void **state) {
   }
 }
 
-/* ---- types -------------------------------------------------------------------------------------------------------- */
+/* ---- types ----------------------------------------------------------------------------------- */
 
 /* What the rows below are written with: capitals depend on parameters. */
 static const char *const environment =
-    "data { int i; real r; complex z; vector[2] v; row_vector[2] w; matrix[2, 2] m; complex_vector[2] cv; complex_matrix[2, 2] "
+    "data { int i; real r; complex z; vector[2] v; row_vector[2] w; matrix[2, 2] m; "
+    "complex_vector[2] cv; complex_matrix[2, 2] "
     "cm;"
-    " array[2] int is; array[2] real rs; array[2, 2] real rss; array[2] vector[2] vs; tuple(int, vector[2]) t; }\n"
+    " array[2] int is; array[2] real rs; array[2, 2] real rss; array[2] vector[2] vs; tuple(int, "
+    "vector[2]) t; }\n"
     "parameters { real R; vector[2] V; }\n"
     "model { print(%s); }";
 
@@ -128,31 +137,54 @@ static const struct {
   const char *text, *type; /* with a ! when parameters reach it; NULL: an error */
 } type_rows[] = {
     /* clang-format off */
-    {"i + i", "int"}, {"i / i", "int"}, {"i + r", "real"}, {"r + z", "complex"}, {"i + z", "complex"}, {"v + v", "vector"},
-    {"v + r", "vector"}, {"i - w", "row_vector"}, {"v + w", NULL}, {"v + m", NULL}, {"m * v", "vector"},
-    {"w * m", "row_vector"}, {"w * v", "real"}, {"v * w", "matrix"}, {"v * v", NULL}, {"m * m", "matrix"}, {"2 * m", "matrix"},
-    {"m / 2", "matrix"}, {"w / m", "row_vector"}, {"m \\ v", "vector"}, {"cm * cv", "complex_vector"},
-    {"v + cv", "complex_vector"}, {"v .* v", "vector"}, {"v .* 2", "vector"}, {"v ./ w", NULL}, {"2 ./ v", "vector"},
-    {"i ^ i", "real"}, {"r ^ 2", "real"}, {"z ^ 2", "complex"}, {"v .^ 2", "vector"}, {"2 .^ v", "vector"},
-    {"rs .^ 2", "array[] real"}, {"i % i", "int"}, {"i %/% i", "int"}, {"r % i", NULL}, {"r %/% i", NULL}, {"i < r", "int"},
-    {"z == r", "int"}, {"z < r", NULL}, {"i && i", "int"}, {"v == v", NULL}, {"!i", "int"}, {"-v", "vector"},
-    {"-rs", "array[] real"}, {"v'", "row_vector"}, {"m'", "matrix"}, {"r'", NULL}, {"is + is", NULL}, {"i ? i : r", "real"},
-    {"i ? v : w", NULL}, {"r ? 1 : 2", NULL}, {"i ? is : rs", "array[] real"}, {"{i, r}", "array[] real"},
-    {"{is, rs}", "array[,] real"}, {"[i, r]", "row_vector"}, {"[w, w]", "matrix"}, {"[z, 1]", "complex_row_vector"},
-    {"[v]", NULL}, {"{v, w}", NULL}, {"(i, v)", "tuple(int, vector)"}, {"t.1", "int"}, {"t.2[1]", "real"},
-    {"{t, (2, v)}", "array[] tuple(int, vector)"}, {"v[1]", "real"}, {"v[is]", "vector"}, {"m[1]", "row_vector"},
+    {"i + i", "int"}, {"i / i", "int"}, {"i + r", "real"}, {"r + z", "complex"}, {"i + z",
+    "complex"}, {"v + v", "vector"},
+    {"v + r", "vector"}, {"i - w", "row_vector"}, {"v + w", NULL}, {"v + m", NULL}, {"m * v",
+    "vector"},
+    {"w * m", "row_vector"}, {"w * v", "real"}, {"v * w", "matrix"}, {"v * v", NULL}, {"m * m",
+    "matrix"}, {"2 * m", "matrix"},
+    {"m / 2", "matrix"}, {"w / m", "row_vector"}, {"m \\ v", "vector"}, {"cm * cv",
+    "complex_vector"},
+    {"v + cv", "complex_vector"}, {"v .* v", "vector"}, {"v .* 2", "vector"}, {"v ./ w", NULL},
+    {"2 ./ v", "vector"},
+    {"i ^ i", "real"}, {"r ^ 2", "real"}, {"z ^ 2", "complex"}, {"v .^ 2", "vector"}, {"2 .^ v",
+    "vector"},
+    {"rs .^ 2", "array[] real"}, {"i % i", "int"}, {"i %/% i", "int"}, {"r % i", NULL}, {"r %/% i",
+    NULL}, {"i < r", "int"},
+    {"z == r", "int"}, {"z < r", NULL}, {"i && i", "int"}, {"v == v", NULL}, {"!i", "int"}, {"-v",
+    "vector"},
+    {"-rs", "array[] real"}, {"v'", "row_vector"}, {"m'", "matrix"}, {"r'", NULL}, {"is + is",
+    NULL}, {"i ? i : r", "real"},
+    {"i ? v : w", NULL}, {"r ? 1 : 2", NULL}, {"i ? is : rs", "array[] real"}, {"{i, r}",
+    "array[] real"},
+    {"{is, rs}", "array[,] real"}, {"[i, r]", "row_vector"}, {"[w, w]", "matrix"}, {"[z, 1]",
+    "complex_row_vector"},
+    {"[v]", NULL}, {"{v, w}", NULL}, {"(i, v)", "tuple(int, vector)"}, {"t.1", "int"}, {"t.2[1]",
+    "real"},
+    {"{t, (2, v)}", "array[] tuple(int, vector)"}, {"v[1]", "real"}, {"v[is]", "vector"}, {"m[1]",
+    "row_vector"},
     {"m[, 1]", "vector"}, {"m[is, 1:2]", "matrix"}, {"m[1, 1]", "real"}, {"rss[1]", "array[] real"},
-    {"rss[:, 1]", "array[] real"}, {"vs[1, 2]", "real"}, {"vs[is, 2]", "array[] real"}, {"vs[1][2]", "real"},
-    {"vs[:, 1:2]", "array[] vector"}, {"cm[1]", "complex_row_vector"}, {"cv[1]", "complex"}, {"exp(i)", "real"},
-    {"exp(v)", "vector"}, {"exp(vs)", "array[] vector"}, {"exp(is)", "array[] real"}, {"exp(z)", "complex"}, {"abs(i)", "int"},
-    {"abs(z)", "real"}, {"abs(cv)", "vector"}, {"pow(v, 2)", "vector"}, {"pow(v, w)", NULL}, {"fmax(2, rs)", "array[] real"},
-    {"min(is)", "int"}, {"min(1, 2)", "int"}, {"max(v)", "real"}, {"sum(is)", "int"}, {"sum(rs)", "real"},
-    {"rep_array(v, 2, 3)", "array[,] vector"}, {"append_array(is, rs)", "array[] real"}, {"append_row(v, v)", "vector"},
-    {"append_row(w, w)", "matrix"}, {"head(vs, 1)", "array[] vector"}, {"to_array_1d(rss)", "array[] real"}, {"size(t)", "int"},
+    {"rss[:, 1]", "array[] real"}, {"vs[1, 2]", "real"}, {"vs[is, 2]", "array[] real"},
+    {"vs[1][2]", "real"},
+    {"vs[:, 1:2]", "array[] vector"}, {"cm[1]", "complex_row_vector"}, {"cv[1]", "complex"},
+    {"exp(i)", "real"},
+    {"exp(v)", "vector"}, {"exp(vs)", "array[] vector"}, {"exp(is)", "array[] real"}, {"exp(z)",
+    "complex"}, {"abs(i)", "int"},
+    {"abs(z)", "real"}, {"abs(cv)", "vector"}, {"pow(v, 2)", "vector"}, {"pow(v, w)", NULL},
+    {"fmax(2, rs)", "array[] real"},
+    {"min(is)", "int"}, {"min(1, 2)", "int"}, {"max(v)", "real"}, {"sum(is)", "int"}, {"sum(rs)",
+    "real"},
+    {"rep_array(v, 2, 3)", "array[,] vector"}, {"append_array(is, rs)", "array[] real"},
+    {"append_row(v, v)", "vector"},
+    {"append_row(w, w)", "matrix"}, {"head(vs, 1)", "array[] vector"}, {"to_array_1d(rss)",
+    "array[] real"}, {"size(t)", "int"},
     {"dims(m)", "array[] int"}, {"ldexp(v, is)", "vector"}, {"ldexp(r, is)", "array[] real"},
-    {"normal_lpdf(v | 0, rs)", "real"}, {"normal_lcdf(r | 0, 1)", "real"}, {"poisson_lpmf(is | v)", "real"},
-    {"poisson_lpmf(v | 1)", NULL}, {"multi_normal_lpdf(vs | v, m)", "real"}, {"normal_lpmf(i | 0, 1)", NULL},
-    {"binomial_logit_lcdf(1 | 2, 3)", NULL}, {"R", "real!"}, {"R + 1", "real!"}, {"V[1]", "real!"}, {"size(V)", "int!"},
+    {"normal_lpdf(v | 0, rs)", "real"}, {"normal_lcdf(r | 0, 1)", "real"}, {"poisson_lpmf(is | v)",
+    "real"},
+    {"poisson_lpmf(v | 1)", NULL}, {"multi_normal_lpdf(vs | v, m)", "real"},
+    {"normal_lpmf(i | 0, 1)", NULL},
+    {"binomial_logit_lcdf(1 | 2, 3)", NULL}, {"R", "real!"}, {"R + 1", "real!"}, {"V[1]", "real!"},
+    {"size(V)", "int!"},
     {"R > 0", "int!"}, {"target()", "real!"},
     /* clang-format on */
 };
@@ -167,8 +199,9 @@ static void test_types(void **state) {
     Program *p = parse(&c, source.s);
     stan_check(&c, p);
     const Expr *e = p->blocks[BLOCK_MODEL]->body[0]->args[0];
-    const char *found =
-        c.nerrors ? NULL : arena_format(&c.arena, "%s%s", type_text(&c.arena, e->type), e->data_only ? "" : "!");
+    const char *found = c.nerrors ? NULL
+                                  : arena_format(&c.arena, "%s%s", type_text(&c.arena, e->type),
+                                                 e->data_only ? "" : "!");
     if (!type_rows[k].type && !found)
       assert_int_equal(c.nerrors, 1);
     else if (!type_rows[k].type || !found || strcmp(found, type_rows[k].type) != 0)
@@ -197,13 +230,17 @@ static void test_rng_types(void **state) {
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
     Ctx c;
     ctx_init(&c);
-    Program *p = parse(&c, arena_format(&c.arena,
-                                        "data { real r; vector[2] v; matrix[2, 2] m; array[2] real rs; array[2] vector[2] vs; }"
-                                        " transformed data { print(%s); }",
-                                        rows[k][0]));
+    Program *p = parse(
+        &c,
+        arena_format(
+            &c.arena,
+            "data { real r; vector[2] v; matrix[2, 2] m; array[2] real rs; array[2] vector[2] vs; }"
+            " transformed data { print(%s); }",
+            rows[k][0]));
     stan_check(&c, p);
     if (c.nerrors) fail_msg("%s: %s", rows[k][0], first_error(&c));
-    assert_string_equal(type_text(&c.arena, p->blocks[BLOCK_TRANSFORMED_DATA]->body[0]->args[0]->type), rows[k][1]);
+    assert_string_equal(
+        type_text(&c.arena, p->blocks[BLOCK_TRANSFORMED_DATA]->body[0]->args[0]->type), rows[k][1]);
     ctx_free(&c);
   }
 }
@@ -233,16 +270,18 @@ static void test_tables(void **state) {
   ctx_free(&c);
 }
 
-/* ---- what the checker leaves behind ------------------------------------------------------------------------------- */
+/* ---- what the checker leaves behind ---------------------------------------------------------- */
 
 static void test_resolution(void **state) {
   (void)state;
   Ctx c;
   ctx_init(&c);
-  Program *p = parse(&c, "functions { real f(real a, int b) { real s = a; for (i in 1:b) s += i; return s; }\n"
-                         "            real g_lpdf(real y, real m) { return f(y - m, 2); } }\n"
-                         "data { int N; } parameters { real x; corr_matrix[N] O; }\n"
-                         "model { x ~ normal(0, 1); x ~ g(2); real y = f(x, N) + exp(x) + normal_lcdf(x | 0, 1); }");
+  Program *p = parse(
+      &c,
+      "functions { real f(real a, int b) { real s = a; for (i in 1:b) s += i; return s; }\n"
+      "            real g_lpdf(real y, real m) { return f(y - m, 2); } }\n"
+      "data { int N; } parameters { real x; corr_matrix[N] O; }\n"
+      "model { x ~ normal(0, 1); x ~ g(2); real y = f(x, N) + exp(x) + normal_lcdf(x | 0, 1); }");
   stan_check(&c, p);
   assert_int_equal(c.nerrors, 0);
   Stmt *const *body = p->blocks[BLOCK_MODEL]->body;
@@ -250,7 +289,8 @@ static void test_resolution(void **state) {
   assert_int_equal(body[0]->builtin, DIST_normal);
   assert_int_equal(body[1]->call, CALL_USER);
   assert_ptr_equal(body[1]->user, p->functions[1]);
-  const Expr *sum = body[2]->decls[0]->init, *lcdf = sum->args[1], *f = sum->args[0]->args[0], *e = sum->args[0]->args[1];
+  const Expr *sum = body[2]->decls[0]->init, *lcdf = sum->args[1], *f = sum->args[0]->args[0],
+             *e = sum->args[0]->args[1];
   assert_int_equal(lcdf->call, CALL_DIST);
   assert_int_equal(lcdf->distfun, DF_LCDF);
   assert_ptr_equal(f->user, p->functions[0]);
@@ -268,8 +308,9 @@ static void test_forward_declaration(void **state) {
   (void)state;
   Ctx c;
   ctx_init(&c);
-  Program *p = parse(&c, "functions { int odd(int n); int even(int n) { return n == 0 ? 1 : odd(n - 1); }\n"
-                         "            int odd(int n) { return n == 0 ? 0 : even(n - 1); } }");
+  Program *p =
+      parse(&c, "functions { int odd(int n); int even(int n) { return n == 0 ? 1 : odd(n - 1); }\n"
+                "            int odd(int n) { return n == 0 ? 0 : even(n - 1); } }");
   stan_check(&c, p);
   assert_int_equal(c.nerrors, 0);
   assert_int_equal(p->nfunctions, 2);
@@ -277,14 +318,15 @@ static void test_forward_declaration(void **state) {
   ctx_free(&c);
 }
 
-/* ---- hostile input ------------------------------------------------------------------------------------------------ */
+/* ---- hostile input --------------------------------------------------------------------------- */
 
-static const char *const sample = "functions { real f_lpdf(vector y, data real s) { return -sum(y) / s; } }\n"
-                                  "data { int<lower=0> N; array[N, 2] real x; tuple(int, real) t; }\n"
-                                  "parameters { vector<lower=0, upper=t.2>[N] a; cholesky_factor_corr[3] L; }\n"
-                                  "model { a ~ f(2.5e-3); for (n in 1:N) { x[n, 1] ~ normal(a[n]', 1) T[0, ]; } /* note */\n"
-                                  "  if (N > 2 && !N) target += a[1] ? {1, 2}[1] : -3; else print(\"text\", x[:, 1]); }\n"
-                                  "generated quantities { array[N] real y = normal_rng(to_vector(x[, 2]), a[{1, 2}]); }\n";
+static const char *const sample =
+    "functions { real f_lpdf(vector y, data real s) { return -sum(y) / s; } }\n"
+    "data { int<lower=0> N; array[N, 2] real x; tuple(int, real) t; }\n"
+    "parameters { vector<lower=0, upper=t.2>[N] a; cholesky_factor_corr[3] L; }\n"
+    "model { a ~ f(2.5e-3); for (n in 1:N) { x[n, 1] ~ normal(a[n]', 1) T[0, ]; } /* note */\n"
+    "  if (N > 2 && !N) target += a[1] ? {1, 2}[1] : -3; else print(\"text\", x[:, 1]); }\n"
+    "generated quantities { array[N] real y = normal_rng(to_vector(x[, 2]), a[{1, 2}]); }\n";
 
 static void run_all(Ctx *c, const char *text, size_t n) {
   Program *p = stan_parse_text(c, "test", text, n, NULL);
@@ -320,11 +362,21 @@ static void test_deep(void **state) {
   static const struct {
     const char *before, *repeated, *after;
   } rows[] = {
-      {"model { real x = ", "(", "1; }"},  {"model { real x = ", "-", "1; }"},    {"model { real x = 1", "+1", "; }"},
-      {"model { real x = 1", "^1", "; }"}, {"model { real x = ", "{", "1; }"},    {"model { real x = x", "[1]", "; }"},
-      {"model { real x = ", "f(", "1; }"}, {"model { real x = ", "1 ? ", "1; }"}, {"model { ", "{", "}"},
-      {"model { ", "if (1) ", "; }"},      {"model { ", "if (1) ; else ", "; }"}, {"model { ", "while (1) ", "; }"},
-      {"model { ", "tuple(", "; }"},       {"data { real", "<lower=(", "; }"},    {"model { real x = y", "'", "; }"},
+      {"model { real x = ", "(", "1; }"},
+      {"model { real x = ", "-", "1; }"},
+      {"model { real x = 1", "+1", "; }"},
+      {"model { real x = 1", "^1", "; }"},
+      {"model { real x = ", "{", "1; }"},
+      {"model { real x = x", "[1]", "; }"},
+      {"model { real x = ", "f(", "1; }"},
+      {"model { real x = ", "1 ? ", "1; }"},
+      {"model { ", "{", "}"},
+      {"model { ", "if (1) ", "; }"},
+      {"model { ", "if (1) ; else ", "; }"},
+      {"model { ", "while (1) ", "; }"},
+      {"model { ", "tuple(", "; }"},
+      {"data { real", "<lower=(", "; }"},
+      {"model { real x = y", "'", "; }"},
   };
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
     Ctx c;
@@ -385,7 +437,7 @@ static void test_memory(void **state) {
   }
 }
 
-/* ---- the programs in test/stan ------------------------------------------------------------------------------------ */
+/* ---- the programs in test/stan --------------------------------------------------------------- */
 
 static bool is_expected(const Ctx *c, unsigned line, unsigned column, const char *text) {
   for (size_t k = 0; k < c->nmessages; k++) {
@@ -405,7 +457,8 @@ static void check_file(const char *path) {
   stan_check(&c, p);
   size_t expected = 0;
   bool ok = false;
-  for (const char *line = p->source->text; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+  for (const char *line = p->source->text; line && *line;
+       line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
     unsigned at_line, at_column;
     int text = 0;
     if (strncmp(line, "// ok", 5) == 0) ok = true;
@@ -418,7 +471,8 @@ static void check_file(const char *path) {
     expected++;
   }
   if (c.nerrors != expected) ctx_print(&c, stderr);
-  if (c.nerrors != expected || ok != (expected == 0)) fail_msg("%s: %zu errors, %zu expected", path, c.nerrors, expected);
+  if (c.nerrors != expected || ok != (expected == 0))
+    fail_msg("%s: %zu errors, %zu expected", path, c.nerrors, expected);
   ctx_free(&c);
 }
 

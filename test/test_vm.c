@@ -1,11 +1,12 @@
-/* test_vm.c: tapes against a straightforward evaluation of the graph, node by node and draw by draw: values, gradients by
- * finite differences, selections of rows, numbers of threads and draws; first on graphs made by hand, then on many random ones.
- * Last the row kernels that are not in ops.def. */
+/* test_vm.c: tapes against a straightforward evaluation of the graph, node by node and draw by
+ * draw: values, gradients by finite differences, selections of rows, numbers of threads and draws;
+ * first on graphs made by hand, then on many random ones. Last the row kernels that are not in
+ * ops.def. */
 #include "testing.h"
 
 #include "vm/vm.h"
 
-/* ---- the reference: one draw, every node ---------------------------------------------------------------------------- */
+/* ---- the reference: one draw, every node ----------------------------------------------------- */
 
 static void evaluate_map(const Graph *g, const IrNode *x, double *const *v, double *out) {
   const double *in[IR_MAX_ARGS];
@@ -17,7 +18,8 @@ static void evaluate_map(const Graph *g, const IrNode *x, double *const *v, doub
   vm_fold(x->op, in, sizes, out, (size_t)x->n);
 }
 
-static void evaluate_node(const Graph *g, const IrNode *x, double *const *v, const double *theta, double *out) {
+static void evaluate_node(const Graph *g, const IrNode *x, double *const *v, const double *theta,
+                          double *out) {
   const double *a = x->nargs ? v[x->args[0]] : NULL, *b = x->nargs > 1 ? v[x->args[1]] : NULL;
   int columns = x->op == IR_MATMUL ? x->attr2 : 1, W = x->attr;
   if (ir_is_map(x->op)) {
@@ -55,7 +57,7 @@ static double **evaluate(Ctx *c, const Graph *g, const double *theta) {
   return v;
 }
 
-/* ---- a case: a graph, its roots, its blocks ------------------------------------------------------------------------- */
+/* ---- a case: a graph, its roots, its blocks -------------------------------------------------- */
 
 enum { MAX_ROOTS = 4, MAX_BLOCKS = 3 };
 
@@ -68,11 +70,16 @@ typedef struct {
   int nblocks;
 } Case;
 
-/* The objective: sum of the roots (with seeds) and of every element of every head, weighted by its place. */
+/* The objective: sum of the roots (with seeds) and of every element of every head, weighted by its
+ * place. */
 static const double seeds[MAX_ROOTS] = {1, -0.5, 2, 0.25};
-static double weight(int block, int head, int32_t row, int32_t w) { return 0.5 + 0.1 * (block + head + w) + 0.03 * (row % 7); }
+static double weight(int block, int head, int32_t row, int32_t w) {
+  return 0.5 + 0.1 * (block + head + w) + 0.03 * (row % 7);
+}
 
-static int32_t head_width(const Case *k, int b, int h) { return ir_size(k->g, k->blocks[b].heads[h]) / k->blocks[b].rows; }
+static int32_t head_width(const Case *k, int b, int h) {
+  return ir_size(k->g, k->blocks[b].heads[h]) / k->blocks[b].rows;
+}
 
 static double objective(Ctx *c, const Case *k, const double *theta) {
   ArenaMark mark = arena_mark(&c->arena);
@@ -89,7 +96,8 @@ static double objective(Ctx *c, const Case *k, const double *theta) {
   return s;
 }
 
-/* What a run of the tape gives: every head's values by block, head, selected row, element and lane. */
+/* What a run of the tape gives: every head's values by block, head, selected row, element and lane.
+ */
 typedef struct {
   const Case *k;
   size_t lanes;
@@ -110,9 +118,11 @@ static void look(void *self, const TileView *t) {
       size_t W = (size_t)head_width(k, t->block, h);
       for (size_t w = 0; w < W; w++)
         for (size_t j = 0; j < t->lanes; j++) {
-          s->heads[t->block][h][(i * W + w) * t->lanes + j] = t->heads[h][(r * W + w) * t->lanes + j];
+          s->heads[t->block][h][(i * W + w) * t->lanes + j] =
+              t->heads[h][(r * W + w) * t->lanes + j];
           if (t->adj[h])
-            t->adj[h][(r * W + w) * t->lanes + j] += weight(t->block, h, k->blocks[t->block].select[i], (int32_t)w);
+            t->adj[h][(r * W + w) * t->lanes + j] +=
+                weight(t->block, h, k->blocks[t->block].select[i], (int32_t)w);
         }
     }
   }
@@ -152,8 +162,10 @@ static void run_by_rows(Work *w, Taken *t, size_t dim, Seen *seen) {
   vm_backward(w, seeds, NULL, NULL);
 }
 
-/* Adjoints handed over one by one are those of vm_backward; without roots, those of seeds that are zero. */
-static void check_taking(Ctx *c, Work *w, const Case *k, const double *theta, Seen *seen, const double *grad) {
+/* Adjoints handed over one by one are those of vm_backward; without roots, those of seeds that are
+ * zero. */
+static void check_taking(Ctx *c, Work *w, const Case *k, const double *theta, Seen *seen,
+                         const double *grad) {
   static const double none[MAX_ROOTS];
   size_t lanes = vm_lanes(w), n = k->dim * lanes;
   Taken t = {lanes, NEW_ARRAY(&c->arena, double, n), NEW_ARRAY(&c->arena, int, k->dim), theta,
@@ -175,14 +187,17 @@ static Run run(Ctx *c, const Case *k, size_t M, const double *theta, int threads
   Tape *tape = vm_plan(c, &c->arena, k->g, k->dim, k->roots, k->nroots, k->blocks, k->nblocks);
   Pool *pool = threads ? pool_make(c, threads) : NULL;
   Work *w = vm_work(&c->arena, tape, M, pool);
-  Run r = {.seen = {.k = k, .lanes = vm_lanes(w), .visits = NEW_ARRAY(&c->arena, int, vm_rows(tape) + 1)}};
+  Run r = {.seen = {.k = k,
+                    .lanes = vm_lanes(w),
+                    .visits = NEW_ARRAY(&c->arena, int, vm_rows(tape) + 1)}};
   size_t lanes = vm_lanes(w), rows = 0;
   for (int b = 0; b < k->nblocks; b++) {
     r.seen.first[b] = rows;
     rows += (size_t)k->blocks[b].nselect;
     for (int h = 0; h < VM_HEADS; h++)
       if (k->blocks[b].heads[h] != NO_NODE)
-        r.seen.heads[b][h] = NEW_ARRAY(&c->arena, double, (size_t)k->blocks[b].nselect *(size_t)head_width(k, b, h) * lanes);
+        r.seen.heads[b][h] = NEW_ARRAY(
+            &c->arena, double, (size_t)k->blocks[b].nselect *(size_t)head_width(k, b, h) * lanes);
   }
   assert_int_equal(rows, vm_rows(tape));
   r.grad = NEW_ARRAY(&c->arena, double, k->dim *lanes);
@@ -244,7 +259,8 @@ static void check_same(const Case *k, const Run *r, const Run *o) {
     for (int h = 0; h < VM_HEADS; h++)
       if (r->seen.heads[b][h] && k->blocks[b].nselect)
         assert_memory_equal(r->seen.heads[b][h], o->seen.heads[b][h],
-                            (size_t)(k->blocks[b].nselect * head_width(k, b, h)) * r->seen.lanes * sizeof(double));
+                            (size_t)(k->blocks[b].nselect * head_width(k, b, h)) * r->seen.lanes *
+                                sizeof(double));
 }
 
 /* The whole programme for a case: one draw and many, without a pool and with 1, 2, 3, 7 threads. */
@@ -262,7 +278,7 @@ static void check_case(Ctx *c, const Case *k) {
   }
 }
 
-/* ---- graphs by hand ------------------------------------------------------------------------------------------------- */
+/* ---- graphs by hand -------------------------------------------------------------------------- */
 
 static Node map1(Graph *g, unsigned op, Node a) { return ir_map(g, op, (Node[]){a}); }
 static Node map2(Graph *g, unsigned op, Node a, Node b) { return ir_map(g, op, (Node[]){a, b}); }
@@ -286,7 +302,8 @@ static const int32_t *indexes(Ctx *c, int32_t n, int32_t of, uint64_t seed) {
 }
 
 /* A block with up to three heads; the rest are none. */
-static VmBlock block(Node h0, Node h1, Node h2, int32_t rows, const int32_t *select, int32_t nselect) {
+static VmBlock block(Node h0, Node h1, Node h2, int32_t rows, const int32_t *select,
+                     int32_t nselect) {
   VmBlock b = {.rows = rows, .select = select, .nselect = nselect};
   for (int h = 0; h < VM_HEADS; h++) b.heads[h] = NO_NODE;
   b.heads[0] = h0;
@@ -306,28 +323,35 @@ static Case one_block(Ctx *c, Graph *g, size_t dim, Node root, Node head, int32_
 
 /* normal(y | alpha[group] + X beta, sigma) */
 static Node regression(Ctx *c, Graph *g, int32_t rows, Node theta) {
-  Node beta = ir_gather(g, theta, (int32_t[]){0, 1, 2}, 3), group = ir_gather(g, theta, indexes(c, rows, 3, 5), rows);
-  Node mu = map2(g, IR_ADD, group, ir_matvec(g, ir_const(g, numbers(c, 3 * rows, 1), 3 * rows), beta));
+  Node beta = ir_gather(g, theta, (int32_t[]){0, 1, 2}, 3),
+       group = ir_gather(g, theta, indexes(c, rows, 3, 5), rows);
+  Node mu =
+      map2(g, IR_ADD, group, ir_matvec(g, ir_const(g, numbers(c, 3 * rows, 1), 3 * rows), beta));
   Node log_sigma = ir_gather(g, theta, (int32_t[]){4}, 1);
   return ir_map(g, IR_NORMAL,
-                (Node[]){ir_const(g, numbers(c, rows, 2), rows), mu, map1(g, IR_EXP, map1(g, IR_NEG, log_sigma)), log_sigma});
+                (Node[]){ir_const(g, numbers(c, rows, 2), rows), mu,
+                         map1(g, IR_EXP, map1(g, IR_NEG, log_sigma)), log_sigma});
 }
 
 TEST(gather_and_matvec) {
   Graph *g = ir_graph(c);
   Node theta = ir_input(g, 0, 5);
-  Case k = one_block(c, g, 5, ir_reduce(g, IR_SUM, map1(g, IR_SQUARE, theta), 5), regression(c, g, 131, theta), 131);
+  Case k = one_block(c, g, 5, ir_reduce(g, IR_SUM, map1(g, IR_SQUARE, theta), 5),
+                     regression(c, g, 131, theta), 131);
   check_case(c, &k);
 }
 
-/* Sorted by group, so that chunks hardly overlap: most adjoints belong to one chunk, the root reads some of them too. */
+/* Sorted by group, so that chunks hardly overlap: most adjoints belong to one chunk, the root reads
+ * some of them too. */
 TEST(sorted_groups) {
   Graph *g = ir_graph(c);
   enum { R = 700, GROUPS = 90 };
   Node theta = ir_input(g, 0, GROUPS + 2);
   int32_t group[R], pair[R];
-  for (int r = 0; r < R; r++) group[r] = r * GROUPS / R, pair[r] = group[r] + 1; /* parts of theta that overlap */
-  Node mu = map2(g, IR_MUL, ir_gather(g, theta, group, R), map1(g, IR_EXP, ir_gather(g, theta, pair, R)));
+  for (int r = 0; r < R; r++)
+    group[r] = r * GROUPS / R, pair[r] = group[r] + 1; /* parts of theta that overlap */
+  Node mu =
+      map2(g, IR_MUL, ir_gather(g, theta, group, R), map1(g, IR_EXP, ir_gather(g, theta, pair, R)));
   Node head = map1(g, IR_SIN, map2(g, IR_ADD, mu, ir_gather(g, theta, (int32_t[]){GROUPS + 1}, 1)));
   Node some = ir_gather(g, theta, (int32_t[]){3, 50}, 2);
   Case k = one_block(c, g, GROUPS + 2, ir_reduce(g, IR_SUM, map1(g, IR_SQUARE, some), 2), head, R);
@@ -338,9 +362,9 @@ TEST(rows_of_several_elements) {
   Graph *g = ir_graph(c);
   enum { R = 37, W = 3 };
   Node theta = ir_input(g, 0, 6);
-  Node wide =
-      map1(g, IR_SIN,
-           map2(g, IR_MUL, ir_gather(g, theta, indexes(c, R * W, 6, 3), R * W), ir_const(g, numbers(c, R * W, 4), R * W)));
+  Node wide = map1(g, IR_SIN,
+                   map2(g, IR_MUL, ir_gather(g, theta, indexes(c, R * W, 6, 3), R * W),
+                        ir_const(g, numbers(c, R * W, 4), R * W)));
   Node lse = ir_reduce(g, IR_LSE, wide, W);
   int32_t spread[R * W]; /* back to every element of the row */
   for (int e = 0; e < R * W; e++) spread[e] = e / W;
@@ -348,8 +372,9 @@ TEST(rows_of_several_elements) {
   int32_t middle[R], turned[R * W];
   for (int r = 0; r < R; r++) middle[r] = r * W + 1;
   for (int e = 0; e < R * W; e++) turned[e] = e / W * W + (W - 1 - e % W);
-  Node head = map2(g, IR_ADD, map2(g, IR_MUL, ir_gather(g, centred, middle, R), lse),
-                   ir_reduce(g, IR_SUM, map2(g, IR_MUL, centred, ir_gather(g, wide, turned, R * W)), W));
+  Node head =
+      map2(g, IR_ADD, map2(g, IR_MUL, ir_gather(g, centred, middle, R), lse),
+           ir_reduce(g, IR_SUM, map2(g, IR_MUL, centred, ir_gather(g, wide, turned, R * W)), W));
   Case k = one_block(c, g, 6, ir_gather(g, theta, (int32_t[]){2}, 1), head, R);
   k.blocks[0].heads[2] = centred; /* a head of width 3 */
   check_case(c, &k);
@@ -358,10 +383,14 @@ TEST(rows_of_several_elements) {
 TEST(everything_global) {
   Graph *g = ir_graph(c);
   Node theta = ir_input(g, 0, 12);
-  Node a = ir_gather(g, theta, iota(c, 6), 6), product = ir_matmul(g, a, theta, 2, 6); /* 3 x 2 times 2 x 6 */
+  Node a = ir_gather(g, theta, iota(c, 6), 6),
+       product = ir_matmul(g, a, theta, 2, 6); /* 3 x 2 times 2 x 6 */
   Node sums = ir_cumsum(g, product, 6);
-  Node packed = ir_pack(g, (Pick[]){{sums, 5}, {theta, 3}, {ir_number(g, 2), 0}, {product, 17}, {sums, 5}}, 5);
-  Node head = map1(g, IR_TANH, ir_gather(g, sums, indexes(c, 40, 18, 9), 40)); /* rows share elements of a global value */
+  Node packed = ir_pack(
+      g, (Pick[]){{sums, 5}, {theta, 3}, {ir_number(g, 2), 0}, {product, 17}, {sums, 5}}, 5);
+  Node head = map1(
+      g, IR_TANH,
+      ir_gather(g, sums, indexes(c, 40, 18, 9), 40)); /* rows share elements of a global value */
   Case k = one_block(c, g, 12, ir_reduce(g, IR_LSE, packed, 5), head, 40);
   k.roots[1] = ir_number(g, 3); /* data as a root */
   k.roots[2] = ir_gather(g, theta, (int32_t[]){11}, 1);
@@ -381,7 +410,8 @@ TEST(packs_of_rows) {
     both[2 * r] = (Pick){u, r};
     both[2 * r + 1] = (Pick){v, r};
   }
-  Node head = map2(g, IR_ADD, map2(g, IR_MUL, u, ir_pack(g, some, R)), ir_reduce(g, IR_LSE, ir_pack(g, both, 2 * R), 2));
+  Node head = map2(g, IR_ADD, map2(g, IR_MUL, u, ir_pack(g, some, R)),
+                   ir_reduce(g, IR_LSE, ir_pack(g, both, 2 * R), 2));
   Case k = one_block(c, g, 4, ir_gather(g, theta, (int32_t[]){0}, 1), head, R);
   check_case(c, &k);
 }
@@ -389,11 +419,14 @@ TEST(packs_of_rows) {
 TEST(heads_that_are_no_tile_values) {
   Graph *g = ir_graph(c);
   Node theta = ir_input(g, 0, 5);
-  Case k = one_block(c, g, 5, ir_gather(g, theta, (int32_t[]){0}, 1), theta, 5);             /* the input itself */
-  k.blocks[1] = block(ir_const(g, numbers(c, 9, 3), 9), NO_NODE, NO_NODE, 9, iota(c, 9), 9); /* data */
+  Case k =
+      one_block(c, g, 5, ir_gather(g, theta, (int32_t[]){0}, 1), theta, 5); /* the input itself */
+  k.blocks[1] =
+      block(ir_const(g, numbers(c, 9, 3), 9), NO_NODE, NO_NODE, 9, iota(c, 9), 9); /* data */
   int32_t zero[6] = {0};
   Node one = map1(g, IR_EXP, ir_gather(g, theta, (int32_t[]){1}, 1));
-  k.blocks[2] = block(NO_NODE, ir_gather(g, one, zero, 6), NO_NODE, 6, iota(c, 6), 6); /* one value for all rows */
+  k.blocks[2] = block(NO_NODE, ir_gather(g, one, zero, 6), NO_NODE, 6, iota(c, 6),
+                      6); /* one value for all rows */
   k.nblocks = 3;
   check_case(c, &k);
 }
@@ -412,7 +445,9 @@ TEST(blocks_that_share) {
 TEST(selections) {
   Graph *g = ir_graph(c);
   Node theta = ir_input(g, 0, 5);
-  Case all = one_block(c, g, 5, ir_gather(g, theta, (int32_t[]){4}, 1), regression(c, g, 131, theta), 131), some = all;
+  Case all = one_block(c, g, 5, ir_gather(g, theta, (int32_t[]){4}, 1),
+                       regression(c, g, 131, theta), 131),
+       some = all;
   int32_t select[] = {130, 0, 64, 65, 66, 12, 99, 3};
   some.blocks[0].select = select;
   some.blocks[0].nselect = 8;
@@ -420,19 +455,20 @@ TEST(selections) {
   Run whole = run(c, &all, 20, u, 0), part = run(c, &some, 20, u, 2);
   size_t lanes = whole.seen.lanes;
   for (int i = 0; i < 8; i++)
-    assert_memory_equal(part.seen.heads[0][0] + (size_t)i * lanes, whole.seen.heads[0][0] + (size_t)select[i] * lanes,
-                        lanes * sizeof(double));
+    assert_memory_equal(part.seen.heads[0][0] + (size_t)i * lanes,
+                        whole.seen.heads[0][0] + (size_t)select[i] * lanes, lanes * sizeof(double));
   check_case(c, &some);
 }
 
-/* ---- parts of a run ------------------------------------------------------------------------------------------------- */
+/* ---- parts of a run -------------------------------------------------------------------------- */
 
 static void count_rows(void *self, const TileView *t) { *(size_t *)self += t->rows; }
 
 TEST(ranges) {
   Graph *g = ir_graph(c);
   Node theta = ir_input(g, 0, 5);
-  Case k = one_block(c, g, 5, ir_gather(g, theta, (int32_t[]){4}, 1), regression(c, g, 131, theta), 131);
+  Case k =
+      one_block(c, g, 5, ir_gather(g, theta, (int32_t[]){4}, 1), regression(c, g, 131, theta), 131);
   k.blocks[1] = k.blocks[0];
   k.blocks[1].nselect = 10;
   k.nblocks = 2;
@@ -452,7 +488,8 @@ TEST(ranges) {
 TEST(adjoints_of_roots_alone) {
   Graph *g = ir_graph(c);
   Node theta = ir_input(g, 0, 5);
-  Case k = one_block(c, g, 5, ir_reduce(g, IR_SUM, map1(g, IR_SQUARE, theta), 5), regression(c, g, 30, theta), 30);
+  Case k = one_block(c, g, 5, ir_reduce(g, IR_SUM, map1(g, IR_SQUARE, theta), 5),
+                     regression(c, g, 30, theta), 30);
   double *u = draws(c, 5, 8, 1), *grad = NEW_ARRAY(&c->arena, double, 5 * LANES);
   Seen s = {.k = &k, .lanes = LANES, .visits = NEW_ARRAY(&c->arena, int, 30)};
   s.heads[0][0] = NEW_ARRAY(&c->arena, double, 30 * LANES);
@@ -470,17 +507,19 @@ TEST(adjoints_of_roots_alone) {
 TEST(shapes_and_printing) {
   Graph *g = ir_graph(c);
   Node theta = ir_input(g, 0, 5);
-  Case k = one_block(c, g, 5, ir_gather(g, theta, (int32_t[]){4}, 1), regression(c, g, 30, theta), 30);
+  Case k =
+      one_block(c, g, 5, ir_gather(g, theta, (int32_t[]){4}, 1), regression(c, g, 30, theta), 30);
   Tape *t = vm_plan(c, &c->arena, g, 5, k.roots, 1, k.blocks, 1);
   assert_int_equal(vm_rows(t), 30);
-  assert_true(vm_shape(t).tile_ops >= 2 && vm_shape(t).global_elements >= 5 && vm_shape(t).tile_width < 10);
+  assert_true(vm_shape(t).tile_ops >= 2 && vm_shape(t).global_elements >= 5 &&
+              vm_shape(t).tile_width < 10);
   Text out = text_make(&c->arena);
   vm_print(&out, t);
   assert_non_null(strstr(out.s, "NORMAL"));
   assert_non_null(strstr(out.s, "30 observations"));
 }
 
-/* ---- random graphs -------------------------------------------------------------------------------------------------- */
+/* ---- random graphs --------------------------------------------------------------------------- */
 
 /* Nodes of three sizes: one element, one a row, W a row. */
 enum { SCALAR, COLUMN, WIDE, SIZES, LIST = 64 };
@@ -493,7 +532,9 @@ typedef struct {
   int count[SIZES];
 } Random;
 
-static int32_t size_of(const Random *r, int s) { return s == SCALAR ? 1 : s == COLUMN ? r->rows : r->rows * r->width; }
+static int32_t size_of(const Random *r, int s) {
+  return s == SCALAR ? 1 : s == COLUMN ? r->rows : r->rows * r->width;
+}
 static int pick(Random *r, int n) { return (int)uniform(&r->seed, 0, n); }
 static Node any(Random *r, int s) { return r->nodes[s][pick(r, r->count[s])]; }
 static void add(Random *r, int s, Node x) {
@@ -501,12 +542,16 @@ static void add(Random *r, int s, Node x) {
   if (r->count[s] < LIST) r->nodes[s][r->count[s]++] = x;
 }
 
-static const int32_t *some_indexes(Random *r, int32_t n, int32_t of) { return indexes(r->c, n, of, r->seed++ * 77); }
+static const int32_t *some_indexes(Random *r, int32_t n, int32_t of) {
+  return indexes(r->c, n, of, r->seed++ * 77);
+}
 
-/* Element w of every row of a wide node; a column spread over the elements; a wide node's elements turned within the row. */
+/* Element w of every row of a wide node; a column spread over the elements; a wide node's elements
+ * turned within the row. */
 static const int32_t *row_indexes(Random *r, int32_t n, int kind) {
   int32_t *v = NEW_ARRAY(&r->c->arena, int32_t, n), W = r->width, w = pick(r, W);
-  for (int32_t e = 0; e < n; e++) v[e] = kind == 0 ? e * W + w : kind == 1 ? e / W : e / W * W + (e + w) % W;
+  for (int32_t e = 0; e < n; e++)
+    v[e] = kind == 0 ? e * W + w : kind == 1 ? e / W : e / W * W + (e + w) % W;
   return v;
 }
 
@@ -515,7 +560,8 @@ static Node random_pack(Random *r, int s) {
   Pick *p = NEW_ARRAY(&r->c->arena, Pick, n);
   Node a = any(r, s), b = any(r, s), scalar = any(r, SCALAR);
   int every = 1 + pick(r, 3);
-  for (int32_t e = 0; e < n; e++) p[e] = e % (every + 1) == every ? (Pick){scalar, 0} : (Pick){e % every ? a : b, e};
+  for (int32_t e = 0; e < n; e++)
+    p[e] = e % (every + 1) == every ? (Pick){scalar, 0} : (Pick){e % every ? a : b, e};
   return ir_pack(r->g, p, n);
 }
 
@@ -536,10 +582,13 @@ static void grow(Random *r) {
   case 9: add(r, WIDE, ir_gather(g, any(r, COLUMN), row_indexes(r, wide, 1), wide)); break;
   case 10: add(r, WIDE, ir_gather(g, any(r, WIDE), row_indexes(r, wide, 2), wide)); break;
   case 11: add(r, s, ir_gather(g, any(r, s), some_indexes(r, n, n), n)); break;
-  case 12: add(r, s, map1(g, IR_TANH, ir_cumsum(g, any(r, s), pick(r, 2) ? n : n / r->rows))); break;
+  case 12:
+    add(r, s, map1(g, IR_TANH, ir_cumsum(g, any(r, s), pick(r, 2) ? n : n / r->rows)));
+    break;
   case 13: {
     Node b = ir_gather(g, any(r, s), some_indexes(r, 3, n), 3);
-    add(r, COLUMN, ir_matvec(g, ir_const(g, numbers(r->c, 3 * r->rows, r->seed++), 3 * r->rows), b));
+    add(r, COLUMN,
+        ir_matvec(g, ir_const(g, numbers(r->c, 3 * r->rows, r->seed++), 3 * r->rows), b));
     break;
   }
   case 14: {
@@ -563,13 +612,19 @@ static Case random_case(Ctx *c, uint64_t seed) {
     add(&r, s, ir_gather(r.g, theta, some_indexes(&r, n, r.dim), n));
   }
   for (int k = 0; k < 25; k++) grow(&r);
-  Case k = {.g = r.g, .dim = (size_t)r.dim, .roots = {any(&r, SCALAR), any(&r, SCALAR)}, .nroots = 2, .nblocks = 2};
+  Case k = {.g = r.g,
+            .dim = (size_t)r.dim,
+            .roots = {any(&r, SCALAR), any(&r, SCALAR)},
+            .nroots = 2,
+            .nblocks = 2};
   for (int b = 0; b < 2; b++) {
     int32_t *select = NEW_ARRAY(&c->arena, int32_t, r.rows), n = 0;
     for (int32_t i = 0; i < r.rows; i++)
-      if (b == 0 || pick(&r, 2)) select[n++] = b ? r.rows - 1 - i : i; /* all in order; some, backwards */
+      if (b == 0 || pick(&r, 2))
+        select[n++] = b ? r.rows - 1 - i : i; /* all in order; some, backwards */
     Node last = r.nodes[COLUMN][r.count[COLUMN] - 1], wide = r.nodes[WIDE][r.count[WIDE] - 1];
-    k.blocks[b] = block(b ? any(&r, COLUMN) : last, b ? NO_NODE : any(&r, COLUMN), b ? any(&r, WIDE) : wide, r.rows, select, n);
+    k.blocks[b] = block(b ? any(&r, COLUMN) : last, b ? NO_NODE : any(&r, COLUMN),
+                        b ? any(&r, WIDE) : wide, r.rows, select, n);
   }
   return k;
 }
@@ -586,16 +641,18 @@ TEST(random_tapes) {
   }
 }
 
-/* ---- row kernels ---------------------------------------------------------------------------------------------------- */
+/* ---- row kernels ----------------------------------------------------------------------------- */
 
-static void check_gemm(Ctx *c, const Kernels *k, size_t rows, size_t inner, size_t n, bool transposed, bool add_to) {
+static void check_gemm(Ctx *c, const Kernels *k, size_t rows, size_t inner, size_t n,
+                       bool transposed, bool add_to) {
   double *A = numbers(c, (int32_t)(rows * inner), 1), *B = numbers(c, (int32_t)(inner * n), 2),
          *C = numbers(c, (int32_t)(rows * n), 3);
   double *want = NEW_ARRAY(&c->arena, double, rows *n);
   for (size_t i = 0; i < rows; i++)
     for (size_t j = 0; j < n; j++) {
       double s = add_to ? C[i * n + j] : 0;
-      for (size_t m = 0; m < inner; m++) s += A[transposed ? m * rows + i : i * inner + m] * B[m * n + j];
+      for (size_t m = 0; m < inner; m++)
+        s += A[transposed ? m * rows + i : i * inner + m] * B[m * n + j];
       want[i * n + j] = s;
     }
   k->gemm(C, n, A, transposed ? 1 : inner, transposed ? rows : 1, B, n, rows, inner, n, add_to);
@@ -604,8 +661,10 @@ static void check_gemm(Ctx *c, const Kernels *k, size_t rows, size_t inner, size
 
 static void check_rows(Ctx *c, const Kernels *k, size_t m) {
   size_t n = (m + LANES - 1) / LANES * LANES;
-  double *a = numbers(c, (int32_t)n, 1), *b = numbers(c, (int32_t)n, 2), *out = numbers(c, (int32_t)n, 3);
-  double *w = NEW_ARRAY(&c->arena, double, n), *before = NEW_ARRAY(&c->arena, double, n), sum = 0, dot = 0, total = 0;
+  double *a = numbers(c, (int32_t)n, 1), *b = numbers(c, (int32_t)n, 2),
+         *out = numbers(c, (int32_t)n, 3);
+  double *w = NEW_ARRAY(&c->arena, double, n), *before = NEW_ARRAY(&c->arena, double, n), sum = 0,
+         dot = 0, total = 0;
   for (size_t j = 0; j < m; j++) sum += a[j], dot += a[j] * b[j], total += exp(a[j]);
   assert_close(k->sum(a, m), sum, 1e-14);
   assert_close(k->dot(a, b, m), dot, 1e-14);
@@ -616,12 +675,14 @@ static void check_rows(Ctx *c, const Kernels *k, size_t m) {
   k->add(out, a, n);
   k->axpy(out, -2, b, n);
   k->multiply_add(out, a, b, n);
-  for (size_t j = 0; j < n; j++) assert_close(out[j], before[j] + a[j] - 2 * b[j] + a[j] * b[j], 1e-14);
+  for (size_t j = 0; j < n; j++)
+    assert_close(out[j], before[j] + a[j] - 2 * b[j] + a[j] * b[j], 1e-14);
 }
 
 static void check_lse(Ctx *c, const Kernels *k, size_t width, size_t n) {
   const double *in[5];
-  double *adj[5], copies[LANES], *out = NEW_ARRAY(&c->arena, double, n), *g = numbers(c, (int32_t)n, 9);
+  double *adj[5], copies[LANES], *out = NEW_ARRAY(&c->arena, double, n),
+                                 *g = numbers(c, (int32_t)n, 9);
   size_t step[5];
   for (int j = 0; j < LANES; j++) copies[j] = 0.7;
   for (size_t w = 0; w < width; w++) {
@@ -658,7 +719,8 @@ TEST(softmax_of_extremes) {
   for (int s = 0; s < 3; s++) {
     const Kernels *k = kernels_named(sets[s]);
     if (!k) continue;
-    double w[LANES], far[LANES] = {-2000, -2001, -INFINITY}, none[LANES] = {-INFINITY, -INFINITY, -INFINITY};
+    double w[LANES], far[LANES] = {-2000, -2001, -INFINITY},
+                     none[LANES] = {-INFINITY, -INFINITY, -INFINITY};
     assert_close(k->softmax(w, far, 3), -2000 + log1p(exp(-1)), 1e-14);
     assert_close(w[0], 1 / (1 + exp(-1)), 1e-14);
     assert_true(w[2] == 0 && w[3] == 0);

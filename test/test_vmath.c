@@ -1,8 +1,8 @@
 /* test_vmath.c: the vector functions against long double, in units in the last place.
  *
- * A row names a function, its reference, where to draw arguments and the error allowed. The file is compiled once per
- * instruction set (the same source as build/test/test_vmath, test_vmath_avx2, test_vmath_avx512), so one table tests three
- * builds.
+ * A row names a function, its reference, where to draw arguments and the error allowed. The file is
+ * compiled once per instruction set (the same source as build/test/test_vmath, test_vmath_avx2,
+ * test_vmath_avx512), so one table tests three builds.
  */
 #include <float.h>
 #include <setjmp.h>
@@ -20,11 +20,13 @@
 
 typedef long double ld;
 
-/* ---- references in long double ------------------------------------------------------------------------------------ */
+/* ---- references in long double --------------------------------------------------------------- */
 
 static ld ref_inv_logit(ld x) { return x < 0 ? expl(x) / (1 + expl(x)) : 1 / (1 + expl(-x)); }
 static ld ref_log1p_exp(ld x) { return (x > 0 ? x : 0) + log1pl(expl(-fabsl(x))); }
-static ld ref_logit(ld x) { return fabsl(x - 0.5L) < 0.2L ? log1pl((2 * x - 1) / (1 - x)) : logl(x / (1 - x)); }
+static ld ref_logit(ld x) {
+  return fabsl(x - 0.5L) < 0.2L ? log1pl((2 * x - 1) / (1 - x)) : logl(x / (1 - x));
+}
 static ld ref_log1m_exp(ld x) { return x > -0.69L ? logl(-expm1l(x)) : log1pl(-expl(x)); }
 static ld ref_lgamma(ld x) {
   int sign;
@@ -56,7 +58,8 @@ static ld ref_digamma(ld x) {
   ld s = 0;
   for (; x < 40; x++) s -= 1 / x;
   ld y = 1 / (x * x), t = 1.0L / 12;
-  static const ld b[] = {1.0L / 12, -1.0L / 120, 1.0L / 252, -1.0L / 240, 1.0L / 132, -691.0L / 32760, 1.0L / 12};
+  static const ld b[] = {1.0L / 12,  -1.0L / 120,     1.0L / 252, -1.0L / 240,
+                         1.0L / 132, -691.0L / 32760, 1.0L / 12};
   t = 0;
   for (int k = 6; k >= 0; k--) t = t * y + b[k];
   return s + logl(x) - 0.5L / x - y * t;
@@ -66,13 +69,15 @@ static ld ref_digamma(ld x) {
 static ld ref_inv_Phi(ld p) {
   ld x = (ld)v_inv_Phi(v_splat((double)p))[0];
   for (int i = 0; i < 3; i++) {
-    ld f = x < -1 ? tail(-x) - p : x > 1 ? (1 - p) - tail(x) : 0.5L * erfl(x * sqrtl(0.5L)) - (p - 0.5L);
+    ld f = x < -1  ? tail(-x) - p
+           : x > 1 ? (1 - p) - tail(x)
+                   : 0.5L * erfl(x * sqrtl(0.5L)) - (p - 0.5L);
     x -= f / phi(x);
   }
   return x;
 }
 
-/* ---- rows --------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 typedef struct {
   const char *name;
@@ -83,12 +88,15 @@ typedef struct {
 } Row;
 
 /* The inline functions need an address. */
-#define ADDRESS(f)                                                                                                             \
+#define ADDRESS(f)                                                                                 \
   static vd f##_(vd x) { return f(x); }
 /* clang-format off */
-ADDRESS(v_exp) ADDRESS(v_expm1) ADDRESS(v_log) ADDRESS(v_log1p) ADDRESS(v_inv_logit) ADDRESS(v_log1p_exp) ADDRESS(v_tanh)
-ADDRESS(v_sin) ADDRESS(v_cos) ADDRESS(v_sinh) ADDRESS(v_cosh) ADDRESS(v_erf) ADDRESS(v_erfc) ADDRESS(v_Phi) ADDRESS(v_log_Phi)
-ADDRESS(v_log_Phi_d) ADDRESS(v_inv_Phi) ADDRESS(v_lgamma) ADDRESS(v_digamma) ADDRESS(v_logit) ADDRESS(v_log1m_exp)
+ADDRESS(v_exp) ADDRESS(v_expm1) ADDRESS(v_log) ADDRESS(v_log1p)
+ADDRESS(v_inv_logit) ADDRESS(v_log1p_exp) ADDRESS(v_tanh)
+ADDRESS(v_sin) ADDRESS(v_cos) ADDRESS(v_sinh) ADDRESS(v_cosh)
+ADDRESS(v_erf) ADDRESS(v_erfc) ADDRESS(v_Phi) ADDRESS(v_log_Phi)
+ADDRESS(v_log_Phi_d) ADDRESS(v_inv_Phi) ADDRESS(v_lgamma) ADDRESS(v_digamma)
+ADDRESS(v_logit) ADDRESS(v_log1m_exp)
 ADDRESS(v_sqrt)
     /* clang-format on */
 
@@ -135,7 +143,7 @@ ADDRESS(v_sqrt)
         {"sqrt", v_sqrt_, sqrtl, 0, DBL_MAX, 0.51},
 };
 
-/* ---- drawing and measuring ---------------------------------------------------------------------------------------- */
+/* ---- drawing and measuring ------------------------------------------------------------------- */
 
 static uint64_t state = 88172645463325252u;
 static double uniform(void) { /* xorshift64 */
@@ -198,7 +206,9 @@ static void power(void **unused) {
     for (int j = 0; j < VL; j++) {
       x[j] = i % 2 ? exp(20 * uniform() - 10) : draw(0, DBL_MAX, 1);
       y[j] = (i % 3 == 0 ? 745 / fmax(fabs(log(x[j])), 1e-300) : 40) * (2 * uniform() - 1);
-      if (i % 5 == 0) x[j] = 1 + (uniform() - 0.5) * exp2(-50 * uniform()), y[j] = 700 / log(x[j]) * (2 * uniform() - 1);
+      if (i % 5 == 0)
+        x[j] = 1 + (uniform() - 0.5) * exp2(-50 * uniform()),
+        y[j] = 700 / log(x[j]) * (2 * uniform() - 1);
     }
     vd z = v_pow(x, y);
     for (int j = 0; j < VL; j++) {
@@ -210,7 +220,7 @@ static void power(void **unused) {
   assert_true(worst <= 1.5);
 }
 
-/* ---- special values ----------------------------------------------------------------------------------------------- */
+/* ---- special values -------------------------------------------------------------------------- */
 
 static void same(const char *what, double got, double want) {
   if ((isnan(want) && isnan(got)) || (got == want && signbit(got) == signbit(want))) return;
@@ -339,7 +349,8 @@ static void special_values(void **unused) {
   };
   for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
     vd x = v_splat(0.3);
-    x[VL - 1] = v[i].x; /* among ordinary lanes, so that lane-by-lane paths are seen to leave them alone */
+    x[VL - 1] =
+        v[i].x; /* among ordinary lanes, so that lane-by-lane paths are seen to leave them alone */
     vd y = v[i].f(x), plain = v[i].f(v_splat(0.3));
     same(v[i].name, y[VL - 1], v[i].y);
     same(v[i].name, y[0], plain[0]);
@@ -391,14 +402,17 @@ static void vector_basics(void **unused) {
 
 int main(void) {
 #if defined(PVI_AVX512)
-  if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512dq")) return puts("no AVX-512 here: skipped"), 0;
+  if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512dq"))
+    return puts("no AVX-512 here: skipped"), 0;
 #elif defined(PVI_AVX2)
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return puts("no AVX2 here: skipped"), 0;
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+    return puts("no AVX2 here: skipped"), 0;
 #endif
   printf("VL = %d\n", VL);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(vector_basics),  cmocka_unit_test(accuracy),    cmocka_unit_test(power),
-      cmocka_unit_test(special_values), cmocka_unit_test(pow_special), cmocka_unit_test(log_sum_exp),
+      cmocka_unit_test(vector_basics), cmocka_unit_test(accuracy),
+      cmocka_unit_test(power),         cmocka_unit_test(special_values),
+      cmocka_unit_test(pow_special),   cmocka_unit_test(log_sum_exp),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

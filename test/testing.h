@@ -1,11 +1,11 @@
 /* testing.h: what tests share.
  *
- *   TEST(name) { ... }   a test with a Ctx `c` of its own under a trap: a message that ends the work fails the test
- *   Suite                tests that are rows of a table
- *   attempt              runs something that may stop, and says how it ended
- *   NEED_SHARED(path)    skips, visibly, where the folder of shared files (../shared, or PVI_SHARED) lacks it
- *   assert_close         two numbers agree, relatively or absolutely
- * Tests run from the root of the repository. Lines that begin with "# skip" are shown by the runner.
+ *   TEST(name) { ... }   a test with a Ctx `c` of its own under a trap: a message that ends the
+ * work fails the test Suite                tests that are rows of a table attempt              runs
+ * something that may stop, and says how it ended NEED_SHARED(path)    skips, visibly, where the
+ * folder of shared files (../shared, or PVI_SHARED) lacks it assert_close         two numbers
+ * agree, relatively or absolutely Tests run from the root of the repository. Lines that begin with
+ * "# skip" are shown by the runner.
  */
 #ifndef PVI_TESTING_H
 #define PVI_TESTING_H
@@ -25,7 +25,7 @@
 
 #define UNUSED __attribute__((unused))
 
-/* ---- traps -------------------------------------------------------------------------------------------------------- */
+/* ---- traps ----------------------------------------------------------------------------------- */
 
 typedef void Action(Ctx *c, void *arg);
 
@@ -53,9 +53,9 @@ UNUSED static void run_body(Action *body, void *row) {
   if (s != PVI_OK) fail_msg("stopped with status %d", (int)s);
 }
 
-#define TEST(name)                                                                                                             \
-  static void name##_body(Ctx *c, void *row);                                                                                  \
-  static void name(void **state) { run_body(name##_body, *state); }                                                            \
+#define TEST(name)                                                                                 \
+  static void name##_body(Ctx *c, void *row);                                                      \
+  static void name(void **state) { run_body(name##_body, *state); }                                \
   static void name##_body(UNUSED Ctx *c, UNUSED void *row)
 
 /* Tests that are rows: one cmocka test each, named by the row. */
@@ -66,7 +66,8 @@ typedef struct {
 
 UNUSED static void suite_add(Suite *s, const char *name, CMUnitTestFunction f, const void *row) {
   assert_true(s->n < sizeof s->items / sizeof *s->items);
-  s->items[s->n++] = (struct CMUnitTest){.name = name, .test_func = f, .initial_state = (void *)row};
+  s->items[s->n++] =
+      (struct CMUnitTest){.name = name, .test_func = f, .initial_state = (void *)row};
 }
 
 UNUSED static int suite_run(const char *name, const Suite *s) {
@@ -81,18 +82,18 @@ UNUSED static void expect_message(const Ctx *c, const char *fragment) {
   if (!strstr(said, fragment)) fail_msg("wanted a message with \"%s\", got \"%s\"", fragment, said);
 }
 
-/* ---- files -------------------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 UNUSED static const char *shared_path(Arena *a, const char *path) {
   const char *dir = getenv("PVI_SHARED");
   return arena_format(a, "%s/%s", dir && *dir ? dir : "../shared", path);
 }
 
-#define NEED_SHARED(c, path)                                                                                                   \
-  if (access(shared_path(&(c)->arena, (path)), R_OK) != 0) {                                                                   \
-    print_message("# skip: %s is absent\n", shared_path(&(c)->arena, (path)));                                                 \
-    ctx_free(c);                                                                                                               \
-    skip();                                                                                                                    \
+#define NEED_SHARED(c, path)                                                                       \
+  if (access(shared_path(&(c)->arena, (path)), R_OK) != 0) {                                       \
+    print_message("# skip: %s is absent\n", shared_path(&(c)->arena, (path)));                     \
+    ctx_free(c);                                                                                   \
+    skip();                                                                                        \
   }
 
 UNUSED static char *read_file(Ctx *c, const char *path) {
@@ -103,7 +104,7 @@ UNUSED static char *read_file(Ctx *c, const char *path) {
   return s;
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------------------------ */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 /* |a - b| relative to the larger of the two and 1; 0 for equal infinities and for two NaN. */
 UNUSED static double distance(double a, double b) {
@@ -112,11 +113,11 @@ UNUSED static double distance(double a, double b) {
   return fabs(a - b) / fmax(1, fmax(fabs(a), fabs(b)));
 }
 
-#define assert_close(a, b, tolerance)                                                                                          \
-  do {                                                                                                                         \
-    double a_ = (a), b_ = (b);                                                                                                 \
-    if (!(distance(a_, b_) <= (tolerance)))                                                                                    \
-      fail_msg("%s = %.17g, %s = %.17g: they differ by %.2g", #a, a_, #b, b_, distance(a_, b_));                               \
+#define assert_close(a, b, tolerance)                                                              \
+  do {                                                                                             \
+    double a_ = (a), b_ = (b);                                                                     \
+    if (!(distance(a_, b_) <= (tolerance)))                                                        \
+      fail_msg("%s = %.17g, %s = %.17g: they differ by %.2g", #a, a_, #b, b_, distance(a_, b_));   \
   } while (0)
 
 /* The torture build fits with few draws: there a fit has to run, not to be near its optimum. */
@@ -135,6 +136,8 @@ UNUSED static double uniform(uint64_t *state, double lo, double hi) {
 }
 
 /* d f / d x by central differences of fourth order, f given at x - 2h, x - h, x + h, x + 2h. */
-UNUSED static double difference(const double f[4], double h) { return (8 * (f[2] - f[1]) - (f[3] - f[0])) / (12 * h); }
+UNUSED static double difference(const double f[4], double h) {
+  return (8 * (f[2] - f[1]) - (f[3] - f[0])) / (12 * h);
+}
 
 #endif

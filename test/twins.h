@@ -1,16 +1,18 @@
-/* twins.h: for tests of what programs mean: two ways to write one log density, which must agree in value, gradient, prior and
- * observations; the gradient must also be that of finite differences. */
+/* twins.h: for tests of what programs mean: two ways to write one log density, which must agree in
+ * value, gradient, prior and observations; the gradient must also be that of finite differences. */
 #ifndef PVI_TEST_TWINS_H
 #define PVI_TEST_TWINS_H
 
 #include "evaluate.h"
 
-#define DATA                                                                                                                   \
-  "{\"N\": 5, \"x\": [0.5, -1, 2, 0.1, -0.3], \"y\": [1.2, 0.3, -0.7, 2.1, 0.4], \"g\": [1, 3, 2, 3, 1], \"z\": [0, 1, 1, 0, " \
-  "1],"                                                                                                                        \
+#define DATA                                                                                       \
+  "{\"N\": 5, \"x\": [0.5, -1, 2, 0.1, -0.3], \"y\": [1.2, 0.3, -0.7, 2.1, 0.4], \"g\": [1, 3, "   \
+  "2, 3, 1], \"z\": [0, 1, 1, 0, "                                                                 \
+  "1],"                                                                                            \
   " \"k\": [3, 0, 7, 1, 2], \"X\": [[1, 0.5], [1, -1], [1, 2], [1, 0.1], [1, -0.3]]}"
-#define HEAD                                                                                                                   \
-  "data { int N; vector[N] x; vector[N] y; array[N] int g; array[N] int<lower=0, upper=1> z; array[N] int<lower=0> k;"         \
+#define HEAD                                                                                       \
+  "data { int N; vector[N] x; vector[N] y; array[N] int g; array[N] int<lower=0, upper=1> z; "     \
+  "array[N] int<lower=0> k;"                                                                       \
   " matrix[N, 2] X; } "
 #define PARAMETERS "parameters { vector[2] b; real<lower=0> s; vector[3] a; } "
 
@@ -24,7 +26,8 @@ typedef struct {
 } Twin;
 
 static const Model *twin_model(Ctx *c, const Twin *t, const char *body) {
-  const char *functions = *t->functions ? arena_format(&c->arena, "functions { %s } ", t->functions) : "";
+  const char *functions =
+      *t->functions ? arena_format(&c->arena, "functions { %s } ", t->functions) : "";
   return model_of(c, arena_format(&c->arena, "%s" HEAD PARAMETERS "%s", functions, body), DATA);
 }
 
@@ -47,7 +50,8 @@ UNUSED static void check_gradient(Ctx *c, const Model *m, const double *u, const
 
 static void expect_loops(const Twin *t, const Model *m) {
   for (size_t k = 0; k < m->nloops && t->loops != EITHER; k++) {
-    if (t->loops == LIFTED && !m->loops[k].lifted) fail_msg("the loop is not lifted: %s", m->loops[k].why);
+    if (t->loops == LIFTED && !m->loops[k].lifted)
+      fail_msg("the loop is not lifted: %s", m->loops[k].why);
     if (t->loops == UNROLLED && !m->loops[k].lifted) return;
   }
   if (t->loops == UNROLLED) fail_msg("every loop was lifted");
@@ -72,7 +76,8 @@ TEST(twin) {
   }
 }
 
-#define ADD_ROWS(rows, function, label)                                                                                        \
-  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) suite_add(&suite, rows[k] label, function, &rows[k])
+#define ADD_ROWS(rows, function, label)                                                            \
+  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)                                          \
+  suite_add(&suite, rows[k] label, function, &rows[k])
 
 #endif

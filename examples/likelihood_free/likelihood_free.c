@@ -1,19 +1,25 @@
-/* likelihood_free.c: the paper's y^2 regression (supplement, "Likelihood-free regression"). Outcomes y_ij = x_ij' B + e_ij, of
- * which only the sums of squares of m of them are seen: their density (noncentral chi-squared) is an infinite sum, but they are
- * simulated in a line (squares.stan). The truth takes B of every observation from {(1 - alpha) B_0 + alpha B_g}, g = 1 ...
- * groups: with alpha = 0 the model is right, with alpha = 1 it is as wrong as the groups differ.
+/* likelihood_free.c: the paper's y^2 regression (supplement, "Likelihood-free regression").
+ * Outcomes y_ij = x_ij' B + e_ij, of which only the sums of squares of m of them are seen: their
+ * density (noncentral chi-squared) is an infinite sum, but they are simulated in a line
+ * (squares.stan). The truth takes B of every observation from {(1 - alpha) B_0 + alpha B_g}, g = 1
+ * ... groups: with alpha = 0 the model is right, with alpha = 1 it is as wrong as the groups
+ * differ.
  *
- * PVI maximises the CRPS of the simulations over a neural spline flow q(B), by Adam as in the paper; the rival is the same
- * program with B estimated as a point. Where the model is right both predict alike; where it is wrong q is worth its width.
+ * PVI maximises the CRPS of the simulations over a neural spline flow q(B), by Adam as in the
+ * paper; the rival is the same program with B estimated as a point. Where the model is right both
+ * predict alike; where it is wrong q is worth its width.
  *
- *     likelihood_free [--alpha=all] [--groups=5] [--m=2] [--n=1000] [--iterations=1000] [--seed=1] [--threads=0] [--data=0]
+ *     likelihood_free [--alpha=all] [--groups=5] [--m=2] [--n=1000] [--iterations=1000] [--seed=1]
+ * [--threads=0] [--data=0]
  *
- * All alpha are 0, 0.5 and 1; 0 threads are one per core. --data=1 fits nothing and prints the data, the training half first,
- * for the command line:
+ * All alpha are 0, 0.5 and 1; 0 threads are one per core. --data=1 fits nothing and prints the
+ * data, the training half first, for the command line:
  *
  *     likelihood_free --alpha=1 --data=1 > squares.json
- *     pvi fit examples/likelihood_free/squares.stan squares.json --simulate y2_sim --observed y2 --score crps_sim --lambda 0
- *         --family flow --knots 8 --optimizer adam --iterations 1000 --learning-rate 0.005 --schedule warmup-cosine --draws 100
+ *     pvi fit examples/likelihood_free/squares.stan squares.json --simulate y2_sim --observed y2
+ * --score crps_sim --lambda 0
+ *         --family flow --knots 8 --optimizer adam --iterations 1000 --learning-rate 0.005
+ * --schedule warmup-cosine --draws 100
  */
 #include "../example.h"
 
@@ -115,8 +121,8 @@ static void run(const Setting *s) {
   fit_one(s, &point, b);
   double rival = -mean_of(b, s->n);
   for (size_t k = 0; k < s->n; k++) a[k] -= b[k];
-  printf("%5g  %8.4f  %8.4f  %6.4f  %8.4f  %8.4f  %9.1f\n", s->alpha, pvi, rival, rival / pvi, mean_of(a, s->n),
-         sd_of(a, s->n) / sqrt((double)s->n), seconds);
+  printf("%5g  %8.4f  %8.4f  %6.4f  %8.4f  %8.4f  %9.1f\n", s->alpha, pvi, rival, rival / pvi,
+         mean_of(a, s->n), sd_of(a, s->n) / sqrt((double)s->n), seconds);
   fflush(stdout);
   free(a);
   free(b);
@@ -124,15 +130,17 @@ static void run(const Setting *s) {
 }
 
 int main(int argc, char **argv) {
-  double alpha = NAN, groups = 5, m = 2, n = 1000, iterations = 1000, seed = 1, threads = 0, data = 0;
-  const Option options[] = {{"alpha", &alpha, 0, 1, REAL, "how wrong the model is; all: 0, 0.5 and 1"},
-                            {"groups", &groups, 1, 1e6, WHOLE, "coefficients B_g in the population"},
-                            {"m", &m, 1, 1e4, WHOLE, "outcomes in each sum of squares"},
-                            {"n", &n, 2, 1e6, WHOLE, "observations to train on, and as many to test"},
-                            {"iterations", &iterations, 1, 1e7, WHOLE, "of Adam, for the flow"},
-                            {"seed", &seed, 0, 1e9, WHOLE, "of the data and of the fits"},
-                            {"threads", &threads, 0, 256, WHOLE, "threads; 0: one per core"},
-                            {"data", &data, 0, 1, WHOLE, "1: only print the data (of the first alpha) as JSON"}};
+  double alpha = NAN, groups = 5, m = 2, n = 1000, iterations = 1000, seed = 1, threads = 0,
+         data = 0;
+  const Option options[] = {
+      {"alpha", &alpha, 0, 1, REAL, "how wrong the model is; all: 0, 0.5 and 1"},
+      {"groups", &groups, 1, 1e6, WHOLE, "coefficients B_g in the population"},
+      {"m", &m, 1, 1e4, WHOLE, "outcomes in each sum of squares"},
+      {"n", &n, 2, 1e6, WHOLE, "observations to train on, and as many to test"},
+      {"iterations", &iterations, 1, 1e7, WHOLE, "of Adam, for the flow"},
+      {"seed", &seed, 0, 1e9, WHOLE, "of the data and of the fits"},
+      {"threads", &threads, 0, 256, WHOLE, "threads; 0: one per core"},
+      {"data", &data, 0, 1, WHOLE, "1: only print the data (of the first alpha) as JSON"}};
   READ_OPTIONS(argc, argv, options);
   Setting s = {.n = (size_t)n,
                .m = (size_t)m,
@@ -145,8 +153,9 @@ int main(int argc, char **argv) {
     print_data(&s);
     return 0;
   }
-  printf("y^2 regression: d = %d, m = %zu, %zu groups, n = %zu; test CRPS (smaller is better) of q and of a point\n\n", D, s.m,
-         s.groups, s.n);
+  printf("y^2 regression: d = %d, m = %zu, %zu groups, n = %zu; test CRPS (smaller is better) of q "
+         "and of a point\n\n",
+         D, s.m, s.groups, s.n);
   printf("alpha       PVI     point   ratio      gain  se(gain)  s for PVI\n");
   for (int k = 0; k < (isnan(alpha) ? 3 : 1); k++, s.alpha += 0.5) run(&s);
   return 0;

@@ -1,11 +1,14 @@
-/* normal.c: the paper's normal example (section 2.4). The model is y ~ normal(theta, 1), the truth y ~ normal(0, sigma_true).
+/* normal.c: the paper's normal example (section 2.4). The model is y ~ normal(theta, 1), the truth
+ * y ~ normal(0, sigma_true).
  *
- * Where the model is right (sigma_true = 1) the standard deviation of q(theta) goes to 0 under every score. Where it is wrong
- * (sigma_true = 2) that of VI goes to 0 just the same, as n^-1/2, and that of PVI to sqrt(sigma_true^2 - 1) = sqrt(3).
+ * Where the model is right (sigma_true = 1) the standard deviation of q(theta) goes to 0 under
+ * every score. Where it is wrong (sigma_true = 2) that of VI goes to 0 just the same, as n^-1/2,
+ * and that of PVI to sqrt(sigma_true^2 - 1) = sqrt(3).
  *
  *     normal [--simulations=50] [--n=all] [--sigma=all] [--draws=0] [--threads=0]
  *
- * All n are 100, 1000 and 10000, all sigma_true 1 and 2; 0 draws are as many as it takes, 0 threads one per core.
+ * All n are 100, 1000 and 10000, all sigma_true 1 and 2; 0 draws are as many as it takes, 0 threads
+ * one per core.
  */
 #include "../example.h"
 
@@ -34,28 +37,36 @@ static void run(const Setting *s, const char *score) {
   int unconverged = 0;
   for (size_t k = 0; k < s->simulations; k++) {
     pvi_context *c = pvi_open();
-    pvi_model *m = load(c, "examples/normal/normal.stan", make_data(s->n, s->sigma, 1000 * (k + 1) + s->n));
-    pvi_options o = {.score = score, .family = "meanfield", .draws = s->draws, .seed = k + 1, .threads = s->threads};
+    pvi_model *m =
+        load(c, "examples/normal/normal.stan", make_data(s->n, s->sigma, 1000 * (k + 1) + s->n));
+    pvi_options o = {.score = score,
+                     .family = "meanfield",
+                     .draws = s->draws,
+                     .seed = k + 1,
+                     .threads = s->threads};
     pvi_result r = fit(c, m, &o, &unconverged);
     sd[k] = r.sd[0];
     seconds += r.seconds;
     pvi_close(c);
   }
-  printf("%5g  %6zu  %-8s  %9.4f  %9.4f  %11.2f  %d\n", s->sigma, s->n, score, mean_of(sd, s->simulations),
-         sd_of(sd, s->simulations), seconds / (double)s->simulations, unconverged);
+  printf("%5g  %6zu  %-8s  %9.4f  %9.4f  %11.2f  %d\n", s->sigma, s->n, score,
+         mean_of(sd, s->simulations), sd_of(sd, s->simulations), seconds / (double)s->simulations,
+         unconverged);
   fflush(stdout);
   free(sd);
 }
 
 int main(int argc, char **argv) {
   double simulations = 50, n = NAN, sigma = NAN, draws = 0, threads = 0;
-  const Option options[] = {{"simulations", &simulations, 1, 1e6, WHOLE, "data sets per line of the table"},
-                            {"n", &n, 1, 1e7, WHOLE, "observations; all: 100, 1000 and 10000"},
-                            {"sigma", &sigma, 1e-3, 1e3, REAL, "sd of the truth; all: 1 and 2"},
-                            {"draws", &draws, 0, 1e6, WHOLE, "draws; 0: as many as it takes"},
-                            {"threads", &threads, 0, 256, WHOLE, "threads; 0: one per core"}};
+  const Option options[] = {
+      {"simulations", &simulations, 1, 1e6, WHOLE, "data sets per line of the table"},
+      {"n", &n, 1, 1e7, WHOLE, "observations; all: 100, 1000 and 10000"},
+      {"sigma", &sigma, 1e-3, 1e3, REAL, "sd of the truth; all: 1 and 2"},
+      {"draws", &draws, 0, 1e6, WHOLE, "draws; 0: as many as it takes"},
+      {"threads", &threads, 0, 256, WHOLE, "threads; 0: one per core"}};
   READ_OPTIONS(argc, argv, options);
-  printf("sd of q(theta) over %g simulations; where the model is wrong (sigma 2) PVI's goes to sqrt(3) = 1.7321\n\n",
+  printf("sd of q(theta) over %g simulations; where the model is wrong (sigma 2) PVI's goes to "
+         "sqrt(3) = 1.7321\n\n",
          simulations);
   printf("sigma       n  score        mean sd   sd of it  seconds/fit  not converged\n");
   for (double s = 1; s <= (isnan(sigma) ? 2 : 1); s++)

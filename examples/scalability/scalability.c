@@ -1,15 +1,18 @@
-/* scalability.c: the paper's last figure: mean-field log-score PVI against VI as the number d of parameters grows. The model is
- * y_i ~ MVN(theta, I), theta ~ MVN(0, I), the truth y_i ~ MVN(0, 2 I); n = 100 vectors, M = 10 draws.
+/* scalability.c: the paper's last figure: mean-field log-score PVI against VI as the number d of
+ * parameters grows. The model is y_i ~ MVN(theta, I), theta ~ MVN(0, I), the truth y_i ~ MVN(0, 2
+ * I); n = 100 vectors, M = 10 draws.
  *
- * Printed per d: milliseconds for one value and gradient of the PVI objective, which grow linearly (the exponent below the
- * table is the slope of the logarithms from d = 100), and the expected log density of a new vector under the predictive
- * distribution of either fit, per dimension: q being normal(m, s) in every dimension, that distribution is normal(m, sqrt(1 +
- * s^2)), and its expected log density under the truth has a closed form.
+ * Printed per d: milliseconds for one value and gradient of the PVI objective, which grow linearly
+ * (the exponent below the table is the slope of the logarithms from d = 100), and the expected log
+ * density of a new vector under the predictive distribution of either fit, per dimension: q being
+ * normal(m, s) in every dimension, that distribution is normal(m, sqrt(1 + s^2)), and its expected
+ * log density under the truth has a closed form.
  *
  *     scalability [--most=10000] [--n=100] [--draws=10] [--joint=0] [--threads=1]
  *
- * d is 10, 30, 100, ... up to --most. --joint=1 has whole vectors as observations (joint.stan): the same model, but each score
- * is an average over draws of d-dimensional densities, for which 10 draws are few. 0 draws are as many as it takes.
+ * d is 10, 30, 100, ... up to --most. --joint=1 has whole vectors as observations (joint.stan): the
+ * same model, but each score is an average over draws of d-dimensional densities, for which 10
+ * draws are few. 0 draws are as many as it takes.
  */
 #include "../example.h"
 
@@ -32,7 +35,8 @@ static pvi_model *model_of(pvi_context *c, const Case *k) {
   json_int(j, "d", k->d);
   json_array(j, "y", y, k->n, k->d);
   free(y);
-  return load(c, k->joint ? "examples/scalability/joint.stan" : "examples/scalability/normal.stan", j);
+  return load(c, k->joint ? "examples/scalability/joint.stan" : "examples/scalability/normal.stan",
+              j);
 }
 
 /* E log normal(y | m, sqrt(1 + s^2)), y ~ normal(0, sqrt(truth)), summed over dimensions */
@@ -64,7 +68,8 @@ static void run(Case *k) {
   k->vi = fitted_elpd(k, "elbo");
   k->pvi = fitted_elpd(k, "log");
   double d = (double)k->d;
-  printf("%6zu  %10.3f  %12.2f  %12.2f  %9.4f  %9.4f\n", k->d, 1e3 * k->seconds, k->vi, k->pvi, k->vi / d, k->pvi / d);
+  printf("%6zu  %10.3f  %12.2f  %12.2f  %9.4f  %9.4f\n", k->d, 1e3 * k->seconds, k->vi, k->pvi,
+         k->vi / d, k->pvi / d);
   fflush(stdout);
 }
 
@@ -89,7 +94,8 @@ int main(int argc, char **argv) {
   double most = 10000, vectors = 100, draws = 10, joint = 0, threads = 1;
   const Option options[] = {{"most", &most, 10, 10000, WHOLE, "largest d"},
                             {"n", &vectors, 1, 1e5, WHOLE, "vectors in the data"},
-                            {"draws", &draws, 0, 1e6, WHOLE, "draws; 0: as many as it takes, and 100 where time is taken"},
+                            {"draws", &draws, 0, 1e6, WHOLE,
+                             "draws; 0: as many as it takes, and 100 where time is taken"},
                             {"joint", &joint, 0, 1, WHOLE, "1: whole vectors are observations"},
                             {"threads", &threads, 0, 256, WHOLE, "threads; 0: one per core"}};
   READ_OPTIONS(argc, argv, options);
@@ -97,13 +103,19 @@ int main(int argc, char **argv) {
   int n = 0, above = 0, unconverged = 0;
   printf("     d  ms per eval       VI elpd      PVI elpd  VI elpd/d  PVI elpd/d\n");
   for (; n < NSIZES && sizes[n] <= (size_t)most; n++) {
-    pvi_options o = {.family = "meanfield", .score = "log", .draws = (size_t)draws, .seed = 1, .threads = (int)threads};
+    pvi_options o = {.family = "meanfield",
+                     .score = "log",
+                     .draws = (size_t)draws,
+                     .seed = 1,
+                     .threads = (int)threads};
     cases[n] = (Case){.n = (size_t)vectors, .d = sizes[n], .joint = joint > 0, .o = o};
     run(&cases[n]);
     above += cases[n].pvi > cases[n].vi;
     unconverged += cases[n].unconverged;
   }
-  printf("\nPVI is above VI at %d of %d sizes; %d of %d fits say that their draws are too few\n", above, n, unconverged, 2 * n);
-  if (n > SMALL + 1) printf("from d = 100 time grows as d^%.3f\n", exponent(cases + SMALL, n - SMALL));
+  printf("\nPVI is above VI at %d of %d sizes; %d of %d fits say that their draws are too few\n",
+         above, n, unconverged, 2 * n);
+  if (n > SMALL + 1)
+    printf("from d = 100 time grows as d^%.3f\n", exponent(cases + SMALL, n - SMALL));
   return 0;
 }

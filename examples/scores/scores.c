@@ -1,11 +1,13 @@
-/* scores.c: what the choice of the score does (the paper's supplement, "Properties of different scoring rules"). Linear
- * regression whose noise is Student's t, or normal with outliers in the training part only, fitted by a normal model; scores on
- * clean test data.
+/* scores.c: what the choice of the score does (the paper's supplement, "Properties of different
+ * scoring rules"). Linear regression whose noise is Student's t, or normal with outliers in the
+ * training part only, fitted by a normal model; scores on clean test data.
  *
- * Training on the interval score of level 0.9 gives intervals that cover 0.9 whatever the noise: conformal prediction for free.
- * With outliers, scores that do not follow single points into the tails (crps, interval) keep the better predictions.
+ * Training on the interval score of level 0.9 gives intervals that cover 0.9 whatever the noise:
+ * conformal prediction for free. With outliers, scores that do not follow single points into the
+ * tails (crps, interval) keep the better predictions.
  *
- *     scores [--simulations=5] [--n=1000] [--test=4000] [--setting=all] [--draws=0] [--lambda=0.01] [--threads=0]
+ *     scores [--simulations=5] [--n=1000] [--test=4000] [--setting=all] [--draws=0] [--lambda=0.01]
+ * [--threads=0]
  *
  * A setting is a row of the table below; 0 draws are as many as it takes, 0 threads one per core.
  */
@@ -57,8 +59,9 @@ static Json *as_json(const Data *d) {
   return j;
 }
 
-/* P(Y <= y) under the mean-field q: given log_sigma = m + s z, Y is normal(x' E b, sqrt(x' Var(b) x + sigma^2)); the mean over
- * the normal z by the trapezoidal rule, whose error is far below what matters here. */
+/* P(Y <= y) under the mean-field q: given log_sigma = m + s z, Y is normal(x' E b, sqrt(x' Var(b) x
+ * + sigma^2)); the mean over the normal z by the trapezoidal rule, whose error is far below what
+ * matters here. */
 static double predictive_cdf(const pvi_result *r, const double *x, double y) {
   double mu = 0, v = 0, p = 0, total = 0;
   for (int k = 0; k < D; k++) {
@@ -110,21 +113,23 @@ static void run(const Setting *s, Data *d, size_t simulations, pvi_options *o) {
       simulate(d, s, 77 * (t + 1));
       add_fit(&row, d, o, 1 / (double)simulations);
     }
-    printf("%-21s  %-8s  %8.3f  %9.4f  %8.4f  %8.3f  %11.2f  %d\n", s->name, scores[k], row.coverage, row.log, row.crps,
-           row.interval, row.seconds, row.unconverged);
+    printf("%-21s  %-8s  %8.3f  %9.4f  %8.4f  %8.3f  %11.2f  %d\n", s->name, scores[k],
+           row.coverage, row.log, row.crps, row.interval, row.seconds, row.unconverged);
     fflush(stdout);
   }
 }
 
 int main(int argc, char **argv) {
-  double simulations = 5, n = 1000, ntest = 4000, setting = NAN, draws = 0, lambda = 0.01, threads = 0;
-  const Option options[] = {{"simulations", &simulations, 1, 1e6, WHOLE, "data sets per line of the table"},
-                            {"n", &n, 2, 1e6, WHOLE, "observations to train on"},
-                            {"test", &ntest, 1, 1e6, WHOLE, "observations to test on"},
-                            {"setting", &setting, 1, NSETTINGS, WHOLE, "t with df 2, 5, 30; 4% and 16% of outliers"},
-                            {"draws", &draws, 0, 1e6, WHOLE, "draws; 0: as many as it takes"},
-                            {"lambda", &lambda, 0, 1e6, REAL, "weight of the posterior in the objective"},
-                            {"threads", &threads, 0, 256, WHOLE, "threads; 0: one per core"}};
+  double simulations = 5, n = 1000, ntest = 4000, setting = NAN, draws = 0, lambda = 0.01,
+         threads = 0;
+  const Option options[] = {
+      {"simulations", &simulations, 1, 1e6, WHOLE, "data sets per line of the table"},
+      {"n", &n, 2, 1e6, WHOLE, "observations to train on"},
+      {"test", &ntest, 1, 1e6, WHOLE, "observations to test on"},
+      {"setting", &setting, 1, NSETTINGS, WHOLE, "t with df 2, 5, 30; 4% and 16% of outliers"},
+      {"draws", &draws, 0, 1e6, WHOLE, "draws; 0: as many as it takes"},
+      {"lambda", &lambda, 0, 1e6, REAL, "weight of the posterior in the objective"},
+      {"threads", &threads, 0, 256, WHOLE, "threads; 0: one per core"}};
   READ_OPTIONS(argc, argv, options);
   Data d = {.n = (size_t)n, .ntest = (size_t)ntest};
   size_t *test = calloc(d.ntest, sizeof *test);
@@ -139,9 +144,11 @@ int main(int argc, char **argv) {
                    .scoring_draws = 1024,
                    .lambda = lambda,
                    .threads = (int)threads};
-  printf("n = %zu, means over %g simulations with %zu test observations each; crps and interval: smaller is better\n\n", d.n,
-         simulations, d.ntest);
-  printf("noise                  trained   coverage   test log      crps  interval  seconds/fit  not converged\n");
+  printf("n = %zu, means over %g simulations with %zu test observations each; crps and interval: "
+         "smaller is better\n\n",
+         d.n, simulations, d.ntest);
+  printf("noise                  trained   coverage   test log      crps  interval  seconds/fit  "
+         "not converged\n");
   for (int k = 0; k < NSETTINGS; k++)
     if (isnan(setting) || setting == k + 1) run(&settings[k], &d, (size_t)simulations, &o);
   free(test);

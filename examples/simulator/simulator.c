@@ -1,10 +1,12 @@
-/* simulator.c: a simulator in C through pvi.h: y_i = (theta + noise)^2 is simulated, never written as a density; theta varies
- * in the population as normal(2, 0.5). PVI finds that distribution from 400 outcomes. What it takes:
+/* simulator.c: a simulator in C through pvi.h: y_i = (theta + noise)^2 is simulated, never written
+ * as a density; theta varies in the population as normal(2, 0.5). PVI finds that distribution from
+ * 400 outcomes. What it takes:
  *
- *   simulate  outcomes of all observations for M values of theta at a time; noise is a function of the seed, so that the same
- *             theta and seed give the same outcomes;
- *   pullback  the chain rule through it: from derivatives with respect to outcomes to those with respect to theta;
- *   pvi_simulator, which names both, the outcomes that were observed and a normal prior; pvi_fit_simulator does the rest.
+ *   simulate  outcomes of all observations for M values of theta at a time; noise is a function of
+ * the seed, so that the same theta and seed give the same outcomes; pullback  the chain rule
+ * through it: from derivatives with respect to outcomes to those with respect to theta;
+ *   pvi_simulator, which names both, the outcomes that were observed and a normal prior;
+ * pvi_fit_simulator does the rest.
  *
  * It takes no options and prints one line. */
 #include "pvi.h"
@@ -23,13 +25,16 @@ static double uniform(uint64_t seed, uint64_t i, uint64_t j) {
 }
 
 static double normal(uint64_t seed, uint64_t i, uint64_t j) {
-  return sqrt(-2 * log(uniform(seed, i, 2 * j))) * cos(6.283185307179586 * uniform(seed, i, 2 * j + 1));
+  return sqrt(-2 * log(uniform(seed, i, 2 * j))) *
+         cos(6.283185307179586 * uniform(seed, i, 2 * j + 1));
 }
 
 static const double noise_sd = 0.3;
 
-/* One parameter: its draws are theta[0 ... M - 1]. One number an observation: those of i begin at out + i ld. */
-static int simulate(void *self, const double *theta, size_t M, size_t ld, uint64_t seed, double *out) {
+/* One parameter: its draws are theta[0 ... M - 1]. One number an observation: those of i begin at
+ * out + i ld. */
+static int simulate(void *self, const double *theta, size_t M, size_t ld, uint64_t seed,
+                    double *out) {
   (void)self;
   for (size_t i = 0; i < N; i++)
     for (size_t j = 0; j < M; j++) {
@@ -40,11 +45,12 @@ static int simulate(void *self, const double *theta, size_t M, size_t ld, uint64
 }
 
 /* d y / d theta = 2 (theta + noise) */
-static int pullback(void *self, const double *theta, size_t M, size_t ld, uint64_t seed, const double *adj_out,
-                    double *adj_theta) {
+static int pullback(void *self, const double *theta, size_t M, size_t ld, uint64_t seed,
+                    const double *adj_out, double *adj_theta) {
   (void)self;
   for (size_t i = 0; i < N; i++)
-    for (size_t j = 0; j < M; j++) adj_theta[j] += adj_out[i * ld + j] * 2 * (theta[j] + noise_sd * normal(seed, i, j));
+    for (size_t j = 0; j < M; j++)
+      adj_theta[j] += adj_out[i * ld + j] * 2 * (theta[j] + noise_sd * normal(seed, i, j));
   return 1;
 }
 
@@ -61,14 +67,23 @@ int main(int argc, char **argv) {
   }
   pvi_context *c = pvi_open();
   if (!c) return 1;
-  pvi_simulator s = {
-      .dim = 1, .n = N, .width = 1, .y = y, .prior_mean = &mean, .prior_sd = &sd, .simulate = simulate, .pullback = pullback};
+  pvi_simulator s = {.dim = 1,
+                     .n = N,
+                     .width = 1,
+                     .y = y,
+                     .prior_mean = &mean,
+                     .prior_sd = &sd,
+                     .simulate = simulate,
+                     .pullback = pullback};
   pvi_result r;
-  int status = pvi_fit_simulator(c, &s, &(pvi_options){.score = "crps_sim", .lambda = 0.01, .draws = 128, .seed = 1}, &r);
-  if (status) fprintf(stderr, "%s%s\n", pvi_error(c), r.reason ? r.reason : ""); /* not converged: the result is whole */
+  int status = pvi_fit_simulator(
+      c, &s, &(pvi_options){.score = "crps_sim", .lambda = 0.01, .draws = 128, .seed = 1}, &r);
+  if (status)
+    fprintf(stderr, "%s%s\n", pvi_error(c),
+            r.reason ? r.reason : ""); /* not converged: the result is whole */
   if (r.mean)
-    printf("theta varies as normal(2, 0.5); PVI: normal(%.3f, %.3f), %ld evaluations, %.2f s\n", r.mean[0], r.sd[0],
-           r.evaluations, r.seconds);
+    printf("theta varies as normal(2, 0.5); PVI: normal(%.3f, %.3f), %ld evaluations, %.2f s\n",
+           r.mean[0], r.sd[0], r.evaluations, r.seconds);
   pvi_close(c);
   return status;
 }

@@ -1,5 +1,5 @@
-/* api.c: include/pvi.h over the stages: contexts, loading, densities. Every call runs under its own trap, and its messages are
- * kept as text. */
+/* api.c: include/pvi.h over the stages: contexts, loading, densities. Every call runs under its own
+ * trap, and its messages are kept as text. */
 #include "api/api_int.h"
 
 #include <stdlib.h>
@@ -44,11 +44,12 @@ int api_run(pvi_context *c, ApiStep *step, void *arg) {
   }
   c->ctx.trap = NULL;
   keep_messages(c);
-  if (status) ctx_close(&c->ctx); /* threads that the jump left waiting, texts that the messages have shown */
+  if (status)
+    ctx_close(&c->ctx); /* threads that the jump left waiting, texts that the messages have shown */
   return status;
 }
 
-/* ---- loading ------------------------------------------------------------------------------------------------------ */
+/* ---- loading --------------------------------------------------------------------------------- */
 
 typedef struct {
   const char *program, *data;
@@ -57,12 +58,15 @@ typedef struct {
 } LoadArgs;
 
 /* The caller may free what he gave; messages and names point into it. */
-static const char *copy(Ctx *ctx, const char *text) { return arena_text(&ctx->arena, text, strlen(text)); }
+static const char *copy(Ctx *ctx, const char *text) {
+  return arena_text(&ctx->arena, text, strlen(text));
+}
 
 static Program *load_program(Ctx *ctx, const LoadArgs *a) {
   StanOptions o = {0};
-  Program *p = a->text ? stan_parse_text(ctx, "program", copy(ctx, a->program), strlen(a->program), &o)
-                       : stan_parse(ctx, a->program, &o);
+  Program *p = a->text
+                   ? stan_parse_text(ctx, "program", copy(ctx, a->program), strlen(a->program), &o)
+                   : stan_parse(ctx, a->program, &o);
   if (!ctx->nerrors) stan_check(ctx, p);
   if (ctx->nerrors) ctx_jump(ctx, PVI_PROGRAM);
   return p;
@@ -104,8 +108,8 @@ typedef struct {
 
 static void simulate(pvi_context *c, void *arg) {
   SimulateArgs *a = arg;
-  a->m->model =
-      model_make_simulator(&c->ctx, a->m->program, a->m->data, copy(&c->ctx, a->simulate), copy(&c->ctx, a->observed));
+  a->m->model = model_make_simulator(&c->ctx, a->m->program, a->m->data, copy(&c->ctx, a->simulate),
+                                     copy(&c->ctx, a->observed));
   a->m->work = NULL;
 }
 
@@ -119,7 +123,7 @@ const char *pvi_parameter(const pvi_model *m, size_t k) {
   return k < m->model->dim ? model_unconstrained_name(m->model, &m->model->ctx->arena, k) : NULL;
 }
 
-/* ---- densities ---------------------------------------------------------------------------------------------------- */
+/* ---- densities ------------------------------------------------------------------------------- */
 
 typedef struct {
   pvi_model *m;
@@ -142,7 +146,8 @@ static void density_tile(void *self, const TileView *t) {
       double l = t->heads[HEAD_LL][r * d->lanes + j];
       d->likelihood[j] += l;
       t->adj[HEAD_LL][r * d->lanes + j] = 1;
-      if (d->a->pointwise && j < d->count) d->a->pointwise[(d->first + j) * n + (size_t)d->a->m->obs[t->row + r]] = l;
+      if (d->a->pointwise && j < d->count)
+        d->a->pointwise[(d->first + j) * n + (size_t)d->a->m->obs[t->row + r]] = l;
     }
 }
 
@@ -166,7 +171,8 @@ static void density(pvi_context *c, void *arg) {
   if (!a->m->work) prepare_density(a->m, arena, a->npoints);
   size_t lanes = a->m->lanes;
   ArenaMark mark = arena_mark(arena);
-  double *theta = NEW_ARRAY(arena, double, m->dim *lanes), *grad = NEW_ARRAY(arena, double, m->dim *lanes);
+  double *theta = NEW_ARRAY(arena, double, m->dim *lanes),
+         *grad = NEW_ARRAY(arena, double, m->dim *lanes);
   double *sum = NEW_ARRAY(arena, double, lanes);
   for (size_t i = 0; i < a->npoints; i += lanes) {
     size_t count = a->npoints - i < lanes ? a->npoints - i : lanes;
@@ -178,14 +184,16 @@ static void density(pvi_context *c, void *arg) {
     vm_tiles(a->m->work, density_tile, &tile, true);
     vm_backward(a->m->work, (double[]){1, 1}, NULL, grad);
     for (size_t j = 0; j < count; j++) {
-      a->lp[i + j] = sum[j] + vm_value(a->m->work, ROOT_PRIOR, 0)[j] + vm_value(a->m->work, ROOT_JACOBIAN, 0)[j];
-      for (size_t k = 0; a->gradient && k < m->dim; k++) a->gradient[(i + j) * m->dim + k] = grad[k * lanes + j];
+      a->lp[i + j] = sum[j] + vm_value(a->m->work, ROOT_PRIOR, 0)[j] +
+                     vm_value(a->m->work, ROOT_JACOBIAN, 0)[j];
+      for (size_t k = 0; a->gradient && k < m->dim; k++)
+        a->gradient[(i + j) * m->dim + k] = grad[k * lanes + j];
     }
   }
   arena_reset(arena, mark);
 }
 
-int pvi_density(pvi_context *c, pvi_model *m, const double *points, size_t npoints, double *lp, double *gradient,
-                double *pointwise) {
+int pvi_density(pvi_context *c, pvi_model *m, const double *points, size_t npoints, double *lp,
+                double *gradient, double *pointwise) {
   return api_run(c, density, &(DensityArgs){m, points, npoints, lp, gradient, pointwise});
 }

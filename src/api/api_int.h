@@ -21,7 +21,8 @@ struct pvi_model {
   int32_t *obs;
 };
 
-/* Runs a step under a trap of its own: a jump out of it becomes the status, and the messages become text. */
+/* Runs a step under a trap of its own: a jump out of it becomes the status, and the messages become
+ * text. */
 typedef void ApiStep(pvi_context *c, void *arg);
 int api_run(pvi_context *c, ApiStep *step, void *arg);
 

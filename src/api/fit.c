@@ -1,4 +1,5 @@
-/* fit.c: pvi_fit: options by name -> a fit, its moments, and scores of the observations held out. */
+/* fit.c: pvi_fit: options by name -> a fit, its moments, and scores of the observations held out.
+ */
 #include "api/api_int.h"
 
 #include "infer/exact.h"
@@ -9,18 +10,20 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- options ------------------------------------------------------------------------------------------------------ */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static Regularizer regularizer_of(Ctx *ctx, const char *name) {
   if (!name || !strcmp(name, "posterior")) return REG_POSTERIOR;
-  if (strcmp(name, "prior") != 0) ctx_fail(ctx, PVI_USAGE, NOWHERE, "unknown regularizer %s: prior or posterior", name);
+  if (strcmp(name, "prior") != 0)
+    ctx_fail(ctx, PVI_USAGE, NOWHERE, "unknown regularizer %s: prior or posterior", name);
   return REG_PRIOR;
 }
 
 static Integrate integrate_of(Ctx *ctx, const char *name) {
   if (!name || !strcmp(name, "auto")) return INTEGRATE_AUTO;
   if (!strcmp(name, "exact")) return INTEGRATE_EXACT;
-  if (strcmp(name, "draws") != 0) ctx_fail(ctx, PVI_USAGE, NOWHERE, "unknown integration %s: auto, exact or draws", name);
+  if (strcmp(name, "draws") != 0)
+    ctx_fail(ctx, PVI_USAGE, NOWHERE, "unknown integration %s: auto, exact or draws", name);
   return INTEGRATE_DRAWS;
 }
 
@@ -42,23 +45,31 @@ static FitOptions fit_options(Ctx *ctx, const pvi_options *p) {
                   .learning_rate = p->learning_rate,
                   .clip = p->clip,
                   .seed = p->seed};
-  if (p->score && !score_find(p->score, &o.target.score)) ctx_fail(ctx, PVI_USAGE, NOWHERE, "unknown score %s", p->score);
-  if (p->family && !family_find(p->family, &o.family)) ctx_fail(ctx, PVI_USAGE, NOWHERE, "unknown family %s", p->family);
+  if (p->score && !score_find(p->score, &o.target.score))
+    ctx_fail(ctx, PVI_USAGE, NOWHERE, "unknown score %s", p->score);
+  if (p->family && !family_find(p->family, &o.family))
+    ctx_fail(ctx, PVI_USAGE, NOWHERE, "unknown family %s", p->family);
   if (p->optimizer && !optim_find(p->optimizer, &o.optimizer))
     ctx_fail(ctx, PVI_USAGE, NOWHERE, "unknown optimizer %s", p->optimizer);
   if (p->schedule && !optim_find_schedule(p->schedule, &o.schedule))
     ctx_fail(ctx, PVI_USAGE, NOWHERE, "unknown schedule %s", p->schedule);
-  if (!(p->alpha >= 0 && p->alpha < 1)) ctx_fail(ctx, PVI_USAGE, NOWHERE, "alpha lies between 0 and 1, not at %g", p->alpha);
-  if (!(p->lambda >= 0)) ctx_fail(ctx, PVI_USAGE, NOWHERE, "lambda is not negative, as %g is", p->lambda);
+  if (!(p->alpha >= 0 && p->alpha < 1))
+    ctx_fail(ctx, PVI_USAGE, NOWHERE, "alpha lies between 0 and 1, not at %g", p->alpha);
+  if (!(p->lambda >= 0))
+    ctx_fail(ctx, PVI_USAGE, NOWHERE, "lambda is not negative, as %g is", p->lambda);
   return o;
 }
 
 /* Marks the observations of a part; none may be marked before. */
-static void claim(Ctx *ctx, bool *taken, size_t n, const size_t *rows, size_t count, const char *part) {
+static void claim(Ctx *ctx, bool *taken, size_t n, const size_t *rows, size_t count,
+                  const char *part) {
   for (size_t k = 0; k < count; k++) {
     if (rows[k] >= n)
-      ctx_fail(ctx, PVI_DATA, NOWHERE, "%s has the observation %zu, but there are %zu, counted from 0", part, rows[k], n);
-    if (taken[rows[k]]) ctx_fail(ctx, PVI_DATA, NOWHERE, "%s has the observation %zu, which was given before", part, rows[k]);
+      ctx_fail(ctx, PVI_DATA, NOWHERE,
+               "%s has the observation %zu, but there are %zu, counted from 0", part, rows[k], n);
+    if (taken[rows[k]])
+      ctx_fail(ctx, PVI_DATA, NOWHERE, "%s has the observation %zu, which was given before", part,
+               rows[k]);
     taken[rows[k]] = true;
   }
 }
@@ -80,7 +91,7 @@ static Split *split_of(Ctx *ctx, const pvi_options *p, size_t n) {
   return s;
 }
 
-/* ---- scores of what was held out ---------------------------------------------------------------------------------- */
+/* ---- scores of what was held out ------------------------------------------------------------- */
 
 enum { CHEAP_DRAWS = 16384, DRAWS = 1024, MOST_SCORES = 8 };
 
@@ -106,12 +117,17 @@ static void add_score(Scorer *s, const char *name, const Observed *part, const d
   s->scores[s->nscores++] = (pvi_score){name, sum, rows};
 }
 
-static size_t scoring_draws(const Scorer *s, size_t usual) { return s->p->scoring_draws ? s->p->scoring_draws : usual; }
+static size_t scoring_draws(const Scorer *s, size_t usual) {
+  return s->p->scoring_draws ? s->p->scoring_draws : usual;
+}
 
-static Integrate scoring_how(const Scorer *s) { return s->p->scoring_draws ? INTEGRATE_DRAWS : s->o->target.integrate; }
+static Integrate scoring_how(const Scorer *s) {
+  return s->p->scoring_draws ? INTEGRATE_DRAWS : s->o->target.integrate;
+}
 
 /* Those of the named scores that the outcomes allow. */
-static void add_scores(Scorer *s, const char *const *names, size_t count, unsigned wants, double *v) {
+static void add_scores(Scorer *s, const char *const *names, size_t count, unsigned wants,
+                       double *v) {
   Observed *part = NULL;
   for (size_t k = 0; k < count; k++) {
     const char *why;
@@ -124,7 +140,8 @@ static void add_scores(Scorer *s, const char *const *names, size_t count, unsign
       part = observed_make(&s->ctx->arena, s->m, s->p->test, s->p->ntest, wants);
       if (model_has_densities(s->m)) observed_reduce(part);
     }
-    predictive_scores(s->ctx, part, &t, &s->f->q, s->f->phi, scoring_draws(s, DRAWS), rng_mix(s->p->seed + 78), s->pool, v);
+    predictive_scores(s->ctx, part, &t, &s->f->q, s->f->phi, scoring_draws(s, DRAWS),
+                      rng_mix(s->p->seed + 78), s->pool, v);
     add_score(s, names[k], part, v);
   }
 }
@@ -133,9 +150,10 @@ static void add_log_scores(Scorer *s, double *v) {
   Ctx *ctx = s->ctx;
   Observed *part = observed_make(&ctx->arena, s->m, s->p->test, s->p->ntest, WANT_LL);
   observed_reduce(part);
-  double *mean = NEW_ARRAY(&ctx->arena, double, s->m->dim), *sd = NEW_ARRAY(&ctx->arena, double, s->m->dim);
-  predictive_log_scores(ctx, part, scoring_how(s), &s->f->q, s->f->phi, scoring_draws(s, CHEAP_DRAWS), rng_mix(s->p->seed + 77),
-                        s->pool, v);
+  double *mean = NEW_ARRAY(&ctx->arena, double, s->m->dim),
+         *sd = NEW_ARRAY(&ctx->arena, double, s->m->dim);
+  predictive_log_scores(ctx, part, scoring_how(s), &s->f->q, s->f->phi,
+                        scoring_draws(s, CHEAP_DRAWS), rng_mix(s->p->seed + 77), s->pool, v);
   add_score(s, "log", part, v);
   q_moments(&s->f->q, s->f->phi, mean, sd);
   predictive_point(ctx, part, mean, v);
@@ -143,7 +161,8 @@ static void add_log_scores(Scorer *s, double *v) {
 }
 
 static void score_heldout(Scorer *s) {
-  static const char *const known[] = {"quadratic", "crps", "interval"}, *const simulated[] = {"crps_sim", "energy"};
+  static const char *const known[] = {"quadratic", "crps", "interval"}, *const simulated[] = {
+                                                                            "crps_sim", "energy"};
   double *v = NEW_ARRAY(&s->ctx->arena, double, s->p->ntest);
   s->scores = NEW_ARRAY(&s->ctx->arena, pvi_score, MOST_SCORES);
   s->place = NEW_ARRAY(&s->ctx->arena, size_t, s->m->n_obs);
@@ -156,7 +175,7 @@ static void score_heldout(Scorer *s) {
   }
 }
 
-/* ---- the call ----------------------------------------------------------------------------------------------------- */
+/* ---- the call -------------------------------------------------------------------------------- */
 
 typedef struct {
   pvi_model *m;
@@ -169,7 +188,8 @@ static void fit(pvi_context *c, void *arg) {
   Ctx *ctx = &c->ctx;
   const Model *m = a->m->model;
   if (!m->n_obs)
-    ctx_fail(ctx, PVI_PROGRAM, NOWHERE, "the program makes no observation: no density of data is in its log density");
+    ctx_fail(ctx, PVI_PROGRAM, NOWHERE,
+             "the program makes no observation: no density of data is in its log density");
   FitOptions o = fit_options(ctx, a->o);
   Split *split = split_of(ctx, a->o, m->n_obs);
   Pool *pool = pool_make(ctx, a->o->threads);
@@ -177,7 +197,8 @@ static void fit(pvi_context *c, void *arg) {
   Scorer s = {.ctx = ctx, .m = m, .p = a->o, .o = &o, .f = f, .pool = pool};
   if (a->o->ntest) score_heldout(&s);
   pool_free(pool);
-  double *mean = NEW_ARRAY(&ctx->arena, double, m->dim), *sd = NEW_ARRAY(&ctx->arena, double, m->dim);
+  double *mean = NEW_ARRAY(&ctx->arena, double, m->dim),
+         *sd = NEW_ARRAY(&ctx->arena, double, m->dim);
   q_moments(&f->q, f->phi, mean, sd);
   *a->out = (pvi_result){.converged = f->converged,
                          .objective = f->value.value,
@@ -205,7 +226,7 @@ pvi_score pvi_heldout(const pvi_result *r, const char *name) {
   return (pvi_score){name, NAN, NULL};
 }
 
-/* ---- what an evaluation costs ------------------------------------------------------------------------------------- */
+/* ---- what an evaluation costs ---------------------------------------------------------------- */
 
 typedef struct {
   pvi_model *m;

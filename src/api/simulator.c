@@ -9,12 +9,14 @@ typedef struct {
   pvi_result *out;
 } SimulatorArgs;
 
-static bool simulate(void *self, const double *theta, size_t M, size_t ld, uint64_t seed, double *out) {
+static bool simulate(void *self, const double *theta, size_t M, size_t ld, uint64_t seed,
+                     double *out) {
   const pvi_simulator *s = self;
   return s->simulate(s->self, theta, M, ld, seed, out) != 0;
 }
 
-static bool pullback(void *self, const double *theta, size_t M, size_t ld, uint64_t seed, const double *adj_out, double *adj) {
+static bool pullback(void *self, const double *theta, size_t M, size_t ld, uint64_t seed,
+                     const double *adj_out, double *adj) {
   const pvi_simulator *s = self;
   return s->pullback(s->self, theta, M, ld, seed, adj_out, adj) != 0;
 }
@@ -23,15 +25,18 @@ static void fit_simulator(pvi_context *c, void *arg) {
   SimulatorArgs *a = arg;
   Ctx *ctx = &c->ctx;
   const pvi_simulator *s = a->s;
-  SimulatorOptions o = {.score = s->width > 1 ? SCORE_energy : SCORE_crps_sim,
-                        .score_options = {.alpha = a->o->alpha},
-                        .family = FAMILY_meanfield,
-                        .lambda = a->o->lambda,
-                        .M = a->o->draws,
-                        .seed = a->o->seed,
-                        .shape = {.knots = a->o->knots, .layers = a->o->layers, .hidden = a->o->hidden}};
-  if (!s->dim || !s->n || !s->width) ctx_fail(ctx, PVI_USAGE, NOWHERE, "a simulator needs parameters and observations");
-  if (a->o->score && !score_find(a->o->score, &o.score)) ctx_fail(ctx, PVI_USAGE, NOWHERE, "unknown score %s", a->o->score);
+  SimulatorOptions o = {
+      .score = s->width > 1 ? SCORE_energy : SCORE_crps_sim,
+      .score_options = {.alpha = a->o->alpha},
+      .family = FAMILY_meanfield,
+      .lambda = a->o->lambda,
+      .M = a->o->draws,
+      .seed = a->o->seed,
+      .shape = {.knots = a->o->knots, .layers = a->o->layers, .hidden = a->o->hidden}};
+  if (!s->dim || !s->n || !s->width)
+    ctx_fail(ctx, PVI_USAGE, NOWHERE, "a simulator needs parameters and observations");
+  if (a->o->score && !score_find(a->o->score, &o.score))
+    ctx_fail(ctx, PVI_USAGE, NOWHERE, "unknown score %s", a->o->score);
   if (a->o->family && !family_find(a->o->family, &o.family))
     ctx_fail(ctx, PVI_USAGE, NOWHERE, "unknown family %s", a->o->family);
   Simulator sim = {.dim = s->dim,
@@ -45,7 +50,8 @@ static void fit_simulator(pvi_context *c, void *arg) {
                    .pullback = pullback};
   double started = base_seconds();
   SimulatorFit f = simulator_fit(ctx, &sim, &o);
-  double *mean = NEW_ARRAY(&ctx->arena, double, s->dim), *sd = NEW_ARRAY(&ctx->arena, double, s->dim);
+  double *mean = NEW_ARRAY(&ctx->arena, double, s->dim),
+         *sd = NEW_ARRAY(&ctx->arena, double, s->dim);
   q_moments(&f.q, f.phi, mean, sd);
   *a->out = (pvi_result){.converged = f.converged,
                          .objective = f.objective,
@@ -57,7 +63,8 @@ static void fit_simulator(pvi_context *c, void *arg) {
                          .reason = f.reason};
 }
 
-int pvi_fit_simulator(pvi_context *c, const pvi_simulator *s, const pvi_options *o, pvi_result *out) {
+int pvi_fit_simulator(pvi_context *c, const pvi_simulator *s, const pvi_options *o,
+                      pvi_result *out) {
   *out = (pvi_result){0};
   int status = api_run(c, fit_simulator, &(SimulatorArgs){s, o, out});
   return status ? status : out->converged ? PVI_STATUS_OK : PVI_STATUS_NOT_CONVERGED;

@@ -1,8 +1,8 @@
 /* arena.c: memory with a lifetime. A chain of blocks, bump allocation, everything zeroed.
  *
- * Large blocks are mapped: the system gives them zeroed, page by page as they are written (what is never written takes no
- * room), and has them back the moment they are freed.
- * The torture build makes blocks tiny (PVI_ARENA_BLOCK) and lets the k-th block allocation fail (Ctx.alloc_left). */
+ * Large blocks are mapped: the system gives them zeroed, page by page as they are written (what is
+ * never written takes no room), and has them back the moment they are freed. The torture build
+ * makes blocks tiny (PVI_ARENA_BLOCK) and lets the k-th block allocation fail (Ctx.alloc_left). */
 #include "base/base.h"
 
 #include <stdlib.h>
@@ -35,7 +35,9 @@ static ArenaBlock *get_block(size_t size) {
   void *b = mmap(NULL, HEADER + size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (b == MAP_FAILED) return NULL;
 #ifdef MADV_HUGEPAGE
-  if (size >= HUGE) madvise(b, HEADER + size, MADV_HUGEPAGE); /* a wish: rows of draws are many, translations of pages few */
+  if (size >= HUGE)
+    madvise(b, HEADER + size,
+            MADV_HUGEPAGE); /* a wish: rows of draws are many, translations of pages few */
 #endif
   return b;
 }
@@ -65,7 +67,8 @@ static void add_block(Arena *a, size_t need) {
 void *arena_alloc(Arena *a, size_t bytes) {
   size_t align = bytes >= 64 ? 64 : 16;
   size_t at = (a->used + align - 1) / align * align;
-  if (bytes > SIZE_MAX - 256) ctx_fail(a->ctx, PVI_FAILURE, NOWHERE, "out of memory (%zu bytes wanted)", bytes);
+  if (bytes > SIZE_MAX - 256)
+    ctx_fail(a->ctx, PVI_FAILURE, NOWHERE, "out of memory (%zu bytes wanted)", bytes);
   bool fresh = !a->block || at > a->block->size || a->block->size - at < bytes;
   if (fresh) {
     add_block(a, bytes ? bytes : 1);
@@ -77,7 +80,8 @@ void *arena_alloc(Arena *a, size_t bytes) {
 }
 
 void *arena_array(Arena *a, size_t count, size_t size) {
-  if (size && count > SIZE_MAX / 2 / size) ctx_fail(a->ctx, PVI_FAILURE, NOWHERE, "out of memory (%zu items wanted)", count);
+  if (size && count > SIZE_MAX / 2 / size)
+    ctx_fail(a->ctx, PVI_FAILURE, NOWHERE, "out of memory (%zu items wanted)", count);
   return arena_alloc(a, count * size);
 }
 

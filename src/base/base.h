@@ -6,10 +6,10 @@
  *   Map     string -> pointer
  *   Source  a text the user wrote, with its lines; Loc, a place in it
  *
- * Errors. A user's mistake that can be collected (several per run) is `ctx_error`; one that ends the work is `ctx_fail`, which
- * records the message and jumps to the innermost trap. Running out of memory does the same. So callers need not test for NULL,
- * and nothing leaks: all memory hangs on arenas that the holder of the trap frees. Worker threads never allocate and never
- * jump.
+ * Errors. A user's mistake that can be collected (several per run) is `ctx_error`; one that ends
+ * the work is `ctx_fail`, which records the message and jumps to the innermost trap. Running out of
+ * memory does the same. So callers need not test for NULL, and nothing leaks: all memory hangs on
+ * arenas that the holder of the trap frees. Worker threads never allocate and never jump.
  */
 #ifndef PVI_BASE_H
 #define PVI_BASE_H
@@ -33,7 +33,7 @@ typedef enum {
 
 typedef struct Ctx Ctx;
 
-/* ---- memory ------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 typedef struct ArenaBlock ArenaBlock;
 typedef struct Arena {
@@ -48,10 +48,11 @@ typedef struct {
 } ArenaMark;
 
 Arena arena_make(Ctx *ctx);
-void *arena_alloc(Arena *a, size_t bytes);                                 /* zeroed, aligned to 64 bytes when >= 64, else 16 */
-void *arena_array(Arena *a, size_t count, size_t size);                    /* zeroed; checks for overflow */
-void *arena_grow(Arena *a, void *old, size_t old_bytes, size_t new_bytes); /* copies; the old block stays until reset */
-char *arena_text(Arena *a, const char *s, size_t n);                       /* a NUL-terminated copy */
+void *arena_alloc(Arena *a, size_t bytes); /* zeroed, aligned to 64 bytes when >= 64, else 16 */
+void *arena_array(Arena *a, size_t count, size_t size); /* zeroed; checks for overflow */
+void *arena_grow(Arena *a, void *old, size_t old_bytes,
+                 size_t new_bytes);                  /* copies; the old block stays until reset */
+char *arena_text(Arena *a, const char *s, size_t n); /* a NUL-terminated copy */
 char *arena_format(Arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 ArenaMark arena_mark(const Arena *a);
 void arena_reset(Arena *a, ArenaMark m); /* frees all that was allocated since the mark */
@@ -61,17 +62,17 @@ void arena_free(Arena *a);
 #define NEW_ARRAY(a, T, n) ((T *)arena_array((a), (size_t)(n), sizeof(T)))
 
 /* Append to a growing array held as (ptr, count, capacity). */
-#define PUSH(a, ptr, count, cap, item)                                                                                         \
-  do {                                                                                                                         \
-    if ((count) == (cap)) {                                                                                                    \
-      size_t n_ = (cap) ? (size_t)(cap)*2 : 8;                                                                                 \
-      (ptr) = arena_grow((a), (ptr), (size_t)(cap) * sizeof *(ptr), n_ * sizeof *(ptr));                                       \
-      (cap) = (__typeof__(cap))n_;                                                                                             \
-    }                                                                                                                          \
-    (ptr)[(count)++] = (item);                                                                                                 \
+#define PUSH(a, ptr, count, cap, item)                                                             \
+  do {                                                                                             \
+    if ((count) == (cap)) {                                                                        \
+      size_t n_ = (cap) ? (size_t)(cap)*2 : 8;                                                     \
+      (ptr) = arena_grow((a), (ptr), (size_t)(cap) * sizeof *(ptr), n_ * sizeof *(ptr));           \
+      (cap) = (__typeof__(cap))n_;                                                                 \
+    }                                                                                              \
+    (ptr)[(count)++] = (item);                                                                     \
   } while (0)
 
-/* ---- text --------------------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 typedef struct Text {
   Arena *arena;
@@ -85,13 +86,15 @@ void text_puts(Text *t, const char *s);
 void text_printf(Text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void text_vprintf(Text *t, const char *fmt, va_list ap);
 
-/* Edit distance for "did you mean"; returns the nearest of names within a third of the length, or NULL. */
+/* Edit distance for "did you mean"; returns the nearest of names within a third of the length, or
+ * NULL. */
 const char *text_nearest(const char *word, const char *const *names, size_t count);
 
-/* Whole file into the arena (NUL-terminated); NULL with *why set (strerror text) when it cannot be read. */
+/* Whole file into the arena (NUL-terminated); NULL with *why set (strerror text) when it cannot be
+ * read. */
 char *text_read_file(Arena *a, const char *path, size_t *length, const char **why);
 
-/* ---- map: string -> pointer, insertion order kept ----------------------------------------------------------------- */
+/* ---- map: string -> pointer, insertion order kept -------------------------------------------- */
 
 typedef struct {
   const char *key;
@@ -110,7 +113,7 @@ Map map_make(Arena *a);
 void *map_get(const Map *m, const char *key); /* NULL when absent */
 void map_set(Map *m, const char *key, void *value);
 
-/* ---- places and messages ------------------------------------------------------------------------------------------ */
+/* ---- places and messages --------------------------------------------------------------------- */
 
 typedef struct Source {
   const char *name; /* as the user gave it */
@@ -134,7 +137,8 @@ typedef struct {
   const char *text; /* one line: what, and how to mend it */
 } Message;
 
-/* What holds more than memory (threads, a file half written) has a Closer as its first member: a jump may leave it open. */
+/* What holds more than memory (threads, a file half written) has a Closer as its first member: a
+ * jump may leave it open. */
 typedef struct Closer {
   void (*close)(struct Closer *self);
   struct Closer *next, **at; /* in the list of open ones */
@@ -168,19 +172,20 @@ void temp_close(TempArena *t);
 void ctx_error(Ctx *c, Loc loc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void ctx_warn(Ctx *c, Loc loc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void ctx_note(Ctx *c, Loc loc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-_Noreturn void ctx_fail(Ctx *c, Status s, Loc loc, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+_Noreturn void ctx_fail(Ctx *c, Status s, Loc loc, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
 _Noreturn void ctx_jump(Ctx *c, Status s); /* the messages are recorded already */
 void ctx_print(const Ctx *c, FILE *to);    /* every message, with source line and caret */
 
 #define NOWHERE ((Loc){0})
 
-/* ---- threads: one pool, static division of work ------------------------------------------------------------------- */
+/* ---- threads: one pool, static division of work ---------------------------------------------- */
 
 typedef struct Pool Pool;
 Pool *pool_make(Ctx *c, int threads); /* threads <= 0: one per core */
 int pool_threads(const Pool *p);
-/* Runs work(arg, k) for k in [0, count), each k exactly once, in any order over the threads. The work must write only what
- * belongs to k; so results do not depend on the number of threads. */
+/* Runs work(arg, k) for k in [0, count), each k exactly once, in any order over the threads. The
+ * work must write only what belongs to k; so results do not depend on the number of threads. */
 void pool_run(Pool *p, size_t count, void (*work)(void *arg, size_t k, int worker), void *arg);
 void pool_free(Pool *p);
 

@@ -61,12 +61,12 @@ static void record(Ctx *c, MsgKind kind, Loc loc, const char *fmt, va_list ap) {
   if (kind == MSG_ERROR) c->nerrors++;
 }
 
-#define RECORD(kind)                                                                                                           \
-  do {                                                                                                                         \
-    va_list ap;                                                                                                                \
-    va_start(ap, fmt);                                                                                                         \
-    record(c, kind, loc, fmt, ap);                                                                                             \
-    va_end(ap);                                                                                                                \
+#define RECORD(kind)                                                                               \
+  do {                                                                                             \
+    va_list ap;                                                                                    \
+    va_start(ap, fmt);                                                                             \
+    record(c, kind, loc, fmt, ap);                                                                 \
+    va_end(ap);                                                                                    \
   } while (0)
 
 void ctx_error(Ctx *c, Loc loc, const char *fmt, ...) { RECORD(MSG_ERROR); }

@@ -1,7 +1,9 @@
-/* pool.c: threads that take pieces of work by number. The piece, never the thread, decides what is written where.
+/* pool.c: threads that take pieces of work by number. The piece, never the thread, decides what is
+ * written where.
  *
- * An evaluation is a few jobs with little between them, so whoever waits looks for a moment before he sleeps: being woken
- * takes longer than many a job. Where threads outnumber processors he sleeps at once.
+ * An evaluation is a few jobs with little between them, so whoever waits looks for a moment before
+ * he sleeps: being woken takes longer than many a job. Where threads outnumber processors he sleeps
+ * at once.
  */
 #include "base/base.h"
 
@@ -81,7 +83,8 @@ Pool *pool_make(Ctx *c, int threads) {
   ctx_opened(c, &p->closer, close_pool);
   for (int k = 1; k < threads; k++) {
     p->workers[k] = (Worker){p, k};
-    if (pthread_create(&p->handles[k], NULL, worker_main, &p->workers[k])) break; /* fewer threads, same results */
+    if (pthread_create(&p->handles[k], NULL, worker_main, &p->workers[k]))
+      break; /* fewer threads, same results */
     p->threads++;
   }
   return p;

@@ -98,7 +98,8 @@ char *text_read_file(Arena *a, const char *path, size_t *length, const char **wh
       fclose(f);
       return NULL;
     }
-    if (S_ISREG(st.st_mode) && st.st_size > 0) cap = (size_t)st.st_size + 1; /* one more, to see that it ends */
+    if (S_ISREG(st.st_mode) && st.st_size > 0)
+      cap = (size_t)st.st_size + 1; /* one more, to see that it ends */
   }
   jmp_buf *outer = a->ctx->trap; /* the file is to be closed even when memory runs out */
   jmp_buf here;

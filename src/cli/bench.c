@@ -9,13 +9,18 @@
 
 static const Command command = {
     "bench", "MODEL DATA [options]",
-    "Times value and gradient of the objective at the origin (q with standard deviations 0.1): best of several runs.",
+    "Times value and gradient of the objective at the origin (q with standard deviations 0.1): "
+    "best of several runs.",
     "  pvi bench examples/golf/logistic.stan examples/golf/golf.csv --score log --draws 100\n"
-    "  pvi bench model.stan data.json --score elbo --family meanfield --draws 128 --threads 1 --json\n"};
+    "  pvi bench model.stan data.json --score elbo --family meanfield --draws 128 --threads 1 "
+    "--json\n"};
 
-static double all_of(const Stages *s) { return s->draws + s->globals + s->observations + s->score + s->adjoints; }
+static double all_of(const Stages *s) {
+  return s->draws + s->globals + s->observations + s->score + s->adjoints;
+}
 
-/* Shares of the stages in the fastest of some evaluations of their own: reading the clock costs a little. */
+/* Shares of the stages in the fastest of some evaluations of their own: reading the clock costs a
+ * little. */
 static Stages time_stages(Ctx *c, const Timed *t, long evaluations) {
   Stages s, best = {.draws = INFINITY};
   PredictiveValue v;
@@ -27,7 +32,8 @@ static Stages time_stages(Ctx *c, const Timed *t, long evaluations) {
   }
   predictive_time(&c->arena, t->p, NULL);
   double all = all_of(&best);
-  return (Stages){best.draws / all, best.globals / all, best.observations / all, best.score / all, best.adjoints / all};
+  return (Stages){best.draws / all, best.globals / all, best.observations / all, best.score / all,
+                  best.adjoints / all};
 }
 
 static void json_stages(JsonWriter *j, const Stages *s) {
@@ -54,7 +60,8 @@ static void json_plan(Ctx *c, JsonWriter *j, const Work *w) {
   json_key(j, "tile_rows"), json_integer(j, (long long)vm_tile_rows(w));
   json_key(j, "chunks"), json_integer(j, (long long)vm_chunks(w));
   json_key(j, "tiles"), json_array(j);
-  for (char *line = strtok(tiles.s, "\n"); line; line = strtok(NULL, "\n")) json_string(j, line + strspn(line, " "));
+  for (char *line = strtok(tiles.s, "\n"); line; line = strtok(NULL, "\n"))
+    json_string(j, line + strspn(line, " "));
   json_array_end(j);
   json_object_end(j);
 }
@@ -69,18 +76,24 @@ Status cmd_bench(Ctx *c, int argc, char **argv) {
       {"score", OPT_TEXT, "NAME", &score_text, 0, "default log"},
       {"family", OPT_TEXT, "NAME", &family_text, 0, "default meanfield"},
       {"draws", OPT_INT, "M", &draws, 1, "default 100"},
-      {"integrate", OPT_CHOICE, "draws|exact", &integrate, 0, "by draws (default), or by quadrature over the predictors"},
+      {"integrate", OPT_CHOICE, "draws|exact", &integrate, 0,
+       "by draws (default), or by quadrature over the predictors"},
       {"threads", OPT_INT, "N", &threads, 0, "default 1; 0: one per core"},
       {"split", OPT_TEXT, "FILE", &split_file, 0, "only its train part"},
-      {"observe", OPT_LIST, "LINE", &observe, 0, "what this line adds to the log density are observations; may be repeated"},
+      {"observe", OPT_LIST, "LINE", &observe, 0,
+       "what this line adds to the log density are observations; may be repeated"},
       {"set", OPT_LIST, "NAME=VALUE", &sets, 0, "a data variable given here; may be repeated"},
       {"json", OPT_FLAG, NULL, &json, 0, "machine-readable output"},
   };
-  if (!cli_options(c, &command, options, sizeof options / sizeof *options, argc, argv, place, 1, 2)) return PVI_OK;
-  Target target = {.regularizer = REG_PRIOR, .lambda = 1, .score_weight = 1, .score_options = {.alpha = 0.1}};
+  if (!cli_options(c, &command, options, sizeof options / sizeof *options, argc, argv, place, 1, 2))
+    return PVI_OK;
+  Target target = {
+      .regularizer = REG_PRIOR, .lambda = 1, .score_weight = 1, .score_options = {.alpha = 0.1}};
   FamilyId family;
-  if (!score_find(score_text, &target.score)) ctx_fail(c, PVI_USAGE, NOWHERE, "unknown score %s", score_text);
-  if (!family_find(family_text, &family)) ctx_fail(c, PVI_USAGE, NOWHERE, "unknown family %s", family_text);
+  if (!score_find(score_text, &target.score))
+    ctx_fail(c, PVI_USAGE, NOWHERE, "unknown score %s", score_text);
+  if (!family_find(family_text, &family))
+    ctx_fail(c, PVI_USAGE, NOWHERE, "unknown family %s", family_text);
   Program *program = cli_program(c, place[0], NULL);
   cli_observe(c, program, &observe);
   Model *model = model_make(c, program, cli_data(c, place[1], &sets));
@@ -122,12 +135,14 @@ Status cmd_bench(Ctx *c, int argc, char **argv) {
     json_object_end(&j);
     puts(out.s);
   } else {
-    printf("%s, %s, %ld %s, %zu observations, %zu parameters, %d thread%s, %s\n", score_text, family_text, draws,
-           integrate ? "nodes" : "draws", o->n, model->dim, used, used == 1 ? "" : "s", kernels_best()->name);
-    printf("%.4f ms per value and gradient (median %.4f), %.3f ns per observation and draw\n", 1e3 * t.best, 1e3 * t.median,
-           ns);
-    printf("draws %.0f%%, globals %.0f%%, observations %.0f%%, score %.0f%%, adjoints %.0f%%\n", 100 * stages.draws,
-           100 * stages.globals, 100 * stages.observations, 100 * stages.score, 100 * stages.adjoints);
+    printf("%s, %s, %ld %s, %zu observations, %zu parameters, %d thread%s, %s\n", score_text,
+           family_text, draws, integrate ? "nodes" : "draws", o->n, model->dim, used,
+           used == 1 ? "" : "s", kernels_best()->name);
+    printf("%.4f ms per value and gradient (median %.4f), %.3f ns per observation and draw\n",
+           1e3 * t.best, 1e3 * t.median, ns);
+    printf("draws %.0f%%, globals %.0f%%, observations %.0f%%, score %.0f%%, adjoints %.0f%%\n",
+           100 * stages.draws, 100 * stages.globals, 100 * stages.observations, 100 * stages.score,
+           100 * stages.adjoints);
   }
   return PVI_OK;
 }

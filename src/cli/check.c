@@ -7,8 +7,10 @@
 
 static const Command command = {
     "check", "MODEL [DATA] [options]",
-    "Checks a program; with data also says how its log density splits into prior and observations, what\n"
-    "became of its loops, and whether exact integration applies. --dump prints a stage: tokens, tree and typed need no data, "
+    "Checks a program; with data also says how its log density splits into prior and observations, "
+    "what\n"
+    "became of its loops, and whether exact integration applies. --dump prints a stage: tokens, "
+    "tree and typed need no data, "
     "graph and tape do.",
     "  pvi check model.stan\n"
     "  pvi check examples/golf/logistic.stan examples/golf/golf.csv --dump=graph\n"
@@ -16,7 +18,7 @@ static const Command command = {
 
 enum { DUMP_TOKENS, DUMP_TREE, DUMP_TYPED, DUMP_GRAPH, DUMP_TAPE };
 
-/* ---- parameters, observations and loops as rows ------------------------------------------------------------------- */
+/* ---- parameters, observations and loops as rows ---------------------------------------------- */
 
 static void json_loc(JsonWriter *j, Loc loc) {
   json_key(j, "line"), json_integer(j, loc.line);
@@ -84,7 +86,8 @@ static void json_exact(JsonWriter *j, const Model *m) {
   const char *why = NULL;
   Arena *a = &m->ctx->arena;
   ModelRows all = model_rows(a, m, NULL, 0);
-  const Reduction *r = reduce_observations(a, m, &all, &why), *prior = r ? reduce_prior(a, m, &why) : NULL;
+  const Reduction *r = reduce_observations(a, m, &all, &why),
+                  *prior = r ? reduce_prior(a, m, &why) : NULL;
   json_key(j, "exact_integration"), json_object(j);
   json_key(j, "observations"), json_bool(j, r != NULL);
   json_key(j, "prior"), json_bool(j, prior != NULL);
@@ -105,7 +108,8 @@ static void print_exact(const Model *m) {
     return;
   }
   puts("exact integration, for normal q and mixtures of normals:");
-  for (int k = 0; k < r->nblocks; k++) printf("  line %u: %s\n", m->blocks[k].loc.line, reduced_text(&r->blocks[k]));
+  for (int k = 0; k < r->nblocks; k++)
+    printf("  line %u: %s\n", m->blocks[k].loc.line, reduced_text(&r->blocks[k]));
   if (!reduce_prior(a, m, &why)) printf("  but only with --lambda 0: %s\n", why);
 }
 
@@ -143,7 +147,8 @@ static void print_text(Ctx *c, const Program *p, const Model *m) {
   printf("%s is right.\nparameters:\n", p->source->name);
   for (int k = 0; block && k < block->nbody; k++)
     for (int i = 0; i < block->body[k]->ndecls; i++)
-      printf("  %-20s %s\n", block->body[k]->decls[i]->name, type_text(c, block->body[k]->decls[i]));
+      printf("  %-20s %s\n", block->body[k]->decls[i]->name,
+             type_text(c, block->body[k]->decls[i]));
   if (!m) return;
   printf("%zu unconstrained numbers; %zu observations:\n", m->dim, m->n_obs);
   for (int k = 0; k < m->nblocks; k++)
@@ -157,7 +162,7 @@ static void print_text(Ctx *c, const Program *p, const Model *m) {
   if (m->n_obs) print_exact(m);
 }
 
-/* ---- the command -------------------------------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static Status dump_text(Ctx *c, const char *path, const OptionList *include, int stage) {
   Text out = text_make(&c->arena);
@@ -165,7 +170,8 @@ static Status dump_text(Ctx *c, const char *path, const OptionList *include, int
     const Source *s = source_read(c, path, "program");
     stan_print_tokens(c, &out, path, s->text, s->length);
   } else {
-    StanOptions o = {.include_dirs = (const char **)include->items, .ninclude_dirs = include->count};
+    StanOptions o = {.include_dirs = (const char **)include->items,
+                     .ninclude_dirs = include->count};
     Program *p = stan_parse(c, path, &o);
     if (stage == DUMP_TYPED && !c->nerrors) stan_check(c, p);
     if (!c->nerrors) stan_print_tree(&out, p, stage == DUMP_TYPED);
@@ -180,7 +186,8 @@ static void dump_model(Ctx *c, const Model *m, int stage) {
     ir_print(&out, m->graph);
     text_printf(&out, "prior %%%d, Jacobian %%%d\n", m->prior, m->jacobian);
     for (int k = 0; k < m->nblocks; k++)
-      text_printf(&out, "observations of line %u: %%%d\n", m->blocks[k].loc.line, m->blocks[k].root);
+      text_printf(&out, "observations of line %u: %%%d\n", m->blocks[k].loc.line,
+                  m->blocks[k].root);
   } else {
     ModelRows all = model_rows(&c->arena, m, NULL, 0);
     vm_print(&out, model_tape(&c->arena, m, &all, WANT_LL));
@@ -222,17 +229,21 @@ Status cmd_check(Ctx *c, int argc, char **argv) {
   Stages *s = NEW(&c->arena, Stages);
   const Option options[] = {
       {"dump", OPT_CHOICE, "tokens|tree|typed|graph|tape", &dump, 0, "print a stage"},
-      {"observe", OPT_LIST, "LINE", &s->observe, 0, "what this line adds to the log density are observations; may be repeated"},
+      {"observe", OPT_LIST, "LINE", &s->observe, 0,
+       "what this line adds to the log density are observations; may be repeated"},
       {"set", OPT_LIST, "NAME=VALUE", &s->sets, 0, "a data variable given here; may be repeated"},
-      {"include", OPT_LIST, "DIR", &s->include, 0, "where #include looks besides the program's own folder"},
+      {"include", OPT_LIST, "DIR", &s->include, 0,
+       "where #include looks besides the program's own folder"},
       {"json", OPT_FLAG, NULL, &json, 0, "machine-readable output"},
   };
-  if (!cli_options(c, &command, options, sizeof options / sizeof *options, argc, argv, place, 1, 2)) return PVI_OK;
+  if (!cli_options(c, &command, options, sizeof options / sizeof *options, argc, argv, place, 1, 2))
+    return PVI_OK;
   if (dump >= 0 && dump <= DUMP_TYPED) return dump_text(c, place[0], &s->include, dump);
   s->model = place[0];
   s->data = place[1];
   Status status = run_trapped(c, s);
-  if (dump >= 0 && status == PVI_OK && !s->made) ctx_fail(c, PVI_USAGE, NOWHERE, "--dump=graph and --dump=tape need DATA");
+  if (dump >= 0 && status == PVI_OK && !s->made)
+    ctx_fail(c, PVI_USAGE, NOWHERE, "--dump=graph and --dump=tape need DATA");
   if (json) {
     print_json(c, s->program, s->made);
   } else if (status == PVI_OK && dump >= 0) {

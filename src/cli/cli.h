@@ -11,9 +11,10 @@ typedef enum { OPT_FLAG, OPT_TEXT, OPT_INT, OPT_REAL, OPT_CHOICE, OPT_LIST } Opt
 typedef struct {
   const char *name; /* without the dashes */
   OptionKind kind;
-  const char *metavar; /* TEXT, INT, REAL, LIST: what to call the value; CHOICE: the words, separated by | */
-  void *to;            /* bool *, const char **, long *, double *, int * (index of the word), OptionList * */
-  double min;          /* INT, REAL: the least value allowed */
+  const char *metavar; /* TEXT, INT, REAL, LIST: what to call the value; CHOICE: the words,
+                          separated by | */
+  void *to;   /* bool *, const char **, long *, double *, int * (index of the word), OptionList * */
+  double min; /* INT, REAL: the least value allowed */
   const char *help;
 } Option;
 
@@ -29,13 +30,15 @@ typedef struct {
   const char *examples; /* lines */
 } Command;
 
-/* Reads argv after the command's name. Positional arguments go to places (at most max; NULL when absent). On --help prints and
- * returns false; a wrong command line ends with PVI_USAGE. */
-bool cli_options(Ctx *c, const Command *cmd, const Option *options, int noptions, int argc, char **argv, const char **places,
-                 int min, int max);
+/* Reads argv after the command's name. Positional arguments go to places (at most max; NULL when
+ * absent). On --help prints and returns false; a wrong command line ends with PVI_USAGE. */
+bool cli_options(Ctx *c, const Command *cmd, const Option *options, int noptions, int argc,
+                 char **argv, const char **places, int min, int max);
 
-Program *cli_program(Ctx *c, const char *path, const OptionList *include); /* parsed and checked; PVI_PROGRAM on errors */
-void cli_observe(Ctx *c, Program *p, const OptionList *lines);          /* --observe: lines whose increments are observations */
+Program *cli_program(Ctx *c, const char *path,
+                     const OptionList *include); /* parsed and checked; PVI_PROGRAM on errors */
+void cli_observe(Ctx *c, Program *p,
+                 const OptionList *lines); /* --observe: lines whose increments are observations */
 const Data *cli_data(Ctx *c, const char *path, const OptionList *sets); /* path NULL: only --set */
 
 Status cmd_check(Ctx *c, int argc, char **argv);

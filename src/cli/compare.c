@@ -1,4 +1,5 @@
-/* compare.c: pvi compare: several run folders side by side: their scores, the gain over VI, means and standard deviations. */
+/* compare.c: pvi compare: several run folders side by side: their scores, the gain over VI, means
+ * and standard deviations. */
 #include "cli/cli.h"
 
 #include "report/table.h"
@@ -6,11 +7,12 @@
 #include <math.h>
 #include <string.h>
 
-static const Command command = {
-    "compare", "RUN RUN ... [options]",
-    "Fits of one or several programs side by side, read from their run folders: log scores of each part, what a\n"
-    "fit gains over the mean of the ordinary VI fit (--score elbo) of the same program, means and standard deviations.",
-    "  pvi compare pvi-runs/golf-elbo pvi-runs/golf-log\n"};
+static const Command command = {"compare", "RUN RUN ... [options]",
+                                "Fits of one or several programs side by side, read from their run "
+                                "folders: log scores of each part, what a\n"
+                                "fit gains over the mean of the ordinary VI fit (--score elbo) of "
+                                "the same program, means and standard deviations.",
+                                "  pvi compare pvi-runs/golf-elbo pvi-runs/golf-log\n"};
 
 enum { MOST_RUNS = 32 };
 
@@ -22,12 +24,15 @@ typedef struct {
 
 static const char *word(Ctx *c, const Run *r, const char *key) {
   const Json *j = json_get(r->summary, key);
-  if (!j || j->kind != JSON_STRING) ctx_fail(c, PVI_DATA, NOWHERE, "%s/summary.json has no \"%s\"", r->dir, key);
+  if (!j || j->kind != JSON_STRING)
+    ctx_fail(c, PVI_DATA, NOWHERE, "%s/summary.json has no \"%s\"", r->dir, key);
   return j->text;
 }
 
 static Run read_run(Ctx *c, const char *dir) {
-  Run r = {.dir = dir, .summary = json_read_file(c, arena_format(&c->arena, "%s/summary.json", dir), JSON_PLAIN)};
+  Run r = {.dir = dir,
+           .summary =
+               json_read_file(c, arena_format(&c->arena, "%s/summary.json", dir), JSON_PLAIN)};
   r.program = word(c, &r, "program");
   r.score = word(c, &r, "score");
   r.family = word(c, &r, "family");
@@ -50,10 +55,12 @@ static const Run *baseline(const Run *runs, int n, const Run *r) {
   return NULL;
 }
 
-/* What a fit gains over the Bayes fit as a point, its mean: with more data Bayes collapses to it. */
+/* What a fit gains over the Bayes fit as a point, its mean: with more data Bayes collapses to it.
+ */
 static const char *gain(Ctx *c, const Run *base, const Run *r, const char *part) {
   if (!base) return "";
-  return arena_format(&c->arena, "%+.2f", score_sum(r, part, "log") - score_sum(base, part, "log_at_mean"));
+  return arena_format(&c->arena, "%+.2f",
+                      score_sum(r, part, "log") - score_sum(base, part, "log_at_mean"));
 }
 
 static void print_scores(Ctx *c, const Run *runs, int n, Text *t) {
@@ -62,16 +69,19 @@ static void print_scores(Ctx *c, const Run *runs, int n, Text *t) {
     bool any = false;
     for (int k = 0; k < n; k++) any |= !isnan(score_sum(&runs[k], parts[p], "log"));
     if (!any) continue;
-    Table *table =
-        table_make(&c->arena, 6,
-                   (const char *[]){"program", "fitted by", "family", arena_format(&c->arena, "log score, %s", parts[p]),
-                                    "at the mean of q", "gain over VI's mean"});
+    Table *table = table_make(&c->arena, 6,
+                              (const char *[]){"program", "fitted by", "family",
+                                               arena_format(&c->arena, "log score, %s", parts[p]),
+                                               "at the mean of q", "gain over VI's mean"});
     for (int k = 0; k < n; k++) {
       table_word(table, runs[k].program);
-      table_word(table, !strcmp(runs[k].score, "elbo") ? "VI" : arena_format(&c->arena, "PVI, %s score", runs[k].score));
+      table_word(table, !strcmp(runs[k].score, "elbo")
+                            ? "VI"
+                            : arena_format(&c->arena, "PVI, %s score", runs[k].score));
       table_word(table, runs[k].family);
       table_word(table, arena_format(&c->arena, "%.2f", score_sum(&runs[k], parts[p], "log")));
-      table_word(table, arena_format(&c->arena, "%.2f", score_sum(&runs[k], parts[p], "log_at_mean")));
+      table_word(table,
+                 arena_format(&c->arena, "%.2f", score_sum(&runs[k], parts[p], "log_at_mean")));
       table_word(table, gain(c, baseline(runs, n, &runs[k]), &runs[k], parts[p]));
     }
     table_print(table, t);
@@ -94,13 +104,15 @@ static double field(const Json *p, const char *key) {
 }
 
 /* Parameters of one program, one column of mean and one of sd per run of it. */
-static void print_parameters(Ctx *c, const Run *runs, int n, const char *program, size_t most, Text *t) {
+static void print_parameters(Ctx *c, const Run *runs, int n, const char *program, size_t most,
+                             Text *t) {
   const Run *of[MOST_RUNS];
   const char *headers[1 + 2 * MOST_RUNS] = {program};
   size_t count = 0, ncols = 1;
   for (int k = 0; k < n; k++) {
     if (strcmp(runs[k].program, program)) continue;
-    const char *how = !strcmp(runs[k].score, "elbo") ? "VI" : arena_format(&c->arena, "PVI %s", runs[k].score);
+    const char *how =
+        !strcmp(runs[k].score, "elbo") ? "VI" : arena_format(&c->arena, "PVI %s", runs[k].score);
     headers[ncols++] = arena_format(&c->arena, "%s %s mean", how, runs[k].family);
     headers[ncols++] = "sd";
     of[count++] = &runs[k];
@@ -126,7 +138,8 @@ static void print_parameters(Ctx *c, const Run *runs, int n, const char *program
 Status cmd_compare(Ctx *c, int argc, char **argv) {
   const char *place[MOST_RUNS];
   long most = 20;
-  const Option options[] = {{"parameters", OPT_INT, "N", &most, 0, "at most so many parameters per program (default 20)"}};
+  const Option options[] = {{"parameters", OPT_INT, "N", &most, 0,
+                             "at most so many parameters per program (default 20)"}};
   if (!cli_options(c, &command, options, 1, argc, argv, place, 1, MOST_RUNS)) return PVI_OK;
   Run runs[MOST_RUNS];
   int n = 0;

@@ -1,11 +1,13 @@
-/* density.c: pvi density: the log density and its gradient at given unconstrained points, all points together. */
+/* density.c: pvi density: the log density and its gradient at given unconstrained points, all
+ * points together. */
 #include "cli/cli.h"
 
 #include <string.h>
 
 static const Command command = {
     "density", "MODEL DATA --at POINTS.json [options]",
-    "Log density (all constants and Jacobians), gradient, prior, likelihood and pointwise log likelihood at\n"
+    "Log density (all constants and Jacobians), gradient, prior, likelihood and pointwise log "
+    "likelihood at\n"
     "unconstrained points: POINTS.json is an array of vectors in the program's parameter order.",
     "  pvi density examples/golf/logistic.stan examples/golf/golf.csv --at points.json\n"
     "  pvi density model.stan data.json --at points.json --json\n"};
@@ -21,7 +23,8 @@ static void keep_rows(void *self, const TileView *t) {
   Pointwise *p = self;
   for (size_t r = 0; r < t->rows; r++)
     for (size_t j = 0; j < p->lanes; j++) {
-      if (j < p->npoints) p->pointwise[j * p->n_obs + (size_t)p->obs[t->row + r]] = t->heads[0][r * p->lanes + j];
+      if (j < p->npoints)
+        p->pointwise[j * p->n_obs + (size_t)p->obs[t->row + r]] = t->heads[0][r * p->lanes + j];
       t->adj[0][r * p->lanes + j] = 1;
     }
 }
@@ -29,17 +32,22 @@ static void keep_rows(void *self, const TileView *t) {
 /* The points as rows of draws, dimension by dimension; padding repeats the first. */
 static double *read_points(Ctx *c, const char *path, size_t dim, size_t *npoints, size_t *lanes) {
   Json *j = json_read_file(c, path, JSON_PLAIN);
-  bool one = j->kind == JSON_NUMBERS && j->ndims == 1, many = j->kind == JSON_NUMBERS && j->ndims == 2;
-  if (one && j->n == 0 && dim) ctx_fail(c, PVI_DATA, j->loc, "no points: an array of vectors of %zu numbers is expected", dim);
-  if (!one && !many) ctx_fail(c, PVI_DATA, j->loc, "an array of vectors of %zu numbers is expected", dim);
+  bool one = j->kind == JSON_NUMBERS && j->ndims == 1,
+       many = j->kind == JSON_NUMBERS && j->ndims == 2;
+  if (one && j->n == 0 && dim)
+    ctx_fail(c, PVI_DATA, j->loc, "no points: an array of vectors of %zu numbers is expected", dim);
+  if (!one && !many)
+    ctx_fail(c, PVI_DATA, j->loc, "an array of vectors of %zu numbers is expected", dim);
   size_t length = one ? j->n : (size_t)j->dims[1];
   if (length != dim)
-    ctx_fail(c, PVI_DATA, j->loc, "points have %zu numbers; the program has %zu unconstrained parameters", length, dim);
+    ctx_fail(c, PVI_DATA, j->loc,
+             "points have %zu numbers; the program has %zu unconstrained parameters", length, dim);
   *npoints = one ? 1 : (size_t)j->dims[0];
   *lanes = (*npoints + LANES - 1) / LANES * LANES;
   double *theta = NEW_ARRAY(&c->arena, double, dim **lanes);
   for (size_t k = 0; k < dim; k++)
-    for (size_t i = 0; i < *lanes; i++) theta[k * *lanes + i] = j->values[(i < *npoints ? i : 0) * dim + k];
+    for (size_t i = 0; i < *lanes; i++)
+      theta[k * *lanes + i] = j->values[(i < *npoints ? i : 0) * dim + k];
   return theta;
 }
 
@@ -55,7 +63,8 @@ static Densities densities_of(const Work *w, const Pointwise *p, size_t i) {
   return d;
 }
 
-static void print_json(Ctx *c, const Model *m, const Work *w, const Pointwise *p, const double *grad) {
+static void print_json(Ctx *c, const Model *m, const Work *w, const Pointwise *p,
+                       const double *grad) {
   Text out = text_make(&c->arena);
   JsonWriter j = json_writer(&out, false);
   json_object(&j);
@@ -80,13 +89,16 @@ static void print_json(Ctx *c, const Model *m, const Work *w, const Pointwise *p
   puts(out.s);
 }
 
-static void print_text(Ctx *c, const Model *m, const Work *w, const Pointwise *p, const double *grad) {
+static void print_text(Ctx *c, const Model *m, const Work *w, const Pointwise *p,
+                       const double *grad) {
   for (size_t i = 0; i < p->npoints; i++) {
     Densities d = densities_of(w, p, i);
-    printf("point %zu: lp %.10g = prior %.10g (Jacobian %.10g) + likelihood %.10g of %zu observations\n", i + 1, d.lp, d.prior,
-           d.jacobian, d.likelihood, m->n_obs);
+    printf("point %zu: lp %.10g = prior %.10g (Jacobian %.10g) + likelihood %.10g of %zu "
+           "observations\n",
+           i + 1, d.lp, d.prior, d.jacobian, d.likelihood, m->n_obs);
     for (size_t k = 0; k < m->dim; k++)
-      printf("  d/d %-20s %.10g\n", model_unconstrained_name(m, &c->arena, k), grad[k * p->lanes + i]);
+      printf("  d/d %-20s %.10g\n", model_unconstrained_name(m, &c->arena, k),
+             grad[k * p->lanes + i]);
   }
 }
 
@@ -96,12 +108,15 @@ Status cmd_density(Ctx *c, int argc, char **argv) {
   OptionList sets = {.count = 0}, include = {.count = 0}, observe = {.count = 0};
   const Option options[] = {
       {"at", OPT_TEXT, "POINTS.json", &at, 0, "array of unconstrained vectors (required)"},
-      {"observe", OPT_LIST, "LINE", &observe, 0, "what this line adds to the log density are observations; may be repeated"},
+      {"observe", OPT_LIST, "LINE", &observe, 0,
+       "what this line adds to the log density are observations; may be repeated"},
       {"set", OPT_LIST, "NAME=VALUE", &sets, 0, "a data variable given here; may be repeated"},
-      {"include", OPT_LIST, "DIR", &include, 0, "where #include looks besides the program's own folder"},
+      {"include", OPT_LIST, "DIR", &include, 0,
+       "where #include looks besides the program's own folder"},
       {"json", OPT_FLAG, NULL, &json, 0, "machine-readable output"},
   };
-  if (!cli_options(c, &command, options, sizeof options / sizeof *options, argc, argv, place, 1, 2)) return PVI_OK;
+  if (!cli_options(c, &command, options, sizeof options / sizeof *options, argc, argv, place, 1, 2))
+    return PVI_OK;
   if (!at) ctx_fail(c, PVI_USAGE, NOWHERE, "--at POINTS.json is missing (pvi density --help)");
   Program *program = cli_program(c, place[0], &include);
   cli_observe(c, program, &observe);

@@ -11,17 +11,23 @@ typedef struct {
 } CommandRow;
 
 static const CommandRow commands[] = {
-    {"check", cmd_check, "is a program right; its parameters, observations and loops; any stage as text"},
-    {"density", cmd_density, "log density, gradient, prior, likelihood and pointwise terms at given points"},
+    {"check", cmd_check,
+     "is a program right; its parameters, observations and loops; any stage as text"},
+    {"density", cmd_density,
+     "log density, gradient, prior, likelihood and pointwise terms at given points"},
     {"fit", cmd_fit, "the distribution of parameters whose predictions score best; a run folder"},
-    {"compare", cmd_compare, "several fits side by side: scores, gains over VI, means and standard deviations"},
+    {"compare", cmd_compare,
+     "several fits side by side: scores, gains over VI, means and standard deviations"},
     {"bench", cmd_bench, "what one evaluation of the objective costs"},
 };
 enum { NCOMMANDS = sizeof commands / sizeof *commands };
 
 static void print_usage(FILE *to) {
-  fputs("usage: pvi COMMAND ...\n\nPredictive variational inference for Stan programs.\n\ncommands:\n", to);
-  for (int k = 0; k < NCOMMANDS; k++) fprintf(to, "  %-10s %s\n", commands[k].name, commands[k].summary);
+  fputs("usage: pvi COMMAND ...\n\nPredictive variational inference for Stan "
+        "programs.\n\ncommands:\n",
+        to);
+  for (int k = 0; k < NCOMMANDS; k++)
+    fprintf(to, "  %-10s %s\n", commands[k].name, commands[k].summary);
   fputs("\n`pvi COMMAND --help` tells a command's options. `pvi --version` prints the version.\n"
         "exit codes: 0 ok, 1 failure, 2 usage, 3 data, 4 program, 5 did not converge\n",
         to);
@@ -46,8 +52,8 @@ static Status dispatch(Ctx *c, int argc, char **argv) {
     names[k] = commands[k].name;
   }
   const char *near = text_nearest(argv[1], names, NCOMMANDS);
-  ctx_fail(c, PVI_USAGE, NOWHERE, "unknown command \"%s\"%s%s (pvi --help lists all)", argv[1], near ? "; did you mean " : "",
-           near ? near : "");
+  ctx_fail(c, PVI_USAGE, NOWHERE, "unknown command \"%s\"%s%s (pvi --help lists all)", argv[1],
+           near ? "; did you mean " : "", near ? near : "");
 }
 
 /* For the torture build: PVI_FAIL_ALLOC=k lets the k-th allocation of memory fail. */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- words for messages ------------------------------------------------------------------------------------------- */
+/* ---- words for messages ---------------------------------------------------------------------- */
 
 static const char *kind_name(TypeKind k) {
   switch (k) {
@@ -42,7 +42,8 @@ const char *data_type_text(Ctx *c, const Type *type, int ndims, const long *dims
 
 static const char *declared_at(Ctx *c, const Decl *decl) {
   if (!decl->loc.source) return "";
-  return arena_format(&c->arena, " (declared at %s:%u:%u)", decl->loc.source->name, decl->loc.line, decl->loc.column);
+  return arena_format(&c->arena, " (declared at %s:%u:%u)", decl->loc.source->name, decl->loc.line,
+                      decl->loc.column);
 }
 
 /* What the file has: "a number", "5 numbers", "a 3 x 2 array of integers". */
@@ -50,7 +51,9 @@ static const char *has_text(Ctx *c, const DataVar *v) {
   const char *kind = v->is_int ? "integer" : "number";
   if (v->is_tuple) return "a tuple";
   if (v->ndims == 0) return v->is_int ? "an integer" : "a number";
-  if (v->ndims == 1) return arena_format(&c->arena, "an array of %ld %s%s", v->dims[0], kind, v->dims[0] == 1 ? "" : "s");
+  if (v->ndims == 1)
+    return arena_format(&c->arena, "an array of %ld %s%s", v->dims[0], kind,
+                        v->dims[0] == 1 ? "" : "s");
   Text t = text_make(&c->arena);
   text_puts(&t, "an array of ");
   for (int k = 0; k < v->ndims; k++) text_printf(&t, "%s%ld", k ? " x " : "", v->dims[k]);
@@ -68,31 +71,39 @@ const char *data_element_name(Ctx *c, const char *name, int ndims, const long *d
   return t.s;
 }
 
-/* ---- errors ------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
-static void error_missing(Ctx *c, const Data *d, const char *name, const Decl *decl, const char *type) {
+static void error_missing(Ctx *c, const Data *d, const char *name, const Decl *decl,
+                          const char *type) {
   const char **names = NEW_ARRAY(&c->arena, const char *, d->vars.count + 1);
   for (size_t k = 0; k < d->vars.count; k++) names[k] = d->vars.items[k].key;
   const char *near = text_nearest(name, names, d->vars.count);
-  const char *where = d->source ? arena_format(&c->arena, "'%s'", d->source->name) : "the data (no file is given)";
+  const char *where =
+      d->source ? arena_format(&c->arena, "'%s'", d->source->name) : "the data (no file is given)";
   const char *hint = near ? arena_format(&c->arena, "; did you mean its '%s'?", near) : "";
-  ctx_error(c, decl->loc, "the data variable '%s' (%s) has no value in %s%s", name, type, where, hint);
+  ctx_error(c, decl->loc, "the data variable '%s' (%s) has no value in %s%s", name, type, where,
+            hint);
 }
 
-static void error_real(Ctx *c, const DataVar *v, const char *name, const Decl *decl, const char *type) {
+static void error_real(Ctx *c, const DataVar *v, const char *name, const Decl *decl,
+                       const char *type) {
   ctx_error(c, v->real_at,
-            "'%s' is declared %s%s, but this value is no integer (digits only, without '.' or exponent, of 32 bits)", name,
-            type, declared_at(c, decl));
+            "'%s' is declared %s%s, but this value is no integer (digits only, without '.' or "
+            "exponent, of 32 bits)",
+            name, type, declared_at(c, decl));
 }
 
-static void error_shape(Ctx *c, const DataVar *v, const char *name, const Decl *decl, const char *type) {
-  ctx_error(c, v->loc, "'%s' is declared %s%s, but the data have %s", name, type, declared_at(c, decl), has_text(c, v));
+static void error_shape(Ctx *c, const DataVar *v, const char *name, const Decl *decl,
+                        const char *type) {
+  ctx_error(c, v->loc, "'%s' is declared %s%s, but the data have %s", name, type,
+            declared_at(c, decl), has_text(c, v));
 }
 
-/* ---- binding ------------------------------------------------------------------------------------------------------ */
+/* ---- binding --------------------------------------------------------------------------------- */
 
 static bool is_complex(TypeKind k) {
-  return k == TY_COMPLEX || k == TY_COMPLEX_VECTOR || k == TY_COMPLEX_ROW_VECTOR || k == TY_COMPLEX_MATRIX;
+  return k == TY_COMPLEX || k == TY_COMPLEX_VECTOR || k == TY_COMPLEX_ROW_VECTOR ||
+         k == TY_COMPLEX_MATRIX;
 }
 
 static bool is_empty(int ndims, const long *dims) {
@@ -101,9 +112,10 @@ static bool is_empty(int ndims, const long *dims) {
   return false;
 }
 
-/* Declared dims, complex numbers having a last one of 2, against the file's. A size of zero anywhere is satisfied by any value
- * that is itself empty; a CSV of one row gives scalars. */
-static bool shape_fits(const Data *d, const DataVar *v, const Decl *decl, int ndims, const long *dims) {
+/* Declared dims, complex numbers having a last one of 2, against the file's. A size of zero
+ * anywhere is satisfied by any value that is itself empty; a CSV of one row gives scalars. */
+static bool shape_fits(const Data *d, const DataVar *v, const Decl *decl, int ndims,
+                       const long *dims) {
   bool complex = is_complex(decl->type->kind);
   if (v->is_tuple) return false;
   if (is_empty(ndims, dims)) return v->n == 0;
@@ -114,7 +126,8 @@ static bool shape_fits(const Data *d, const DataVar *v, const Decl *decl, int nd
   return !complex || v->dims[ndims] == 2;
 }
 
-const double *data_bind_as(Ctx *c, const Data *d, const char *name, const Decl *decl, int ndims, const long *dims) {
+const double *data_bind_as(Ctx *c, const Data *d, const char *name, const Decl *decl, int ndims,
+                           const long *dims) {
   const DataVar *v = data_find(d, name);
   const char *type = data_type_text(c, decl->type, ndims, dims);
   if (!v && is_empty(ndims, dims)) return NEW_ARRAY(&c->arena, double, 1);

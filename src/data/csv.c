@@ -1,9 +1,12 @@
-/* csv.c: a table as Data: a header row of names, then rows of numbers; every column is a variable of `rows` values.
+/* csv.c: a table as Data: a header row of names, then rows of numbers; every column is a variable
+ * of `rows` values.
  *
- * Fields may be quoted ("" inside quotes is a quote). The separator is the comma, or what the header has instead: a tab or a
- * semicolon. A row of another length than the header is an error at once. A cell that is no number (a name, NA, nothing) is
- * remembered with its column and reported when the program wants that column, since tables often carry columns of words.
- * Columns x.1, x.2, ... x.K also give x, an array of rows x K. A column without a name (R writes row names so) is left out.
+ * Fields may be quoted ("" inside quotes is a quote). The separator is the comma, or what the
+ * header has instead: a tab or a semicolon. A row of another length than the header is an error at
+ * once. A cell that is no number (a name, NA, nothing) is remembered with its column and reported
+ * when the program wants that column, since tables often carry columns of words. Columns x.1, x.2,
+ * ... x.K also give x, an array of rows x K. A column without a name (R writes row names so) is
+ * left out.
  */
 #include "data/data_int.h"
 #include "data/number.h"
@@ -26,14 +29,15 @@ typedef struct {
   Loc loc;
 } Field;
 
-/* ---- fields and lines --------------------------------------------------------------------------------------------- */
+/* ---- fields and lines ------------------------------------------------------------------------ */
 
 static Loc loc_of(const Csv *t, const char *p, size_t n) {
   return (Loc){t->source, t->line, (uint32_t)(p - t->line_start) + 1, (uint32_t)n};
 }
 
 static bool at_line_end(const Csv *t) {
-  return t->p >= t->end || *t->p == '\n' || (*t->p == '\r' && (t->p + 1 == t->end || t->p[1] == '\n'));
+  return t->p >= t->end || *t->p == '\n' ||
+         (*t->p == '\r' && (t->p + 1 == t->end || t->p[1] == '\n'));
 }
 
 static void next_line(Csv *t) {
@@ -57,11 +61,14 @@ static Field quoted_field(Csv *t) {
   Field f = {text.n ? text.s : "", text.n, loc_of(t, start, (size_t)(t->p - start))};
   while (*t->p == ' ') t->p++;
   if (!at_line_end(t) && *t->p != t->separator)
-    ctx_fail(t->c, PVI_DATA, loc_of(t, t->p, 1), "expected '%c' or the end of the line after a quoted field", t->separator);
+    ctx_fail(t->c, PVI_DATA, loc_of(t, t->p, 1),
+             "expected '%c' or the end of the line after a quoted field", t->separator);
   return f;
 }
 
-static bool is_blank(char ch, char separator) { return ch == ' ' || (ch == '\t' && separator != '\t'); }
+static bool is_blank(char ch, char separator) {
+  return ch == ' ' || (ch == '\t' && separator != '\t');
+}
 
 static Field next_field(Csv *t) {
   while (is_blank(*t->p, t->separator)) t->p++;
@@ -86,7 +93,7 @@ static char guess_separator(const Csv *t) {
   return memchr(t->p, ';', n) ? ';' : ',';
 }
 
-/* ---- header ------------------------------------------------------------------------------------------------------- */
+/* ---- header ---------------------------------------------------------------------------------- */
 
 static DataVar *read_header(Csv *t, size_t *ncols) {
   DataVar *cols = NULL;
@@ -95,11 +102,14 @@ static DataVar *read_header(Csv *t, size_t *ncols) {
   *ncols = 0;
   do {
     Field f = next_field(t);
-    DataVar v = {.name = arena_text(&t->c->arena, f.s, f.n), .loc = f.loc, .is_int = true, .ndims = 1};
+    DataVar v = {
+        .name = arena_text(&t->c->arena, f.s, f.n), .loc = f.loc, .is_int = true, .ndims = 1};
     bool number = f.n && number_read(v.name, false).end == v.name + f.n;
     if (number)
-      ctx_fail(t->c, PVI_DATA, f.loc, "the first row has the names of the columns, but this is the number %s", v.name);
-    if (f.n && map_get(&seen, v.name)) ctx_fail(t->c, PVI_DATA, f.loc, "two columns are called '%s'", v.name);
+      ctx_fail(t->c, PVI_DATA, f.loc,
+               "the first row has the names of the columns, but this is the number %s", v.name);
+    if (f.n && map_get(&seen, v.name))
+      ctx_fail(t->c, PVI_DATA, f.loc, "two columns are called '%s'", v.name);
     if (f.n) map_set(&seen, v.name, t);
     PUSH(&t->c->arena, cols, *ncols, cap, v);
   } while (next_separator(t));
@@ -107,9 +117,11 @@ static DataVar *read_header(Csv *t, size_t *ncols) {
   return cols;
 }
 
-/* ---- rows --------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
-static bool is_text(const Field *f, const char *word) { return strlen(word) == f->n && strncasecmp(f->s, word, f->n) == 0; }
+static bool is_text(const Field *f, const char *word) {
+  return strlen(word) == f->n && strncasecmp(f->s, word, f->n) == 0;
+}
 
 static bool read_special(const Field *f, double *x) {
   static const struct {
@@ -126,8 +138,10 @@ static bool read_special(const Field *f, double *x) {
 }
 
 static const char *cell_problem(Ctx *c, const Field *f, size_t row) {
-  if (f->n == 0) return arena_format(&c->arena, "row %zu has no value here; Stan has no missing values", row);
-  if (is_text(f, "NA")) return arena_format(&c->arena, "row %zu is NA; Stan has no missing values", row);
+  if (f->n == 0)
+    return arena_format(&c->arena, "row %zu has no value here; Stan has no missing values", row);
+  if (is_text(f, "NA"))
+    return arena_format(&c->arena, "row %zu is NA; Stan has no missing values", row);
   int n = f->n < 24 ? (int)f->n : 24;
   return arena_format(&c->arena, "row %zu is '%.*s', which is not a number", row, n, f->s);
 }
@@ -154,13 +168,15 @@ static void read_row(Csv *t, DataVar *cols, size_t ncols, size_t row) {
   size_t k = 0;
   do {
     Field f = next_field(t);
-    if (k == ncols) ctx_fail(t->c, PVI_DATA, f.loc, "row %zu has more fields than the %zu names of the header", row + 1, ncols);
+    if (k == ncols)
+      ctx_fail(t->c, PVI_DATA, f.loc, "row %zu has more fields than the %zu names of the header",
+               row + 1, ncols);
     cols[k].values[row] = read_cell(t, &f, &cols[k], row + 1);
     k++;
   } while (next_separator(t));
   if (k < ncols)
-    ctx_fail(t->c, PVI_DATA, loc_of(t, t->p, 1), "row %zu has %zu field%s, the header has %zu", row + 1, k, k == 1 ? "" : "s",
-             ncols);
+    ctx_fail(t->c, PVI_DATA, loc_of(t, t->p, 1), "row %zu has %zu field%s, the header has %zu",
+             row + 1, k, k == 1 ? "" : "s", ncols);
   next_line(t);
 }
 
@@ -179,7 +195,7 @@ static size_t read_rows(Csv *t, DataVar *cols, size_t ncols) {
   return row;
 }
 
-/* ---- x.1, x.2, ... as x ------------------------------------------------------------------------------------------- */
+/* ---- x.1, x.2, ... as x ---------------------------------------------------------------------- */
 
 static const DataVar *column_of_group(Ctx *c, const Data *d, const char *base, size_t n, size_t k) {
   return data_find(d, arena_format(&c->arena, "%.*s.%zu", (int)n, base, k));
@@ -190,8 +206,12 @@ static void add_group(Ctx *c, Data *d, const DataVar *first, size_t n) {
   if (data_find(d, name)) return;
   size_t ncols = 1, rows = first->n;
   while (column_of_group(c, d, first->name, n, ncols + 1)) ncols++;
-  DataVar v = {
-      .name = name, .loc = first->loc, .is_int = true, .ndims = 2, .dims = {(long)rows, (long)ncols}, .n = rows * ncols};
+  DataVar v = {.name = name,
+               .loc = first->loc,
+               .is_int = true,
+               .ndims = 2,
+               .dims = {(long)rows, (long)ncols},
+               .n = rows * ncols};
   v.values = NEW_ARRAY(&c->arena, double, v.n ? v.n : 1);
   for (size_t k = 0; k < ncols; k++) {
     const DataVar *col = column_of_group(c, d, first->name, n, k + 1);
@@ -210,10 +230,12 @@ static void add_groups(Ctx *c, Data *d, const DataVar *cols, size_t ncols) {
 }
 
 void data_add_csv(Ctx *c, Data *d, const Source *source) {
-  Csv t = {.c = c, .source = source, .p = source->text, .end = source->text + source->length, .line = 1};
+  Csv t = {
+      .c = c, .source = source, .p = source->text, .end = source->text + source->length, .line = 1};
   t.line_start = t.p;
   if (strncmp(t.p, "\xEF\xBB\xBF", 3) == 0) t.p += 3;
-  if (only_blank_remains(&t)) ctx_fail(c, PVI_DATA, NOWHERE, "the data file '%s' is empty", source->name);
+  if (only_blank_remains(&t))
+    ctx_fail(c, PVI_DATA, NOWHERE, "the data file '%s' is empty", source->name);
   t.separator = guess_separator(&t);
   size_t ncols;
   DataVar *cols = read_header(&t, &ncols);

@@ -1,7 +1,8 @@
 /* data.c: Data from files and --set values.
  *
- * JSON values become DataVars as they are. A tuple {"1": .., "2": ..} called x becomes x.1, x.2; an array of tuples becomes the
- * same with every item an array, so that whatever a declaration's item is bound to is one flat array.
+ * JSON values become DataVars as they are. A tuple {"1": .., "2": ..} called x becomes x.1, x.2; an
+ * array of tuples becomes the same with every item an array, so that whatever a declaration's item
+ * is bound to is one flat array.
  */
 #include "data/data_int.h"
 
@@ -23,11 +24,16 @@ Data *data_empty(Ctx *c) { return data_new(c, NULL); }
 const DataVar *data_find(const Data *d, const char *name) { return map_get(&d->vars, name); }
 long data_rows(const Data *d) { return d->rows; }
 
-/* ---- JSON values -------------------------------------------------------------------------------------------------- */
+/* ---- JSON values ----------------------------------------------------------------------------- */
 
 static void add_numbers(Ctx *c, Data *d, const char *name, Loc loc, const Json *j) {
-  DataVar v = {
-      .name = name, .loc = loc, .is_int = j->is_int, .real_at = j->real_at, .ndims = j->ndims, .n = j->n, .values = j->values};
+  DataVar v = {.name = name,
+               .loc = loc,
+               .is_int = j->is_int,
+               .real_at = j->real_at,
+               .ndims = j->ndims,
+               .n = j->n,
+               .values = j->values};
   memcpy(v.dims, j->dims, sizeof v.dims);
   data_add(c, d, &v);
 }
@@ -39,7 +45,8 @@ static bool is_tuple(const Json *j) {
   return j->count > 0;
 }
 
-/* The tuples of an array of tuples (of arrays of tuples ...), in row-major order, with the dims of the array. */
+/* The tuples of an array of tuples (of arrays of tuples ...), in row-major order, with the dims of
+ * the array. */
 typedef struct {
   const Json **tuples;
   size_t n, cap;
@@ -56,7 +63,8 @@ static void collect_tuples(Ctx *c, const Json *j, int level, Tuples *t) {
     return;
   }
   bool uneven = t->n > 0 && level < t->ndims && t->dims[level] != (long)j->count;
-  if (j->kind != JSON_ARRAY || level == JSON_MAX_DIMS || uneven || (t->n > 0 && level >= t->ndims)) {
+  if (j->kind != JSON_ARRAY || level == JSON_MAX_DIMS || uneven ||
+      (t->n > 0 && level >= t->ndims)) {
     t->bad = j;
     return;
   }
@@ -65,16 +73,20 @@ static void collect_tuples(Ctx *c, const Json *j, int level, Tuples *t) {
 }
 
 static bool joins(const Json *first, const Json *item) {
-  return item && item->kind == JSON_NUMBERS && first->kind == JSON_NUMBERS && first->ndims == item->ndims &&
+  return item && item->kind == JSON_NUMBERS && first->kind == JSON_NUMBERS &&
+         first->ndims == item->ndims &&
          memcmp(first->dims, item->dims, (size_t)item->ndims * sizeof item->dims[0]) == 0;
 }
 
-/* Item `key` of all tuples, one behind the other, as a single value with the array's dims in front; NULL when they do not fit.
+/* Item `key` of all tuples, one behind the other, as a single value with the array's dims in front;
+ * NULL when they do not fit.
  */
 static Json *join_items(Ctx *c, const Tuples *t, const char *key) {
   const Json *first = json_get(t->tuples[0], key);
   if (first->kind != JSON_NUMBERS) {
-    Json *array = NEW(&c->arena, Json); /* tuples inside tuples: as an array of the inner ones; the shape is found again */
+    Json *array = NEW(
+        &c->arena,
+        Json); /* tuples inside tuples: as an array of the inner ones; the shape is found again */
     *array = (Json){.kind = JSON_ARRAY, .loc = first->loc, .count = t->n};
     array->items = NEW_ARRAY(&c->arena, Json *, t->n);
     for (size_t k = 0; k < t->n; k++)
@@ -103,7 +115,9 @@ static void restore_dims(Data *d, const char *name, const Tuples *t) {
   size_t n = strlen(name);
   for (size_t k = 0; k < d->vars.count; k++) {
     DataVar *v = d->vars.items[k].value;
-    if (strncmp(v->name, name, n) || v->name[n] != '.' || v->is_tuple || v->ndims + t->ndims - 1 > JSON_MAX_DIMS) continue;
+    if (strncmp(v->name, name, n) || v->name[n] != '.' || v->is_tuple ||
+        v->ndims + t->ndims - 1 > JSON_MAX_DIMS)
+      continue;
     memmove(v->dims + t->ndims, v->dims + 1, (size_t)(v->ndims - 1) * sizeof v->dims[0]);
     memcpy(v->dims, t->dims, (size_t)t->ndims * sizeof v->dims[0]);
     v->ndims += t->ndims - 1;
@@ -117,7 +131,8 @@ static void add_tuples(Ctx *c, Data *d, const char *name, Loc loc, const Tuples 
     const char *item_name = arena_format(&c->arena, "%s.%s", name, first->keys[k]);
     Json *item = join_items(c, t, first->keys[k]);
     if (!item) {
-      ctx_error(c, loc, "'%s': item %s is missing or of another shape in some tuples of the array", name, first->keys[k]);
+      ctx_error(c, loc, "'%s': item %s is missing or of another shape in some tuples of the array",
+                name, first->keys[k]);
       continue;
     }
     data_add_value(c, d, item_name, loc, item);
@@ -152,14 +167,18 @@ static const Json *first_uneven(const Json *j) {
 static void report_odd(Ctx *c, const char *name, const Json *j) {
   const Json *odd = first_odd(j), *uneven = first_uneven(j);
   if (!odd && uneven) {
-    ctx_error(c, uneven->uneven_at, "'%s' is a ragged array: %s; Stan's arrays are rectangular", name, uneven->uneven);
+    ctx_error(c, uneven->uneven_at, "'%s' is a ragged array: %s; Stan's arrays are rectangular",
+              name, uneven->uneven);
   } else if (odd && odd->kind == JSON_STRING) {
-    ctx_error(c, odd->loc, "'%s' has the string \"%s\"; data are numbers (or NaN, Inf, -Inf)", name, odd->text);
+    ctx_error(c, odd->loc, "'%s' has the string \"%s\"; data are numbers (or NaN, Inf, -Inf)", name,
+              odd->text);
   } else if (odd && odd->kind == JSON_OBJECT) {
-    ctx_error(c, odd->loc, "'%s' has an object that is no tuple; a tuple has the keys \"1\", \"2\", ...", name);
+    ctx_error(c, odd->loc,
+              "'%s' has an object that is no tuple; a tuple has the keys \"1\", \"2\", ...", name);
   } else if (odd) {
     ctx_error(c, odd->loc, "'%s' has %s; data are numbers%s", name, json_kind_name(odd),
-              odd->kind == JSON_NULL ? ", and Stan has no missing values" : ": write 1 for true and 0 for false");
+              odd->kind == JSON_NULL ? ", and Stan has no missing values"
+                                     : ": write 1 for true and 0 for false");
   } else {
     ctx_error(c, j->loc, "'%s' mixes numbers and arrays", name);
   }
@@ -180,7 +199,8 @@ void data_add_value(Ctx *c, Data *d, const char *name, Loc loc, const Json *j) {
 
 void data_add_json(Ctx *c, Data *d, const char *prefix, const Json *object) {
   for (size_t k = 0; k < object->count; k++) {
-    const char *name = prefix[0] ? arena_format(&c->arena, "%s%s", prefix, object->keys[k]) : object->keys[k];
+    const char *name =
+        prefix[0] ? arena_format(&c->arena, "%s%s", prefix, object->keys[k]) : object->keys[k];
     data_add_value(c, d, name, object->key_locs[k], object->items[k]);
   }
 }
@@ -188,11 +208,12 @@ void data_add_json(Ctx *c, Data *d, const char *prefix, const Json *object) {
 static void add_json_file(Ctx *c, Data *d, const Source *source) {
   Json *j = json_read(c, source, JSON_STAN);
   if (j->kind != JSON_OBJECT)
-    ctx_fail(c, PVI_DATA, j->loc, "a data file is one object {\"name\": value, ...}; this one is %s", json_kind_name(j));
+    ctx_fail(c, PVI_DATA, j->loc,
+             "a data file is one object {\"name\": value, ...}; this one is %s", json_kind_name(j));
   data_add_json(c, d, "", j);
 }
 
-/* ---- --set name=value --------------------------------------------------------------------------------------------- */
+/* ---- --set name=value ------------------------------------------------------------------------ */
 
 static Source *text_source(Ctx *c, Arena *into, const char *name, const char *text) {
   Source *s = NEW(&c->arena, Source);
@@ -202,9 +223,11 @@ static Source *text_source(Ctx *c, Arena *into, const char *name, const char *te
 
 static void add_set(Ctx *c, Data *d, const char *set) {
   const char *equal = strchr(set, '=');
-  if (!equal || equal == set) ctx_fail(c, PVI_USAGE, NOWHERE, "--set takes name=value, as in --set N=19; got '%s'", set);
+  if (!equal || equal == set)
+    ctx_fail(c, PVI_USAGE, NOWHERE, "--set takes name=value, as in --set N=19; got '%s'", set);
   const char *name = arena_text(&c->arena, set, (size_t)(equal - set));
-  const Source *source = text_source(c, &c->arena, arena_format(&c->arena, "--set %s", name), equal + 1);
+  const Source *source =
+      text_source(c, &c->arena, arena_format(&c->arena, "--set %s", name), equal + 1);
   Json *j = json_read(c, source, JSON_STAN);
   data_add_value(c, d, name, j->loc, j);
 }
@@ -213,7 +236,7 @@ static void add_sets(Ctx *c, Data *d, const DataOptions *o) {
   for (int k = 0; o && k < o->nsets; k++) add_set(c, d, o->sets[k]);
 }
 
-/* ---- files -------------------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 struct DataText {
   TempArena *memory; /* NULL: let go */

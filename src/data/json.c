@@ -1,8 +1,9 @@
 /* json.c: the JSON reader: recursive descent, one function per production.
  *
- * Numbers go on one stack while their arrays are open. An array whose elements are all numbers, or all arrays of numbers of one
- * shape, leaves its numbers there and tells its enclosing array only the shape; so a matrix is never a node per row. An array
- * that turns out uneven takes its numbers off the stack, a node per element (`take_apart`), and goes on as a list of nodes.
+ * Numbers go on one stack while their arrays are open. An array whose elements are all numbers, or
+ * all arrays of numbers of one shape, leaves its numbers there and tells its enclosing array only
+ * the shape; so a matrix is never a node per row. An array that turns out uneven takes its numbers
+ * off the stack, a node per element (`take_apart`), and goes on as a list of nodes.
  */
 #include "data/json.h"
 
@@ -25,7 +26,7 @@ typedef struct {
   size_t nstack, cap_stack;
 } Reader;
 
-/* ---- places and errors -------------------------------------------------------------------------------------------- */
+/* ---- places and errors ----------------------------------------------------------------------- */
 
 static Loc place(const Reader *r, const char *p, size_t length) {
   return (Loc){r->source, r->line, (uint32_t)(p - r->line_start) + 1, (uint32_t)length};
@@ -53,7 +54,7 @@ static _Noreturn void expected(const Reader *r, const char *what) {
   fail(r, here(r), arena_format(&r->c->arena, "expected %s, found %s", what, found(r)));
 }
 
-/* ---- tokens ------------------------------------------------------------------------------------------------------- */
+/* ---- tokens ---------------------------------------------------------------------------------- */
 
 static void skip_space(Reader *r) {
   for (;; r->p++) {
@@ -74,7 +75,8 @@ static bool accept(Reader *r, char ch) {
 }
 
 static bool is_word(char ch) {
-  return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') || ch == '_';
+  return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') ||
+         ch == '_';
 }
 
 static bool accept_word(Reader *r, const char *word) {
@@ -90,9 +92,11 @@ typedef struct {
 } Special;
 
 static const Special stan_specials[] = {
-    {"NaN", NAN}, {"Inf", INFINITY}, {"Infinity", INFINITY}, {"-Inf", -INFINITY}, {"-Infinity", -INFINITY}, {NULL, 0},
+    {"NaN", NAN},        {"Inf", INFINITY},        {"Infinity", INFINITY},
+    {"-Inf", -INFINITY}, {"-Infinity", -INFINITY}, {NULL, 0},
 };
-static const Special plain_specials[] = {{"nan", NAN}, {"inf", INFINITY}, {"-inf", -INFINITY}, {NULL, 0}};
+static const Special plain_specials[] = {
+    {"nan", NAN}, {"inf", INFINITY}, {"-inf", -INFINITY}, {NULL, 0}};
 
 static const Special *special_named(const Special *list, const char *word) {
   for (; list->word; list++)
@@ -104,12 +108,14 @@ static const Special *special_string(JsonStyle style, const char *word) {
   return special_named(style == JSON_STAN ? stan_specials : plain_specials, word);
 }
 
-/* number = '-'? digits ('.' digits)? (e digits)? | NaN | Inf | Infinity | -Inf | -Infinity ; the caller saw its first byte */
+/* number = '-'? digits ('.' digits)? (e digits)? | NaN | Inf | Infinity | -Inf | -Infinity ; the
+ * caller saw its first byte */
 static double read_number(Reader *r, bool *is_int) {
   Number x = number_read(r->p, true);
   if (x.end > r->p && !is_word(*x.end) && *x.end != '.') {
     if (isinf(x.value))
-      fail(r, place(r, r->p, (size_t)(x.end - r->p)), "number too large for double precision; write Inf if that is meant");
+      fail(r, place(r, r->p, (size_t)(x.end - r->p)),
+           "number too large for double precision; write Inf if that is meant");
     r->p = x.end;
     *is_int = x.is_int;
     return x.value;
@@ -117,7 +123,10 @@ static double read_number(Reader *r, bool *is_int) {
   *is_int = false;
   for (const Special *s = stan_specials; s->word; s++)
     if (accept_word(r, s->word)) return s->value;
-  fail(r, here(r), arena_format(&r->c->arena, "%s is not a number (numbers are like -1, 0.5, 2e-3, NaN, Inf, -Inf)", found(r)));
+  fail(r, here(r),
+       arena_format(&r->c->arena,
+                    "%s is not a number (numbers are like -1, 0.5, 2e-3, NaN, Inf, -Inf)",
+                    found(r)));
 }
 
 static unsigned read_hex4(Reader *r) {
@@ -142,9 +151,11 @@ static void add_utf8(Text *t, unsigned code) {
   } else if (code < 0x800) {
     b[0] = (char)(0xC0 | code >> 6), b[1] = (char)(0x80 | (code & 63)), n = 2;
   } else if (code < 0x10000) {
-    b[0] = (char)(0xE0 | code >> 12), b[1] = (char)(0x80 | (code >> 6 & 63)), b[2] = (char)(0x80 | (code & 63)), n = 3;
+    b[0] = (char)(0xE0 | code >> 12), b[1] = (char)(0x80 | (code >> 6 & 63)),
+    b[2] = (char)(0x80 | (code & 63)), n = 3;
   } else {
-    b[0] = (char)(0xF0 | code >> 18), b[1] = (char)(0x80 | (code >> 12 & 63)), b[2] = (char)(0x80 | (code >> 6 & 63));
+    b[0] = (char)(0xF0 | code >> 18), b[1] = (char)(0x80 | (code >> 12 & 63)),
+    b[2] = (char)(0x80 | (code >> 6 & 63));
     b[3] = (char)(0x80 | (code & 63)), n = 4;
   }
   text_add(t, b, n);
@@ -158,7 +169,8 @@ static void read_unicode(Reader *r, Text *t) {
     if (low < 0xDC00 || low > 0xDFFF) fail(r, here(r), "a \\u surrogate without its second half");
     code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
   } else if (code == 0 || (code >= 0xD800 && code <= 0xDFFF)) {
-    fail(r, here(r), code ? "a \\u surrogate without its other half" : "\\u0000 is not allowed in a string");
+    fail(r, here(r),
+         code ? "a \\u surrogate without its other half" : "\\u0000 is not allowed in a string");
   }
   add_utf8(t, code);
 }
@@ -190,7 +202,9 @@ static const char *read_string(Reader *r) {
       text_add(&t, run, (size_t)(r->p++ - run));
       return t.s;
     }
-    if (ch < 32) fail(r, here(r), "a control character inside a string; close the string or write it as \\u00XX");
+    if (ch < 32)
+      fail(r, here(r),
+           "a control character inside a string; close the string or write it as \\u00XX");
     if (ch != '\\') {
       r->p++;
       continue;
@@ -202,7 +216,7 @@ static const char *read_string(Reader *r) {
   }
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static Json read_value(Reader *r);
 
@@ -231,10 +245,12 @@ static Json *settle(Reader *r, const Json *v) {
 
 static void enter(Reader *r) {
   if (++r->depth > JSON_MAX_DEPTH)
-    fail(r, here(r), arena_format(&r->c->arena, "arrays and objects nested deeper than %d", JSON_MAX_DEPTH));
+    fail(r, here(r),
+         arena_format(&r->c->arena, "arrays and objects nested deeper than %d", JSON_MAX_DEPTH));
 }
 
-/* An array being read. Until it is `apart` its `count` elements, all of shape `inner`, are on the stack from `base` on. */
+/* An array being read. Until it is `apart` its `count` elements, all of shape `inner`, are on the
+ * stack from `base` on. */
 typedef struct {
   Json self;
   Json inner; /* shape of the elements: ndims, dims, n */
@@ -245,7 +261,8 @@ typedef struct {
 } Open;
 
 static bool same_shape(const Json *a, const Json *b) {
-  return a->ndims == b->ndims && memcmp(a->dims, b->dims, (size_t)a->ndims * sizeof a->dims[0]) == 0;
+  return a->ndims == b->ndims &&
+         memcmp(a->dims, b->dims, (size_t)a->ndims * sizeof a->dims[0]) == 0;
 }
 
 static Json word_node(Loc loc, double x) {
@@ -271,7 +288,8 @@ static void take_apart(Reader *r, Open *a) {
 
 static const char *shape_text(Reader *r, const Json *v) {
   if (v->ndims == 0) return "a number";
-  if (v->ndims == 1) return arena_format(&r->c->arena, "%ld element%s", v->dims[0], v->dims[0] == 1 ? "" : "s");
+  if (v->ndims == 1)
+    return arena_format(&r->c->arena, "%ld element%s", v->dims[0], v->dims[0] == 1 ? "" : "s");
   Text t = text_make(&r->c->arena);
   for (int k = 0; k < v->ndims; k++) text_printf(&t, "%s%ld", k ? " x " : "", v->dims[k]);
   text_puts(&t, " elements");
@@ -283,10 +301,12 @@ static void note_uneven(Reader *r, Open *a, const Json *v) {
   a->self.uneven_at = v->loc;
   a->self.uneven =
       v->kind == JSON_NUMBERS
-          ? arena_format(&r->c->arena, "element %zu is %s%s but those before are %s%s", a->self.count + 1,
-                         v->ndims ? "an array of " : "", shape_text(r, v), a->inner.ndims ? "arrays of " : "",
+          ? arena_format(&r->c->arena, "element %zu is %s%s but those before are %s%s",
+                         a->self.count + 1, v->ndims ? "an array of " : "", shape_text(r, v),
+                         a->inner.ndims ? "arrays of " : "",
                          a->inner.ndims ? shape_text(r, &a->inner) : "numbers")
-          : arena_format(&r->c->arena, "element %zu is %s but those before are numbers", a->self.count + 1, json_kind_name(v));
+          : arena_format(&r->c->arena, "element %zu is %s but those before are numbers",
+                         a->self.count + 1, json_kind_name(v));
 }
 
 static void merge_ints(Json *self, const Json *v) {
@@ -325,7 +345,8 @@ static bool read_plain_element(Reader *r, Open *a) {
     a->self.is_int = false;
     a->self.real_at = place(r, start, (size_t)(r->p - start));
   }
-  if (a->self.count++ == 0) a->inner = (Json){.kind = JSON_NUMBERS, .loc = a->self.loc, .n = 1, .is_int = is_int};
+  if (a->self.count++ == 0)
+    a->inner = (Json){.kind = JSON_NUMBERS, .loc = a->self.loc, .n = 1, .is_int = is_int};
   return true;
 }
 
@@ -378,8 +399,9 @@ static const char *read_key(Reader *r, const Map *seen, Loc *loc) {
   *loc = place(r, start, (size_t)(r->p - start));
   const Loc *before = map_get(seen, key);
   if (before) {
-    const char *what = arena_format(&r->c->arena, "the name '%s' is given twice; it was given before at line %u, column %u",
-                                    key, before->line, before->column);
+    const char *what = arena_format(
+        &r->c->arena, "the name '%s' is given twice; it was given before at line %u, column %u",
+        key, before->line, before->column);
     fail(r, *loc, what);
   }
   return key;
@@ -391,8 +413,10 @@ static void add_member(Reader *r, Json *self, size_t *cap, const char *key, Loc 
   if (n == *cap) {
     *cap = n ? 2 * n : 8;
     self->keys = arena_grow(arena, self->keys, n * sizeof *self->keys, *cap * sizeof *self->keys);
-    self->key_locs = arena_grow(arena, self->key_locs, n * sizeof *self->key_locs, *cap * sizeof *self->key_locs);
-    self->items = arena_grow(arena, self->items, n * sizeof *self->items, *cap * sizeof *self->items);
+    self->key_locs = arena_grow(arena, self->key_locs, n * sizeof *self->key_locs,
+                                *cap * sizeof *self->key_locs);
+    self->items =
+        arena_grow(arena, self->items, n * sizeof *self->items, *cap * sizeof *self->items);
   }
   self->keys[n] = key;
   self->key_locs[n] = loc;
@@ -439,7 +463,11 @@ static Json read_word(Reader *r) {
 
 static Json number_node(Reader *r, Loc loc, double x, bool is_int) {
   push(r, x);
-  return (Json){.kind = JSON_NUMBERS, .loc = loc, .n = 1, .is_int = is_int, .real_at = is_int ? NOWHERE : loc};
+  return (Json){.kind = JSON_NUMBERS,
+                .loc = loc,
+                .n = 1,
+                .is_int = is_int,
+                .real_at = is_int ? NOWHERE : loc};
 }
 
 static Json read_string_value(Reader *r) {
@@ -484,20 +512,26 @@ Json *json_read(Ctx *c, const Source *source, JsonStyle style) {
   return j;
 }
 
-/* ---- files and access --------------------------------------------------------------------------------------------- */
+/* ---- files and access ------------------------------------------------------------------------ */
 
 Source *source_read_into(Arena *text, Ctx *c, const char *path, const char *what) {
   const char *why = NULL;
   Source *s = NEW(&c->arena, Source);
   s->name = arena_text(&c->arena, path, strlen(path));
   s->text = text_read_file(text, path, &s->length, &why);
-  if (!s->text) ctx_fail(c, PVI_DATA, NOWHERE, "cannot read the %s '%s': %s", what, path, why ? why : "unknown reason");
+  if (!s->text)
+    ctx_fail(c, PVI_DATA, NOWHERE, "cannot read the %s '%s': %s", what, path,
+             why ? why : "unknown reason");
   return s;
 }
 
-const Source *source_read(Ctx *c, const char *path, const char *what) { return source_read_into(&c->arena, c, path, what); }
+const Source *source_read(Ctx *c, const char *path, const char *what) {
+  return source_read_into(&c->arena, c, path, what);
+}
 
-Json *json_read_file(Ctx *c, const char *path, JsonStyle style) { return json_read(c, source_read(c, path, "file"), style); }
+Json *json_read_file(Ctx *c, const char *path, JsonStyle style) {
+  return json_read(c, source_read(c, path, "file"), style);
+}
 
 const Json *json_get(const Json *object, const char *key) {
   if (!object || object->kind != JSON_OBJECT) return NULL;

@@ -1,8 +1,9 @@
 /* json.h: JSON in and out.
  *
- * Reading gives a tree of Json. A rectangular nest of numbers, however deep, is one node: its values flat and row-major, its
- * dimensions beside them, so that a file of a million numbers is a few nodes. Stan's additions to JSON are understood: NaN,
- * Inf, Infinity, -Inf, -Infinity, bare or as strings. What is no JSON ends the work with PVI_DATA and the place.
+ * Reading gives a tree of Json. A rectangular nest of numbers, however deep, is one node: its
+ * values flat and row-major, its dimensions beside them, so that a file of a million numbers is a
+ * few nodes. Stan's additions to JSON are understood: NaN, Inf, Infinity, -Inf, -Infinity, bare or
+ * as strings. What is no JSON ends the work with PVI_DATA and the place.
  *
  * Writing goes to a Text through a JsonWriter, which puts the commas and the indentation.
  */
@@ -16,7 +17,15 @@ enum {
   JSON_MAX_DEPTH = 64, /* of objects and arrays in each other */
 };
 
-typedef enum { JSON_NULL, JSON_FALSE, JSON_TRUE, JSON_STRING, JSON_NUMBERS, JSON_ARRAY, JSON_OBJECT } JsonKind;
+typedef enum {
+  JSON_NULL,
+  JSON_FALSE,
+  JSON_TRUE,
+  JSON_STRING,
+  JSON_NUMBERS,
+  JSON_ARRAY,
+  JSON_OBJECT
+} JsonKind;
 
 typedef struct Json {
   JsonKind kind;
@@ -35,7 +44,8 @@ typedef struct Json {
   struct Json **items;
   const char **keys; /* OBJECT: key of items[k] */
   Loc *key_locs;
-  const char *uneven; /* ARRAY: why its items are no rectangle of numbers, when the first items were; else NULL */
+  const char *uneven; /* ARRAY: why its items are no rectangle of numbers, when the first items
+                         were; else NULL */
   Loc uneven_at;
 } Json;
 
@@ -46,19 +56,23 @@ typedef enum {
 
 /* One value and nothing behind it; ctx_fail(PVI_DATA) with the place otherwise. */
 Json *json_read(Ctx *c, const Source *source, JsonStyle style);
-Json *json_read_file(Ctx *c, const char *path, JsonStyle style); /* ctx_fail(PVI_DATA) too when it cannot be opened */
+Json *json_read_file(Ctx *c, const char *path,
+                     JsonStyle style); /* ctx_fail(PVI_DATA) too when it cannot be opened */
 
-/* A file as a Source in the Ctx's arena; ctx_fail(PVI_DATA) saying why when it cannot be read. `what` names it: "data file". */
+/* A file as a Source in the Ctx's arena; ctx_fail(PVI_DATA) saying why when it cannot be read.
+ * `what` names it: "data file". */
 const Source *source_read(Ctx *c, const char *path, const char *what);
-Source *source_read_into(Arena *text, Ctx *c, const char *path, const char *what); /* its text in another arena */
+Source *source_read_into(Arena *text, Ctx *c, const char *path,
+                         const char *what); /* its text in another arena */
 
 const Json *json_get(const Json *object, const char *key); /* NULL when absent or no object */
 const char *json_kind_name(const Json *j);                 /* "an array of numbers", "null", ... */
 
-/* All numbers below j in file order, also of uneven arrays and with "nan" "inf" "-inf"; NULL with *bad set where one is not. */
+/* All numbers below j in file order, also of uneven arrays and with "nan" "inf" "-inf"; NULL with
+ * *bad set where one is not. */
 double *json_flatten(Ctx *c, const Json *j, size_t *n, const Json **bad);
 
-/* ---- writing ------------------------------------------------------------------------------------------------------ */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 typedef struct {
   Text *out;

@@ -1,4 +1,5 @@
-/* json_write.c: the JSON writer: separators and indentation are decided in one place, `begin_item`. */
+/* json_write.c: the JSON writer: separators and indentation are decided in one place, `begin_item`.
+ */
 #include "data/json.h"
 #include "data/number.h"
 
@@ -6,14 +7,18 @@
 #include <math.h>
 #include <string.h>
 
-JsonWriter json_writer(Text *out, bool pretty) { return (JsonWriter){.out = out, .pretty = pretty}; }
+JsonWriter json_writer(Text *out, bool pretty) {
+  return (JsonWriter){.out = out, .pretty = pretty};
+}
 
 static void new_line(JsonWriter *w) {
   text_puts(w->out, "\n");
   for (int k = 0; k < w->depth; k++) text_puts(w->out, "  ");
 }
 
-static bool on_one_line(const JsonWriter *w) { return !w->pretty || (w->depth > 0 && w->flat[w->depth]); }
+static bool on_one_line(const JsonWriter *w) {
+  return !w->pretty || (w->depth > 0 && w->flat[w->depth]);
+}
 
 /* Before a key of an object or an element of an array. */
 static void begin_item(JsonWriter *w) {

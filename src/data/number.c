@@ -1,9 +1,10 @@
 /* number.c: decimal text to double and back.
  *
- * Reading: up to 19 digits are collected in an integer; when mantissa and power of ten are both exact doubles, one
- * multiplication or division rounds correctly (Clinger 1990); all else goes to strtod.
- * Writing: the decimal with the fewest digits between the neighbours' midpoints, the nearest of several, by three products with
- * a power of ten of 128 bits (Giulietti, "The Schubfach way to render doubles").
+ * Reading: up to 19 digits are collected in an integer; when mantissa and power of ten are both
+ * exact doubles, one multiplication or division rounds correctly (Clinger 1990); all else goes to
+ * strtod. Writing: the decimal with the fewest digits between the neighbours' midpoints, the
+ * nearest of several, by three products with a power of ten of 128 bits (Giulietti, "The Schubfach
+ * way to render doubles").
  */
 #include "data/number.h"
 
@@ -17,10 +18,11 @@
 
 static bool is_digit(char ch) { return ch >= '0' && ch <= '9'; }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------------------- */
 
-static const double exact_power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                     1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+static const double exact_power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                     1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                     1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static locale_t plain; /* the locale "C" */
@@ -31,7 +33,8 @@ static double read_slowly(const char *s) {
   return plain ? strtod_l(s, NULL, plain) : strtod(s, NULL);
 }
 
-/* Digits of a number as mantissa x 10^exponent; `digits` counts the significant ones, of which 19 fit. */
+/* Digits of a number as mantissa x 10^exponent; `digits` counts the significant ones, of which 19
+ * fit. */
 typedef struct {
   uint64_t mantissa;
   long exponent;
@@ -68,8 +71,10 @@ static double decimal_value(const Decimal *d, bool negative, const char *s) {
   double sign = negative ? -1.0 : 1.0;
   if (d->digits <= 19 && d->mantissa <= (UINT64_C(1) << 53)) {
     if (d->mantissa == 0) return sign * 0.0;
-    if (d->exponent >= 0 && d->exponent <= 22) return sign * ((double)d->mantissa * exact_power[d->exponent]);
-    if (d->exponent < 0 && d->exponent >= -22) return sign * ((double)d->mantissa / exact_power[-d->exponent]);
+    if (d->exponent >= 0 && d->exponent <= 22)
+      return sign * ((double)d->mantissa * exact_power[d->exponent]);
+    if (d->exponent < 0 && d->exponent >= -22)
+      return sign * ((double)d->mantissa / exact_power[-d->exponent]);
   }
   return read_slowly(s);
 }
@@ -104,7 +109,7 @@ Number number_read(const char *s, bool strict) {
   return (Number){is_int ? x + 0.0 : x, is_int, p};
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------ */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 /* Digits of a whole number below 2^53: the common case of counts and indices. */
 static size_t write_whole(char *out, int64_t k) {
@@ -123,7 +128,8 @@ static size_t write_whole(char *out, int64_t k) {
 enum { LEAST_POWER = -292, MOST_POWER = 324, WORDS = 24 };
 static struct { uint64_t high, low; } power[MOST_POWER - LEAST_POWER + 1];
 
-/* The 128 bits from the highest one of a long number (least word first) on; *more: there are others below. */
+/* The 128 bits from the highest one of a long number (least word first) on; *more: there are others
+ * below. */
 static void leading_bits(const uint64_t *x, uint64_t *high, uint64_t *low, bool *more) {
   int top = WORDS - 1;
   while (!x[top]) top--;
@@ -184,10 +190,12 @@ static Decimal shortest(double x) {
   int biased = (int)(bits >> 52);
   uint64_t c = biased ? fraction | UINT64_C(1) << 52 : fraction;
   int q = (biased ? biased : 1) - 1075;
-  bool close = !fraction && biased > 1, open = c & 1; /* the lower neighbour is nearer; the ends of the interval are outside */
+  bool close = !fraction && biased > 1,
+       open = c & 1; /* the lower neighbour is nearer; the ends of the interval are outside */
   int k = close ? floor_log10_three_quarters_pow2(q) : floor_log10_pow2(q);
   int h = q + floor_log2_pow10(-k) + 1;
-  uint64_t lower = times_power(-k, (4 * c - 2 + close) << h) + open, upper = times_power(-k, (4 * c + 2) << h) - open;
+  uint64_t lower = times_power(-k, (4 * c - 2 + close) << h) + open,
+           upper = times_power(-k, (4 * c + 2) << h) - open;
   uint64_t v = times_power(-k, 4 * c << h), s = v / 4; /* in quarters of 10^k */
   if (s >= 10) {
     uint64_t tens = s / 10;
@@ -199,7 +207,8 @@ static Decimal shortest(double x) {
   return (Decimal){s + (v > 4 * s + 2 || (v == 4 * s + 2 && s & 1)), k, 0};
 }
 
-/* As printf's %g has it: with an exponent where the first digit's place is below 1e-4 or not among the digits. */
+/* As printf's %g has it: with an exponent where the first digit's place is below 1e-4 or not among
+ * the digits. */
 static size_t write_decimal(char *out, Decimal d) {
   enum { PLAIN_DIGITS = 15 };
   char digits[24];
@@ -228,7 +237,8 @@ static size_t write_decimal(char *out, Decimal d) {
 size_t number_write(char out[NUMBER_CHARS], double x) {
   if (isnan(x)) return (size_t)snprintf(out, NUMBER_CHARS, "nan");
   if (isinf(x)) return (size_t)snprintf(out, NUMBER_CHARS, x < 0 ? "-inf" : "inf");
-  if (fabs(x) < 1e15 && x == (double)(int64_t)x && (x != 0 || !signbit(x))) return write_whole(out, (int64_t)x);
+  if (fabs(x) < 1e15 && x == (double)(int64_t)x && (x != 0 || !signbit(x)))
+    return write_whole(out, (int64_t)x);
   if (x == 0) return (size_t)snprintf(out, NUMBER_CHARS, "-0");
   pthread_once(&once, make_tables);
   bool negative = x < 0;

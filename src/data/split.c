@@ -12,7 +12,7 @@ static Split *new_split(Ctx *c, size_t n) {
   return s;
 }
 
-/* ---- from a file -------------------------------------------------------------------------------------------------- */
+/* ---- from a file ----------------------------------------------------------------------------- */
 
 static int part_named(const char *name) {
   for (int k = 0; k < PART_COUNT; k++)
@@ -30,12 +30,16 @@ static void add_rows(Ctx *c, Split *s, int part, const Json *j, uint8_t *owner) 
   for (size_t k = 0; k < j->n; k++) {
     double x = j->values[k];
     if (!(x >= 1 && x <= (double)s->n))
-      ctx_fail(c, PVI_DATA, j->loc, "'%s' has the row %.0f (its element %zu), but there are %zu observations, counted from 1",
-               name, x, k + 1, s->n);
+      ctx_fail(
+          c, PVI_DATA, j->loc,
+          "'%s' has the row %.0f (its element %zu), but there are %zu observations, counted from 1",
+          name, x, k + 1, s->n);
     size_t row = (size_t)x - 1;
-    if (owner[row] == part + 1) ctx_fail(c, PVI_DATA, j->loc, "'%s' has the row %.0f twice", name, x);
+    if (owner[row] == part + 1)
+      ctx_fail(c, PVI_DATA, j->loc, "'%s' has the row %.0f twice", name, x);
     if (owner[row])
-      ctx_fail(c, PVI_DATA, j->loc, "the row %.0f is both in '%s' and in '%s'", x, part_names[owner[row] - 1], name);
+      ctx_fail(c, PVI_DATA, j->loc, "the row %.0f is both in '%s' and in '%s'", x,
+               part_names[owner[row] - 1], name);
     owner[row] = (uint8_t)(part + 1);
     rows[k] = row;
   }
@@ -45,13 +49,15 @@ static void add_rows(Ctx *c, Split *s, int part, const Json *j, uint8_t *owner) 
 
 static void check_n(Ctx *c, const Json *j, size_t n) {
   if (j->kind == JSON_NUMBERS && j->ndims == 0 && j->values[0] != (double)n)
-    ctx_fail(c, PVI_DATA, j->loc, "this split is for %.0f observations, but the model has %zu", j->values[0], n);
+    ctx_fail(c, PVI_DATA, j->loc, "this split is for %.0f observations, but the model has %zu",
+             j->values[0], n);
 }
 
 static Split *split_from(Ctx *c, const Source *source, size_t n) {
   const Json *j = json_read(c, source, JSON_STAN);
   if (j->kind != JSON_OBJECT)
-    ctx_fail(c, PVI_DATA, j->loc, "a split file is one object {\"train\": [rows], \"valid\": [rows], \"test\": [rows]}");
+    ctx_fail(c, PVI_DATA, j->loc,
+             "a split file is one object {\"train\": [rows], \"valid\": [rows], \"test\": [rows]}");
   Split *s = new_split(c, n);
   uint8_t *owner = NEW_ARRAY(&c->arena, uint8_t, n + 1);
   if (json_get(j, "n")) check_n(c, json_get(j, "n"), n);
@@ -62,13 +68,16 @@ static Split *split_from(Ctx *c, const Source *source, size_t n) {
     if (part >= 0) {
       add_rows(c, s, part, item, owner);
     } else if (list) {
-      ctx_fail(c, PVI_DATA, j->key_locs[k], "'%s' is no part of a split; the parts are train, valid and test", j->keys[k]);
+      ctx_fail(c, PVI_DATA, j->key_locs[k],
+               "'%s' is no part of a split; the parts are train, valid and test", j->keys[k]);
     }
   }
   return s;
 }
 
-Split *split_read(Ctx *c, const char *path, size_t n) { return split_from(c, source_read(c, path, "split file"), n); }
+Split *split_read(Ctx *c, const char *path, size_t n) {
+  return split_from(c, source_read(c, path, "split file"), n);
+}
 
 Split *split_read_text(Ctx *c, const char *name, const char *text, size_t n) {
   Source *source = NEW(&c->arena, Source);
@@ -76,7 +85,7 @@ Split *split_read_text(Ctx *c, const char *name, const char *text, size_t n) {
   return split_from(c, source, n);
 }
 
-/* ---- at random ---------------------------------------------------------------------------------------------------- */
+/* ---- at random ------------------------------------------------------------------------------- */
 
 /* splitmix64 (Steele, Lea, Flood 2014). */
 static uint64_t next_random(uint64_t *state) {
@@ -133,7 +142,8 @@ Split *split_holdout(Ctx *c, size_t n, double fraction, uint64_t seed) {
 
 Split *split_fold(Ctx *c, size_t n, size_t folds, size_t k, uint64_t seed) {
   if (folds < 2 || folds > n)
-    ctx_fail(c, PVI_USAGE, NOWHERE, "the number of folds must be between 2 and the %zu observations, not %zu", n, folds);
+    ctx_fail(c, PVI_USAGE, NOWHERE,
+             "the number of folds must be between 2 and the %zu observations, not %zu", n, folds);
   if (k >= folds) ctx_fail(c, PVI_USAGE, NOWHERE, "there is no fold %zu of %zu", k + 1, folds);
   return split_range(c, n, permutation(c, n, seed), n * k / folds, n * (k + 1) / folds);
 }

@@ -1,7 +1,8 @@
 /* coupling.c: flows of coupling layers, forward, backward and inverse.
  *
- * Draws go through all layers in blocks of BLOCK lanes, so that what a block leaves behind for the way back (its state before
- * every layer, and the hidden units) stays in cache; raw parameters, the bulk, are computed again instead of kept.
+ * Draws go through all layers in blocks of BLOCK lanes, so that what a block leaves behind for the
+ * way back (its state before every layer, and the hidden units) stays in cache; raw parameters, the
+ * bulk, are computed again instead of kept.
  */
 #include "family/coupling.h"
 
@@ -12,7 +13,7 @@
 
 enum { BLOCK = 64 };
 
-/* ---- layers ------------------------------------------------------------------------------------------------------- */
+/* ---- layers ---------------------------------------------------------------------------------- */
 
 static size_t layers_of(const Shape *s) { return s->dim > 1 ? s->layers : 1; }
 static size_t hidden_of(const Shape *s) { return s->dim > 1 ? s->hidden : 0; }
@@ -40,21 +41,25 @@ static Layer layer_of(const Flow *f, const Shape *s, size_t l) {
   return layer_at(f, s, l, l / 2 * two + (l % 2 ? layer_at(f, s, 0, 0).end : 0));
 }
 
-static size_t weights_size(const Flow *f, const Shape *s) { return layer_of(f, s, layers_of(s) - 1).end; }
+static size_t weights_size(const Flow *f, const Shape *s) {
+  return layer_of(f, s, layers_of(s) - 1).end;
+}
 
-/* Hidden units look in different directions; what they say counts nothing yet, so every map is the identity. */
+/* Hidden units look in different directions; what they say counts nothing yet, so every map is the
+ * identity. */
 static void start_weights(const Flow *f, double *w, const Shape *s) {
   size_t H = hidden_of(s);
   memset(w, 0, weights_size(f, s) * sizeof *w);
   for (size_t l = 0; l < layers_of(s); l++) {
     Layer y = layer_of(f, s, l);
     Rng key = rng_make(1, l);
-    for (size_t i = 0; i < H * y.kept; i++) w[y.W1 + i] = rng_normal(key, i, 0) / sqrt((double)y.kept);
+    for (size_t i = 0; i < H * y.kept; i++)
+      w[y.W1 + i] = rng_normal(key, i, 0) / sqrt((double)y.kept);
     for (size_t i = 0; i < H; i++) w[y.b1 + i] = rng_normal(key, i, 1);
   }
 }
 
-/* ---- a block of lanes --------------------------------------------------------------------------------------------- */
+/* ---- a block of lanes ------------------------------------------------------------------------ */
 
 typedef struct {
   const Flow *f;
@@ -76,7 +81,8 @@ static size_t block_rows(const Flow *f, const Shape *s) {
   return (layers + 2) * s->dim + (layers + 1) * H + 2 * outputs + f->transform->work(s) + 1;
 }
 
-static Block block_make(const Flow *f, const Shape *s, const double *w, const Kernels *k, size_t ld, double *room) {
+static Block block_make(const Flow *f, const Shape *s, const double *w, const Kernels *k, size_t ld,
+                        double *room) {
   size_t layers = layers_of(s), H = hidden_of(s), outputs = f->transform->outputs(s);
   Block b = {.f = f, .s = s, .w = w, .maps = {.shape = s, .k = k, .ld = ld, .n = ld}};
   b.x = room;
@@ -94,8 +100,8 @@ static double *state(const Block *b, size_t l) { return b->x + l * b->s->dim * b
 static double *hidden(const Block *b, size_t l) { return b->h + l * hidden_of(b->s) * b->maps.ld; }
 
 /* out [rows x ld] = c + A in, A [rows x inner] */
-static void affine_rows(const Block *b, const double *A, const double *c, const double *in, size_t rows, size_t inner,
-                        double *out) {
+static void affine_rows(const Block *b, const double *A, const double *c, const double *in,
+                        size_t rows, size_t inner, double *out) {
   size_t ld = b->maps.ld, n = b->maps.n;
   for (size_t i = 0; i < rows; i++)
     for (size_t j = 0; j < n; j++) out[i * ld + j] = c[i];
@@ -107,13 +113,15 @@ static void hidden_units(const Block *b, const Layer *y, const double *x, double
   size_t H = hidden_of(b->s), ld = b->maps.ld;
   affine_rows(b, b->w + y->W1, b->w + y->b1, x + y->from * ld, H, y->kept, h);
   for (size_t i = 0; i < H; i++)
-    b->maps.k->forward[IR_TANH](h + i * ld, (const double *[]){h + i * ld}, (size_t[]){1}, b->maps.n);
+    b->maps.k->forward[IR_TANH](h + i * ld, (const double *[]){h + i * ld}, (size_t[]){1},
+                                b->maps.n);
 }
 
 /* The raw parameters of moved coordinate i: W2 h + b2. */
 static void raw_parameters(const Block *b, const Layer *y, const double *h, size_t i) {
   size_t H = hidden_of(b->s), outputs = b->f->transform->outputs(b->s);
-  affine_rows(b, b->w + y->W2 + i * outputs * H, b->w + y->b2 + i * outputs, h, outputs, H, b->maps.raw);
+  affine_rows(b, b->w + y->W2 + i * outputs * H, b->w + y->b2 + i * outputs, h, outputs, H,
+              b->maps.raw);
 }
 
 /* State l to state l + 1. */
@@ -134,14 +142,17 @@ static void block_forward(const Block *b) {
   for (size_t l = 0; l < layers_of(b->s); l++) layer_forward(b, l);
 }
 
-/* out = c + A in backwards, over the first m lanes: adjoints of A and c, and adj_in += A' adj_out */
-static void affine_rows_adjoint(const Block *b, const double *A, const double *in, const double *adj_out, size_t rows,
-                                size_t inner, size_t m, double *adj_A, double *adj_c, double *adj_in) {
+/* out = c + A in backwards, over the first m lanes: adjoints of A and c, and adj_in += A' adj_out
+ */
+static void affine_rows_adjoint(const Block *b, const double *A, const double *in,
+                                const double *adj_out, size_t rows, size_t inner, size_t m,
+                                double *adj_A, double *adj_c, double *adj_in) {
   const Kernels *k = b->maps.k;
   size_t ld = b->maps.ld;
   for (size_t i = 0; i < rows; i++) {
     adj_c[i] += k->sum(adj_out + i * ld, m);
-    for (size_t p = 0; p < inner; p++) adj_A[i * inner + p] += k->dot(adj_out + i * ld, in + p * ld, m);
+    for (size_t p = 0; p < inner; p++)
+      adj_A[i * inner + p] += k->dot(adj_out + i * ld, in + p * ld, m);
   }
   if (inner) k->gemm(adj_in, ld, A, 1, inner, adj_out, ld, inner, rows, b->maps.n, true);
 }
@@ -155,27 +166,34 @@ static void layer_adjoint(const Block *b, size_t l, size_t m, double adj_log_det
   for (size_t i = 0; i < y.moved; i++) {
     size_t W2 = y.W2 + i * outputs * H, b2 = y.b2 + i * outputs;
     raw_parameters(b, &y, h, i);
-    b->f->transform->adjoint(&b->maps, x + (y.to + i) * ld, b->adj_x + (y.to + i) * ld, adj_log_det, b->adj_raw);
+    b->f->transform->adjoint(&b->maps, x + (y.to + i) * ld, b->adj_x + (y.to + i) * ld, adj_log_det,
+                             b->adj_raw);
     affine_rows_adjoint(b, b->w + W2, h, b->adj_raw, outputs, H, m, grad + W2, grad + b2, b->adj_h);
   }
   for (size_t i = 0; i < H; i++)
-    for (size_t j = 0; j < b->maps.n; j++) b->adj_h[i * ld + j] *= 1 - h[i * ld + j] * h[i * ld + j];
-  affine_rows_adjoint(b, b->w + y.W1, x + y.from * ld, b->adj_h, H, y.kept, m, grad + y.W1, grad + y.b1,
-                      b->adj_x + y.from * ld);
+    for (size_t j = 0; j < b->maps.n; j++)
+      b->adj_h[i * ld + j] *= 1 - h[i * ld + j] * h[i * ld + j];
+  affine_rows_adjoint(b, b->w + y.W1, x + y.from * ld, b->adj_h, H, y.kept, m, grad + y.W1,
+                      grad + y.b1, b->adj_x + y.from * ld);
 }
 
-/* ---- all draws, block by block ------------------------------------------------------------------------------------ */
+/* ---- all draws, block by block --------------------------------------------------------------- */
 
 /* Lanes [j, j + n) of rows `row_ld` apart into a block, or back. */
-static void load(double *block, size_t ld, const double *rows, size_t row_ld, size_t j, size_t count, size_t n) {
-  for (size_t i = 0; i < count; i++) memcpy(block + i * ld, rows + i * row_ld + j, n * sizeof *block);
+static void load(double *block, size_t ld, const double *rows, size_t row_ld, size_t j,
+                 size_t count, size_t n) {
+  for (size_t i = 0; i < count; i++)
+    memcpy(block + i * ld, rows + i * row_ld + j, n * sizeof *block);
 }
-static void store(const double *block, size_t ld, double *rows, size_t row_ld, size_t j, size_t count, size_t n) {
-  for (size_t i = 0; i < count; i++) memcpy(rows + i * row_ld + j, block + i * ld, n * sizeof *block);
+static void store(const double *block, size_t ld, double *rows, size_t row_ld, size_t j,
+                  size_t count, size_t n) {
+  for (size_t i = 0; i < count; i++)
+    memcpy(rows + i * row_ld + j, block + i * ld, n * sizeof *block);
 }
 
 /* x [dim x ld] = layers(u) and log_det [ld], both where asked for; of the lanes below `end`. */
-static void forward(const Flow *f, const double *w, const Noise *n, double *room, size_t end, double *x, double *log_det) {
+static void forward(const Flow *f, const double *w, const Noise *n, double *room, size_t end,
+                    double *x, double *log_det) {
   size_t dim = n->shape->dim, ld = block_lanes(n->ld);
   Block b = block_make(f, n->shape, w, n->k, ld, room);
   for (size_t j = 0; j < end; j += ld) {
@@ -187,10 +205,10 @@ static void forward(const Flow *f, const double *w, const Noise *n, double *room
   }
 }
 
-/* grad += adj_x d x / d weights + adj_log_det d log det / d weights, sums over the M draws; adj_x NULL: zero. Returns the sum
- * of log det over the draws, and x where asked for. */
-static double backward(const Flow *f, const double *w, const Noise *n, double *room, const double *adj_x, double adj_log_det,
-                       double *x, double *grad) {
+/* grad += adj_x d x / d weights + adj_log_det d log det / d weights, sums over the M draws; adj_x
+ * NULL: zero. Returns the sum of log det over the draws, and x where asked for. */
+static double backward(const Flow *f, const double *w, const Noise *n, double *room,
+                       const double *adj_x, double adj_log_det, double *x, double *grad) {
   size_t dim = n->shape->dim, ld = block_lanes(n->ld), layers = layers_of(n->shape);
   Block b = block_make(f, n->shape, w, n->k, ld, room);
   double sum = 0;
@@ -210,7 +228,7 @@ static double backward(const Flow *f, const double *w, const Noise *n, double *r
   return sum;
 }
 
-/* ---- the functions of a family ------------------------------------------------------------------------------------ */
+/* ---- the functions of a family --------------------------------------------------------------- */
 
 size_t flow_size(const Flow *f, const Shape *s) { return f->affine->size(s) + weights_size(f, s); }
 
@@ -225,7 +243,8 @@ typedef struct {
 
 static Room room_of(const Noise *n) {
   size_t rows = n->shape->dim * n->ld;
-  return (Room){n->scratch, n->scratch + rows, n->scratch + 2 * rows, n->scratch + 2 * rows + n->ld};
+  return (Room){n->scratch, n->scratch + rows, n->scratch + 2 * rows,
+                n->scratch + 2 * rows + n->ld};
 }
 
 void flow_start(const Flow *f, double *phi, const Shape *s, const double *mean, const double *sd) {
@@ -245,7 +264,8 @@ void flow_draw(const Flow *f, const double *phi, const Noise *n, double *theta) 
   f->affine->draw(phi, &x, theta);
 }
 
-void flow_adjoint(const Flow *f, const double *phi, const Noise *n, const double *adj, double *grad) {
+void flow_adjoint(const Flow *f, const double *phi, const Noise *n, const double *adj,
+                  double *grad) {
   Room r = room_of(n);
   Noise x = moved(n, r.x);
   size_t at = f->affine->size(n->shape);
@@ -259,10 +279,12 @@ double flow_entropy(const Flow *f, const double *phi, const Noise *n, double wei
   Room r = room_of(n);
   size_t at = f->affine->size(n->shape);
   double h = f->affine->entropy(phi, n, weight, grad), M = (double)n->M;
-  if (weight != 0) return h + backward(f, phi + at, n, r.block, NULL, weight / M, NULL, grad + at) / M;
+  if (weight != 0)
+    return h + backward(f, phi + at, n, r.block, NULL, weight / M, NULL, grad + at) / M;
   forward(f, phi + at, n, r.block, n->M, NULL, r.log_det);
   double sum = 0; /* block by block, as on the way back */
-  for (size_t j = 0; j < n->M; j += BLOCK) sum += n->k->sum(r.log_det + j, n->M - j < BLOCK ? n->M - j : BLOCK);
+  for (size_t j = 0; j < n->M; j += BLOCK)
+    sum += n->k->sum(r.log_det + j, n->M - j < BLOCK ? n->M - j : BLOCK);
   return h + sum / M;
 }
 
@@ -284,9 +306,10 @@ int flow_parts(const Flow *f, const Shape *s, FamilyPart *out) {
   return n + 1;
 }
 
-/* The last layer first. The kept half is the same before and after, so its network gives the same maps. All lanes hold the one
- * point. */
-void flow_inverse(const Flow *f, const double *phi, const Shape *s, const double *theta, double *u, double *log_det) {
+/* The last layer first. The kept half is the same before and after, so its network gives the same
+ * maps. All lanes hold the one point. */
+void flow_inverse(const Flow *f, const double *phi, const Shape *s, const double *theta, double *u,
+                  double *log_det) {
   double room[block_rows(f, s) * LANES], affine_log_det;
   Block b = block_make(f, s, phi + f->affine->size(s), kernels_best(), LANES, room);
   f->affine->inverse(phi, s, theta, u, &affine_log_det);

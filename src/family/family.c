@@ -41,20 +41,23 @@ Shape family_shape(FamilyId id, Shape s) {
   return s;
 }
 
-bool family_inverse(FamilyId id, const double *phi, const Shape *s, const double *theta, double *u, double *log_det) {
+bool family_inverse(FamilyId id, const double *phi, const Shape *s, const double *theta, double *u,
+                    double *log_det) {
   if (!rows[id].family->inverse) return false;
   rows[id].family->inverse(phi, s, theta, u, log_det);
   return true;
 }
 
-double family_sd(double x) { return exp(x < -LOG_SD_LIMIT ? -LOG_SD_LIMIT : x > LOG_SD_LIMIT ? LOG_SD_LIMIT : x); }
+double family_sd(double x) {
+  return exp(x < -LOG_SD_LIMIT ? -LOG_SD_LIMIT : x > LOG_SD_LIMIT ? LOG_SD_LIMIT : x);
+}
 
 size_t family_one_normal(const Shape *s) {
   (void)s;
   return 1;
 }
 
-/* ---- moments from draws ------------------------------------------------------------------------------------------- */
+/* ---- moments from draws ---------------------------------------------------------------------- */
 
 enum {
   MOMENT_DRAWS = 4096,
@@ -66,10 +69,11 @@ static size_t moment_room(const Family *f, const Shape *s, size_t n) {
 }
 
 /* sum over the draws of (theta - about)^power, in chunks of n draws, a scrambled Sobol set each */
-static void add_powers(const Family *f, const double *phi, const Shape *s, const double *about, int power, size_t n,
-                       double *sum) {
+static void add_powers(const Family *f, const double *phi, const Shape *s, const double *about,
+                       int power, size_t n, double *sum) {
   double room[moment_room(f, s, n)], *u = room, *theta = u + f->noise(s) * n;
-  Noise noise = {.shape = s, .M = n, .ld = n, .u = u, .k = kernels_best(), .scratch = theta + s->dim * n};
+  Noise noise = {
+      .shape = s, .M = n, .ld = n, .u = u, .k = kernels_best(), .scratch = theta + s->dim * n};
   for (size_t chunk = 0; chunk < MOMENT_DRAWS / n; chunk++) {
     sobol_normal(u, f->noise(s), n, n, chunk, false);
     f->draw(phi, &noise, theta);
@@ -81,7 +85,8 @@ static void add_powers(const Family *f, const double *phi, const Shape *s, const
   }
 }
 
-void family_sampled_moments(const Family *f, const double *phi, const Shape *s, double *mean, double *sd) {
+void family_sampled_moments(const Family *f, const double *phi, const Shape *s, double *mean,
+                            double *sd) {
   size_t n = MOMENT_DRAWS;
   while (n > LANES && moment_room(f, s, n) > MOMENT_ROOM) n /= 2;
   for (size_t k = 0; k < s->dim; k++) mean[k] = sd[k] = 0;

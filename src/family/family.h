@@ -1,6 +1,8 @@
-/* family.h: q_phi(theta) as theta = T_phi(u): phi a flat vector of numbers, u base noise that is given from outside.
+/* family.h: q_phi(theta) as theta = T_phi(u): phi a flat vector of numbers, u base noise that is
+ * given from outside.
  *
- * Arrays over draws are rows: element (k, j) of theta, u and their adjoints is at [k ld + j], k a dimension, j a draw.
+ * Arrays over draws are rows: element (k, j) of theta, u and their adjoints is at [k ld + j], k a
+ * dimension, j a draw.
  */
 #ifndef PVI_FAMILY_H
 #define PVI_FAMILY_H
@@ -8,7 +10,8 @@
 #include "base/base.h"
 #include "vm/kernels.h"
 
-/* The size of a family's member: the dimension, and what the user may set. Zeros are replaced by family_shape. */
+/* The size of a family's member: the dimension, and what the user may set. Zeros are replaced by
+ * family_shape. */
 typedef struct {
   size_t dim;
   size_t components; /* mixture */
@@ -33,8 +36,8 @@ typedef struct {
 } FamilyPart;
 enum { FAMILY_PARTS = 8 };
 
-/* One normal component of q: weight, mean, and covariance: diagonal (`var`), or dense (`cov`, dim x dim, row-major). The same
- * struct holds derivatives: cov then as if all entries were free. */
+/* One normal component of q: weight, mean, and covariance: diagonal (`var`), or dense (`cov`, dim x
+ * dim, row-major). The same struct holds derivatives: cov then as if all entries were free. */
 typedef struct {
   double weight, *mean, *var, *cov;
 } NormalLaw;
@@ -45,7 +48,8 @@ typedef struct Family {
   size_t (*scratch)(const Shape *s, size_t ld); /* numbers of working memory; NULL: none */
   /* phi near the independent normals with these means and standard deviations */
   void (*start)(double *phi, const Shape *s, const double *mean, const double *sd);
-  /* the same q with all standard deviations times a factor, for families with correlations; NULL: none */
+  /* the same q with all standard deviations times a factor, for families with correlations; NULL:
+   * none */
   void (*widen)(double *phi, const Shape *s, double factor);
   /* mean and sd of every parameter under q, exact or from a fixed set of draws */
   void (*moments)(const double *phi, const Shape *s, double *mean, double *sd);
@@ -53,30 +57,38 @@ typedef struct Family {
   void (*draw)(const double *phi, const Noise *n, double *theta);
   /* Draws with weights of their own: w[j], j < M, summing to one. NULL: 1 / M each. */
   void (*weights)(const double *phi, const Noise *n, double *w);
-  /* grad += sum over the M draws of adj_theta d theta / d phi (+ adj_w[j] d w[j] / d phi where draws have weights) */
-  void (*adjoint)(const double *phi, const Noise *n, const double *adj_theta, const double *adj_w, double *grad);
-  /* Families whose parameters have a row of u each: both of these for parameter k alone, adj its row. NULL: no such rows */
+  /* grad += sum over the M draws of adj_theta d theta / d phi (+ adj_w[j] d w[j] / d phi where
+   * draws have weights) */
+  void (*adjoint)(const double *phi, const Noise *n, const double *adj_theta, const double *adj_w,
+                  double *grad);
+  /* Families whose parameters have a row of u each: both of these for parameter k alone, adj its
+   * row. NULL: no such rows */
   void (*draw_row)(const double *phi, const Noise *n, size_t k, double *theta);
   void (*adjoint_row)(const double *phi, const Noise *n, size_t k, const double *adj, double *grad);
   /* entropy of q, exact or by the draws; grad += weight d entropy / d phi */
   double (*entropy)(const double *phi, const Noise *n, double weight, double *grad);
   /* log q(T_phi(u)) of every draw */
   void (*log_q)(const double *phi, const Noise *n, double *out);
-  /* grad += sum_j c[j] d log q(theta_j) / d phi at fixed theta_j = T_phi(u_j): for estimators by score functions. NULL: none */
+  /* grad += sum_j c[j] d log q(theta_j) / d phi at fixed theta_j = T_phi(u_j): for estimators by
+   * score functions. NULL: none */
   void (*score_function)(const double *phi, const Noise *n, const double *c, double *grad);
-  /* d: about the inverse of minus the Hessian of an ELBO at phi, per entry: how far a step may go. NULL: unknown */
+  /* d: about the inverse of minus the Hessian of an ELBO at phi, per entry: how far a step may go.
+   * NULL: unknown */
   void (*scale)(const double *phi, const Shape *s, double *d);
   /* the slices of phi; returns how many */
   int (*parts)(const Shape *s, FamilyPart *out);
-  /* u with T_phi(u) = theta, and log |det dT/du| there: log q(theta) = log N(u) - log_det. NULL: u has more rows than theta, or
-   * T is not one map. */
-  void (*inverse)(const double *phi, const Shape *s, const double *theta, double *u, double *log_det);
-  /* Normal families: so many components (NULL: not normal), with dense covariances or not; what they are, and grad += of them
+  /* u with T_phi(u) = theta, and log |det dT/du| there: log q(theta) = log N(u) - log_det. NULL: u
+   * has more rows than theta, or T is not one map. */
+  void (*inverse)(const double *phi, const Shape *s, const double *theta, double *u,
+                  double *log_det);
+  /* Normal families: so many components (NULL: not normal), with dense covariances or not; what
+   * they are, and grad += of them
    */
   size_t (*normals)(const Shape *s);
   bool dense;
   void (*laws)(const double *phi, const Shape *s, NormalLaw *out);
-  void (*laws_adjoint)(const double *phi, const Shape *s, const NormalLaw *law, const NormalLaw *adj, double *grad);
+  void (*laws_adjoint)(const double *phi, const Shape *s, const NormalLaw *law,
+                       const NormalLaw *adj, double *grad);
 } Family;
 
 typedef enum {
@@ -92,13 +104,15 @@ const char *family_about(FamilyId id);
 bool family_find(const char *name, FamilyId *id);
 Shape family_shape(FamilyId id, Shape wanted); /* defaults in the place of zeros */
 /* One point through Family.inverse; false for a family that has none. */
-bool family_inverse(FamilyId id, const double *phi, const Shape *s, const double *theta, double *u, double *log_det);
+bool family_inverse(FamilyId id, const double *phi, const Shape *s, const double *theta, double *u,
+                    double *log_det);
 
 #define FAMILY(id, name, about) extern const Family family_##id;
 #include "family/families.def"
 #undef FAMILY
 
-/* log sds are kept in [-LOG_SD_LIMIT, LOG_SD_LIMIT]: beyond it a parameter is a point, or nothing is known of it. */
+/* log sds are kept in [-LOG_SD_LIMIT, LOG_SD_LIMIT]: beyond it a parameter is a point, or nothing
+ * is known of it. */
 #define LOG_SD_LIMIT 25.0
 double family_sd(double log_sd); /* exp, with the limits */
 

@@ -10,7 +10,9 @@ static inline size_t family_padded(size_t n) { return (n + LANES - 1) / LANES * 
 
 size_t family_one_normal(const Shape *s); /* Family.normals of those that are one: 1 */
 
-/* Moments from a fixed set of 4096 draws, for families without a formula: their draws have equal weights. */
-void family_sampled_moments(const Family *f, const double *phi, const Shape *s, double *mean, double *sd);
+/* Moments from a fixed set of 4096 draws, for families without a formula: their draws have equal
+ * weights. */
+void family_sampled_moments(const Family *f, const double *phi, const Shape *s, double *mean,
+                            double *sd);
 
 #endif

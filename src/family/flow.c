@@ -1,12 +1,13 @@
-/* flow.c: theta = m + L x, x = coupling layers of rational-quadratic splines of u (coupling.h, rqs.h): a neural spline flow
- * (Durkan et al. 2019), then fullrank; phi = (fullrank's, weights of the layers). At the start the layers are the identity.
+/* flow.c: theta = m + L x, x = coupling layers of rational-quadratic splines of u (coupling.h,
+ * rqs.h): a neural spline flow (Durkan et al. 2019), then fullrank; phi = (fullrank's, weights of
+ * the layers). At the start the layers are the identity.
  */
 #include "family/coupling.h"
 #include "family/rqs.h"
 
 #include <string.h>
 
-/* ---- the map: a spline with `knots` bins -------------------------------------------------------------------------- */
+/* ---- the map: a spline with `knots` bins ----------------------------------------------------- */
 
 static size_t outputs(const Shape *s) { return rqs_raw(s->knots); }
 static size_t work(const Shape *s) { return 2 * rqs_room(s->knots); } /* knots and their adjoints */
@@ -26,11 +27,13 @@ static void map_forward(const Maps *m, const double *x, double *y, double *log_d
   }
 }
 
-static void map_adjoint(const Maps *m, const double *x, double *adj, double adj_log_det, double *adj_raw) {
+static void map_adjoint(const Maps *m, const double *x, double *adj, double adj_log_det,
+                        double *adj_raw) {
   size_t bins = m->shape->knots, room = rqs_room(bins) * m->ld;
   Knots knots = knots_of(m), back = rqs_place(bins, m->ld, m->work + room);
   memset(back.x, 0, room * sizeof *back.x);
-  for (size_t j = 0; j < m->n; j++) adj[j] = rqs_adjoint(&knots, j, x[j], adj[j], adj_log_det, &back);
+  for (size_t j = 0; j < m->n; j++)
+    adj[j] = rqs_adjoint(&knots, j, x[j], adj[j], adj_log_det, &back);
   rqs_knots_adjoint(&knots, &back, adj_raw, m->n, m->k);
 }
 
@@ -45,7 +48,7 @@ static void map_inverse(const Maps *m, const double *y, double *x, double *log_d
 
 static const Transform spline = {outputs, work, map_forward, map_adjoint, map_inverse};
 
-/* ---- the family --------------------------------------------------------------------------------------------------- */
+/* ---- the family ------------------------------------------------------------------------------ */
 
 /* adj_x = L' adj_theta */
 static void pull(const double *phi, const Noise *n, const double *adj, double *adj_x) {
@@ -53,7 +56,8 @@ static void pull(const double *phi, const Noise *n, const double *adj, double *a
   const double *L = phi + dim;
   memset(adj_x, 0, dim * ld * sizeof *adj_x);
   for (size_t i = 0; i < dim; L += ++i)
-    for (size_t k = 0; k <= i; k++) n->k->axpy(adj_x + k * ld, k == i ? family_sd(L[k]) : L[k], adj + i * ld, ld);
+    for (size_t k = 0; k <= i; k++)
+      n->k->axpy(adj_x + k * ld, k == i ? family_sd(L[k]) : L[k], adj + i * ld, ld);
 }
 
 FLOW_FAMILY(flow, &family_fullrank, pull, &spline)

@@ -1,4 +1,5 @@
-/* fullrank.c: theta = m + L u, L lower triangular; phi = (m, rows of L with log of the diagonal). */
+/* fullrank.c: theta = m + L u, L lower triangular; phi = (m, rows of L with log of the diagonal).
+ */
 #include "family/family_int.h"
 
 #include "num/linalg.h"
@@ -8,7 +9,9 @@
 
 static size_t size(const Shape *s) { return s->dim + s->dim * (s->dim + 1) / 2; }
 static size_t noise(const Shape *s) { return s->dim; }
-static size_t row_of(size_t dim, size_t i) { return dim + i * (i + 1) / 2; } /* where row i of L begins in phi */
+static size_t row_of(size_t dim, size_t i) {
+  return dim + i * (i + 1) / 2;
+} /* where row i of L begins in phi */
 
 static void start(double *phi, const Shape *shape, const double *mean, const double *sd) {
   size_t dim = shape->dim;
@@ -28,7 +31,9 @@ static void widen(double *phi, const Shape *shape, double factor) {
   }
 }
 
-static double entry(const double *row, size_t i, size_t j) { return i == j ? family_sd(row[j]) : row[j]; }
+static double entry(const double *row, size_t i, size_t j) {
+  return i == j ? family_sd(row[j]) : row[j];
+}
 
 static void moments(const double *phi, const Shape *shape, double *mean, double *sd) {
   size_t dim = shape->dim;
@@ -41,7 +46,8 @@ static void moments(const double *phi, const Shape *shape, double *mean, double 
   }
 }
 
-/* Four rows of L at a time would do; the triangle is short and rows of draws are long, so row by row. */
+/* Four rows of L at a time would do; the triangle is short and rows of draws are long, so row by
+ * row. */
 static void draw(const double *phi, const Noise *n, double *theta) {
   size_t dim = n->shape->dim;
   for (size_t i = 0; i < dim; i++) {
@@ -54,7 +60,8 @@ static void draw(const double *phi, const Noise *n, double *theta) {
 }
 
 /* d theta_i / d L_ij = u_j, times L_ii for the logarithm of the diagonal */
-static void adjoint(const double *phi, const Noise *n, const double *adj, const double *adj_w, double *grad) {
+static void adjoint(const double *phi, const Noise *n, const double *adj, const double *adj_w,
+                    double *grad) {
   size_t dim = n->shape->dim;
   (void)adj_w;
   for (size_t i = 0; i < dim; i++) {
@@ -129,7 +136,8 @@ static int parts(const Shape *s, FamilyPart *out) {
 }
 
 /* forward substitution */
-static void inverse(const double *phi, const Shape *shape, const double *theta, double *u, double *log_det) {
+static void inverse(const double *phi, const Shape *shape, const double *theta, double *u,
+                    double *log_det) {
   size_t dim = shape->dim;
   *log_det = 0;
   for (size_t i = 0; i < dim; i++) {
@@ -157,7 +165,8 @@ static void laws(const double *phi, const Shape *shape, NormalLaw *out) {
 }
 
 /* d L = (G + G') L */
-static void laws_adjoint(const double *phi, const Shape *shape, const NormalLaw *law, const NormalLaw *adj, double *grad) {
+static void laws_adjoint(const double *phi, const Shape *shape, const NormalLaw *law,
+                         const NormalLaw *adj, double *grad) {
   size_t dim = shape->dim;
   const double *G = adj->cov;
   double h[dim + 1];

@@ -1,8 +1,9 @@
-/* lowrank.c: theta = m + D z + B v, D = diag(s) and B of `rank` columns; phi = (m, log s, rows of B), u = (z, v).
+/* lowrank.c: theta = m + D z + B v, D = diag(s) and B of `rank` columns; phi = (m, log s, rows of
+ * B), u = (z, v).
  *
- * The covariance is D^2 + B B' = D (I + W W') D with W = D^-1 B. All is done with the small matrix C = I + W'W = K K':
- *   log det(I + W W') = log det C              (matrix determinant lemma)
- *   (I + W W')^-1 = I - W C^-1 W'              (Woodbury)
+ * The covariance is D^2 + B B' = D (I + W W') D with W = D^-1 B. All is done with the small matrix
+ * C = I + W'W = K K': log det(I + W W') = log det C              (matrix determinant lemma) (I + W
+ * W')^-1 = I - W C^-1 W'              (Woodbury)
  */
 #include "family/family_int.h"
 
@@ -13,12 +14,17 @@
 
 static size_t size(const Shape *s) { return s->dim * (2 + s->rank); }
 static size_t noise(const Shape *s) { return s->dim + s->rank; }
-static size_t factor_at(const Shape *s, size_t i) { return 2 * s->dim + i * s->rank; } /* where row i of B begins in phi */
+static size_t factor_at(const Shape *s, size_t i) {
+  return 2 * s->dim + i * s->rank;
+} /* where row i of B begins in phi */
 
 /* W; C, K, C^-1 and room to compute it; 2 rank rows of draws */
-static size_t scratch(const Shape *s, size_t ld) { return s->rank * (s->dim + 4 * s->rank + 2 * ld); }
+static size_t scratch(const Shape *s, size_t ld) {
+  return s->rank * (s->dim + 4 * s->rank + 2 * ld);
+}
 
-/* B's columns are cosines of different frequencies, orthogonal and of hundredths of an sd: small, but no two alike. */
+/* B's columns are cosines of different frequencies, orthogonal and of hundredths of an sd: small,
+ * but no two alike. */
 static void start(double *phi, const Shape *shape, const double *mean, const double *sd) {
   size_t dim = shape->dim, rank = shape->rank;
   for (size_t i = 0; i < dim; i++) {
@@ -49,22 +55,25 @@ static void draw(const double *phi, const Noise *n, double *theta) {
     double m = phi[i], s = family_sd(phi[dim + i]);
     for (size_t j = 0; j < ld; j++) theta[i * ld + j] = m + s * n->u[i * ld + j];
   }
-  n->k->gemm(theta, ld, phi + factor_at(n->shape, 0), rank, 1, n->u + dim * ld, ld, dim, rank, ld, true);
+  n->k->gemm(theta, ld, phi + factor_at(n->shape, 0), rank, 1, n->u + dim * ld, ld, dim, rank, ld,
+             true);
 }
 
 /* d theta_i / d log s_i = s_i z_i, d theta_i / d B_ir = v_r */
-static void adjoint(const double *phi, const Noise *n, const double *adj, const double *adj_w, double *grad) {
+static void adjoint(const double *phi, const Noise *n, const double *adj, const double *adj_w,
+                    double *grad) {
   size_t dim = n->shape->dim, rank = n->shape->rank, ld = n->ld;
   (void)adj_w;
   for (size_t i = 0; i < dim; i++) {
     const double *a = adj + i * ld;
     grad[i] += n->k->sum(a, n->M);
     grad[dim + i] += family_sd(phi[dim + i]) * n->k->dot(a, n->u + i * ld, n->M);
-    for (size_t r = 0; r < rank; r++) grad[factor_at(n->shape, i) + r] += n->k->dot(a, n->u + (dim + r) * ld, n->M);
+    for (size_t r = 0; r < rank; r++)
+      grad[factor_at(n->shape, i) + r] += n->k->dot(a, n->u + (dim + r) * ld, n->M);
   }
 }
 
-/* ---- the capacitance matrix --------------------------------------------------------------------------------------- */
+/* ---- the capacitance matrix ------------------------------------------------------------------ */
 
 typedef struct {
   double *W;       /* [dim x rank] */
@@ -73,12 +82,15 @@ typedef struct {
   double log_det;  /* of C */
 } Capacity;
 
-/* C >= I, so its Cholesky factor exists unless B is not finite: then everything is nan, and the evaluation is not used. */
+/* C >= I, so its Cholesky factor exists unless B is not finite: then everything is nan, and the
+ * evaluation is not used. */
 static Capacity capacity(const double *phi, const Noise *n) {
   size_t dim = n->shape->dim, rank = n->shape->rank, square = rank * rank;
-  double *W = n->scratch, *C = W + dim * rank, *K = C + square, *inverse = K + square, *work = inverse + square;
+  double *W = n->scratch, *C = W + dim * rank, *K = C + square, *inverse = K + square,
+         *work = inverse + square;
   for (size_t i = 0; i < dim; i++)
-    for (size_t r = 0; r < rank; r++) W[i * rank + r] = phi[factor_at(n->shape, i) + r] / family_sd(phi[dim + i]);
+    for (size_t r = 0; r < rank; r++)
+      W[i * rank + r] = phi[factor_at(n->shape, i) + r] / family_sd(phi[dim + i]);
   for (size_t p = 0; p < rank; p++)
     for (size_t q = 0; q <= p; q++) {
       double sum = p == q;
@@ -93,7 +105,8 @@ static Capacity capacity(const double *phi, const Noise *n) {
   return (Capacity){W, inverse, work + square, la_log_det_cholesky(K, rank)};
 }
 
-/* sum log s + log det C / 2 + d (1 + log 2 pi) / 2. With G = W C^-1: d / d B_i = G_i / s_i, d / d log s_i = 1 - W_i . G_i */
+/* sum log s + log det C / 2 + d (1 + log 2 pi) / 2. With G = W C^-1: d / d B_i = G_i / s_i, d / d
+ * log s_i = 1 - W_i . G_i */
 static double entropy(const double *phi, const Noise *n, double weight, double *grad) {
   size_t dim = n->shape->dim, rank = n->shape->rank;
   Capacity c = capacity(phi, n);
@@ -123,17 +136,19 @@ static double *residual(const Capacity *c, const Noise *n, const double *v, size
   return e;
 }
 
-/* The quadratic form x' (I + W W')^-1 x at x = z + W v is min over e of |z + W e|^2 + |v - e|^2, taken at e = C^-1 (v - W'z):
- * two sums of squares, where Woodbury's difference would cancel. */
+/* The quadratic form x' (I + W W')^-1 x at x = z + W v is min over e of |z + W e|^2 + |v - e|^2,
+ * taken at e = C^-1 (v - W'z): two sums of squares, where Woodbury's difference would cancel. */
 static void log_q(const double *phi, const Noise *n, double *out) {
   size_t dim = n->shape->dim, rank = n->shape->rank, ld = n->ld, lanes = family_padded(n->M);
   const double *v = n->u + dim * ld;
   Capacity c = capacity(phi, n);
-  double *e = residual(&c, n, v, lanes), *row = c.rows, constant = -(double)dim * HALF_LOG_2PI - 0.5 * c.log_det;
+  double *e = residual(&c, n, v, lanes), *row = c.rows,
+         constant = -(double)dim * HALF_LOG_2PI - 0.5 * c.log_det;
   for (size_t i = 0; i < dim; i++) constant -= phi[dim + i];
   for (size_t j = 0; j < n->M; j++) out[j] = constant;
   for (size_t r = 0; r < rank; r++)
-    for (size_t j = 0; j < n->M; j++) out[j] -= 0.5 * (v[r * ld + j] - e[r * ld + j]) * (v[r * ld + j] - e[r * ld + j]);
+    for (size_t j = 0; j < n->M; j++)
+      out[j] -= 0.5 * (v[r * ld + j] - e[r * ld + j]) * (v[r * ld + j] - e[r * ld + j]);
   for (size_t i = 0; i < dim; i++) {
     memcpy(row, n->u + i * ld, lanes * sizeof *row);
     n->k->gemm(row, ld, c.W + i * rank, 0, 1, e, ld, 1, rank, lanes, true);
@@ -166,13 +181,15 @@ static void laws(const double *phi, const Shape *shape, NormalLaw *out) {
     double s = family_sd(phi[dim + i]);
     out->mean[i] = phi[i];
     for (size_t k = 0; k <= i; k++)
-      out->cov[i * dim + k] = out->cov[k * dim + i] = la_dot(phi + factor_at(shape, i), phi + factor_at(shape, k), rank);
+      out->cov[i * dim + k] = out->cov[k * dim + i] =
+          la_dot(phi + factor_at(shape, i), phi + factor_at(shape, k), rank);
     out->cov[i * dim + i] += s * s;
   }
 }
 
 /* d B = (G + G') B, d log s_i = 2 s_i^2 G_ii */
-static void laws_adjoint(const double *phi, const Shape *shape, const NormalLaw *law, const NormalLaw *adj, double *grad) {
+static void laws_adjoint(const double *phi, const Shape *shape, const NormalLaw *law,
+                         const NormalLaw *adj, double *grad) {
   size_t dim = shape->dim, rank = shape->rank;
   const double *G = adj->cov;
   (void)law;

@@ -33,13 +33,15 @@ static void draw(const double *phi, const Noise *n, double *theta) {
 }
 
 /* d theta / d m = 1, d theta / d log s = s u */
-static void adjoint_row(const double *phi, const Noise *n, size_t k, const double *adj, double *grad) {
+static void adjoint_row(const double *phi, const Noise *n, size_t k, const double *adj,
+                        double *grad) {
   size_t log_s = n->shape->dim + k;
   grad[k] += n->k->sum(adj, n->M);
   grad[log_s] += family_sd(phi[log_s]) * n->k->dot(adj, n->u + k * n->ld, n->M);
 }
 
-static void adjoint(const double *phi, const Noise *n, const double *adj, const double *adj_w, double *grad) {
+static void adjoint(const double *phi, const Noise *n, const double *adj, const double *adj_w,
+                    double *grad) {
   (void)adj_w;
   for (size_t k = 0; k < n->shape->dim; k++) adjoint_row(phi, n, k, adj + k * n->ld, grad);
 }
@@ -93,7 +95,8 @@ static int parts(const Shape *s, FamilyPart *out) {
   return 2;
 }
 
-static void inverse(const double *phi, const Shape *shape, const double *theta, double *u, double *log_det) {
+static void inverse(const double *phi, const Shape *shape, const double *theta, double *u,
+                    double *log_det) {
   size_t dim = shape->dim;
   *log_det = 0;
   for (size_t k = 0; k < dim; k++) {
@@ -112,7 +115,8 @@ static void laws(const double *phi, const Shape *shape, NormalLaw *out) {
   }
 }
 
-static void laws_adjoint(const double *phi, const Shape *shape, const NormalLaw *law, const NormalLaw *adj, double *grad) {
+static void laws_adjoint(const double *phi, const Shape *shape, const NormalLaw *law,
+                         const NormalLaw *adj, double *grad) {
   size_t dim = shape->dim;
   (void)phi;
   for (size_t k = 0; k < dim; k++) {

@@ -1,10 +1,12 @@
-/* mixture.c: q = sum_c pi_c N(m_c, diag s_c^2), pi = softmax(logits), c < C; phi = (logits, m, log s), by component.
+/* mixture.c: q = sum_c pi_c N(m_c, diag s_c^2), pi = softmax(logits), c < C; phi = (logits, m, log
+ * s), by component.
  *
- * Draws are stratified. Draw j is of component j % C, so that every range of draws has all of them; component c has n_c draws,
- * each of weight pi_c / n_c. Its noise is a run of consecutive columns of u, because every C-th point of a Sobol sequence would
- * be badly spread (every second one lies in one half of the first dimension):
- *   theta_j = m_c + s_c u[column first_c + j / C].
- * All draws count by their weights, so a gradient in the logits is exact and needs no score-function estimate.
+ * Draws are stratified. Draw j is of component j % C, so that every range of draws has all of them;
+ * component c has n_c draws, each of weight pi_c / n_c. Its noise is a run of consecutive columns
+ * of u, because every C-th point of a Sobol sequence would be badly spread (every second one lies
+ * in one half of the first dimension): theta_j = m_c + s_c u[column first_c + j / C]. All draws
+ * count by their weights, so a gradient in the logits is exact and needs no score-function
+ * estimate.
  */
 #include "family/family_int.h"
 
@@ -14,7 +16,9 @@
 static size_t size(const Shape *s) { return s->components * (1 + 2 * s->dim); }
 static size_t noise(const Shape *s) { return s->dim; }
 static size_t mean_at(const Shape *s, size_t c) { return s->components + c * s->dim; }
-static size_t log_sd_at(const Shape *s, size_t c) { return s->components * (1 + s->dim) + c * s->dim; }
+static size_t log_sd_at(const Shape *s, size_t c) {
+  return s->components * (1 + s->dim) + c * s->dim;
+}
 
 /* theta and its adjoint, a row of log densities for every component, log q, w */
 static size_t scratch(const Shape *s, size_t ld) { return (2 * s->dim + s->components + 2) * ld; }
@@ -26,19 +30,23 @@ static void softmax(const double *logit, size_t C, double *pi) {
   for (size_t c = 0; c < C; c++) pi[c] /= sum;
 }
 
-/* ---- where it starts, what it is ---------------------------------------------------------------------------------- */
+/* ---- where it starts, what it is ------------------------------------------------------------- */
 
 enum { SPREAD = 2 }; /* sds of components: the last has SPREAD^2 times that of the first */
 
-/* Centres spread by sd/2 about the mean, dealt to the components in another order in every dimension (a Latin square);
- * component 0 is the narrowest. With equal weights the mixture has exactly the mean and the sd asked for. */
+/* Centres spread by sd/2 about the mean, dealt to the components in another order in every
+ * dimension (a Latin square); component 0 is the narrowest. With equal weights the mixture has
+ * exactly the mean and the sd asked for. */
 static void start(double *phi, const Shape *shape, const double *mean, const double *sd) {
   size_t C = shape->components, dim = shape->dim;
-  double middle = 0.5 * (double)(C - 1), unit = C > 1 ? 0.5 / sqrt((double)(C * C - 1) / 12) : 0, within = C > 1 ? 0.75 : 1;
+  double middle = 0.5 * (double)(C - 1), unit = C > 1 ? 0.5 / sqrt((double)(C * C - 1) / 12) : 0,
+         within = C > 1 ? 0.75 : 1;
   double squares = 0;
-  for (size_t c = 0; c < C; c++) squares += pow(SPREAD, C > 1 ? 2 * ((double)c - middle) / middle : 0) / (double)C;
+  for (size_t c = 0; c < C; c++)
+    squares += pow(SPREAD, C > 1 ? 2 * ((double)c - middle) / middle : 0) / (double)C;
   for (size_t c = 0; c < C; c++) {
-    double log_scale = (C > 1 ? ((double)c - middle) / middle * log(SPREAD) : 0) + 0.5 * log(within / squares);
+    double log_scale =
+        (C > 1 ? ((double)c - middle) / middle * log(SPREAD) : 0) + 0.5 * log(within / squares);
     phi[c] = 0;
     for (size_t k = 0; k < dim; k++) {
       phi[mean_at(shape, c) + k] = mean[k] + sd[k] * unit * ((double)((c + k) % C) - middle);
@@ -64,9 +72,10 @@ static void moments(const double *phi, const Shape *shape, double *mean, double 
   }
 }
 
-/* ---- draws and their weights -------------------------------------------------------------------------------------- */
+/* ---- draws and their weights ----------------------------------------------------------------- */
 
-/* The draws of component c are c, c + C, c + 2 C, ...; their noise is columns first, first + 1, ... */
+/* The draws of component c are c, c + C, c + 2 C, ...; their noise is columns first, first + 1, ...
+ */
 typedef struct {
   size_t first, count;
 } Stratum;
@@ -91,8 +100,11 @@ static void draw(const double *phi, const Noise *n, double *theta) {
   }
 }
 
-/* How many components have draws: all, unless there are fewer draws than components. Their weights sum to one. */
-static size_t dealt(const Noise *n) { return n->M < n->shape->components ? n->M : n->shape->components; }
+/* How many components have draws: all, unless there are fewer draws than components. Their weights
+ * sum to one. */
+static size_t dealt(const Noise *n) {
+  return n->M < n->shape->components ? n->M : n->shape->components;
+}
 
 static void weights(const double *phi, const Noise *n, double *w) {
   size_t C = n->shape->components, P = dealt(n);
@@ -102,8 +114,8 @@ static void weights(const double *phi, const Noise *n, double *w) {
   for (size_t j = 0; j < n->M; j++) w[j] = p[j % C];
 }
 
-/* w_j = pi_c / n_c: d w_j / d logit_b = w_j ((b == c) - pi_b), so with v_c = pi_c mean of adj_w over c's draws,
- * grad_b += v_b - pi_b sum v. */
+/* w_j = pi_c / n_c: d w_j / d logit_b = w_j ((b == c) - pi_b), so with v_c = pi_c mean of adj_w
+ * over c's draws, grad_b += v_b - pi_b sum v. */
 static void adjoint_weights(const double *phi, const Noise *n, const double *adj_w, double *grad) {
   size_t C = n->shape->components, P = dealt(n);
   double p[C], v[C], all = 0;
@@ -117,7 +129,8 @@ static void adjoint_weights(const double *phi, const Noise *n, const double *adj
 }
 
 /* d theta / d m = 1, d theta / d log s = s u, both of the draw's own component */
-static void adjoint(const double *phi, const Noise *n, const double *adj, const double *adj_w, double *grad) {
+static void adjoint(const double *phi, const Noise *n, const double *adj, const double *adj_w,
+                    double *grad) {
   size_t C = n->shape->components, dim = n->shape->dim;
   for (size_t c = 0; c < C; c++) {
     Stratum of = stratum_of(n, c);
@@ -135,7 +148,7 @@ static void adjoint(const double *phi, const Noise *n, const double *adj, const 
   if (adj_w) adjoint_weights(phi, n, adj_w, grad);
 }
 
-/* ---- density ------------------------------------------------------------------------------------------------------ */
+/* ---- density --------------------------------------------------------------------------------- */
 
 typedef struct {
   double *theta, *adj; /* [dim x ld] */
@@ -147,11 +160,13 @@ typedef struct {
 static Room room_of(const Noise *n) {
   size_t dim = n->shape->dim, C = n->shape->components, ld = n->ld;
   double *p = n->scratch;
-  return (Room){p, p + dim * ld, p + 2 * dim * ld, p + (2 * dim + C) * ld, p + (2 * dim + C + 1) * ld};
+  return (Room){p, p + dim * ld, p + 2 * dim * ld, p + (2 * dim + C) * ld,
+                p + (2 * dim + C + 1) * ld};
 }
 
 /* l_cj, given theta */
-static void component_density(const double *phi, const Noise *n, const Room *r, size_t c, double log_pi) {
+static void component_density(const double *phi, const Noise *n, const Room *r, size_t c,
+                              double log_pi) {
   size_t dim = n->shape->dim, lanes = family_padded(n->M);
   const double *m = phi + mean_at(n->shape, c), *log_sd = phi + log_sd_at(n->shape, c);
   double *l = r->l + c * n->ld, constant = log_pi - (double)dim * HALF_LOG_2PI;
@@ -183,11 +198,12 @@ static void densities(const double *phi, const Noise *n, const Room *r) {
   n->k->log_sum_exp(r->log_q, l, step, C, family_padded(n->M));
 }
 
-/* With a_j the adjoint of log q_j: through q's own parameters into grad, through theta into r->adj. R = a r_c with
- * r_c = exp(l_c - log q) the responsibility, z = (theta - m_c) / s_c:
- *   d log q / d logit_c = r_c - pi_c        d log q / d m_c = r_c z / s_c
- *   d log q / d log s_c = r_c (z^2 - 1)     d log q / d theta = -sum_c r_c z / s_c */
-static void density_adjoint(const double *phi, const Noise *n, const Room *r, const double *a, double *grad) {
+/* With a_j the adjoint of log q_j: through q's own parameters into grad, through theta into r->adj.
+ * R = a r_c with r_c = exp(l_c - log q) the responsibility, z = (theta - m_c) / s_c: d log q / d
+ * logit_c = r_c - pi_c        d log q / d m_c = r_c z / s_c d log q / d log s_c = r_c (z^2 - 1) d
+ * log q / d theta = -sum_c r_c z / s_c */
+static void density_adjoint(const double *phi, const Noise *n, const Room *r, const double *a,
+                            double *grad) {
   size_t C = n->shape->components, dim = n->shape->dim, M = n->M, lanes = family_padded(M);
   double pi[C], all = n->k->sum(a, M);
   softmax(phi, C, pi);
@@ -202,7 +218,8 @@ static void density_adjoint(const double *phi, const Noise *n, const Room *r, co
     for (size_t k = 0; k < dim; k++) {
       const double *theta = r->theta + k * n->ld;
       double *adj = r->adj + k * n->ld, first = 0, second = 0;
-      double m = phi[mean_at(n->shape, c) + k], precision = 1 / family_sd(phi[log_sd_at(n->shape, c) + k]);
+      double m = phi[mean_at(n->shape, c) + k],
+             precision = 1 / family_sd(phi[log_sd_at(n->shape, c) + k]);
       for (size_t j = 0; j < M; j++) {
         double z = (theta[j] - m) * precision, t = R[j] * z;
         first += t;
@@ -215,7 +232,8 @@ static void density_adjoint(const double *phi, const Noise *n, const Room *r, co
   }
 }
 
-/* H = -sum_j w_j log q(theta_j), with all three of its derivatives: through w_j, through theta_j and through q */
+/* H = -sum_j w_j log q(theta_j), with all three of its derivatives: through w_j, through theta_j
+ * and through q */
 static double entropy(const double *phi, const Noise *n, double weight, double *grad) {
   Room r = room_of(n);
   densities(phi, n, &r);
@@ -235,7 +253,8 @@ static void log_q(const double *phi, const Noise *n, double *out) {
   memcpy(out, r.log_q, n->M * sizeof *out);
 }
 
-/* Of every component as in meanfield, seen by its part pi_c of the draws; 1 / pi_c for its logit. */
+/* Of every component as in meanfield, seen by its part pi_c of the draws; 1 / pi_c for its logit.
+ */
 static void scale(const double *phi, const Shape *shape, double *d) {
   size_t C = shape->components, dim = shape->dim;
   double pi[C];
@@ -274,7 +293,8 @@ static void laws(const double *phi, const Shape *shape, NormalLaw *out) {
   }
 }
 
-static void laws_adjoint(const double *phi, const Shape *shape, const NormalLaw *law, const NormalLaw *adj, double *grad) {
+static void laws_adjoint(const double *phi, const Shape *shape, const NormalLaw *law,
+                         const NormalLaw *adj, double *grad) {
   size_t C = shape->components, dim = shape->dim;
   double all = 0;
   (void)phi;

@@ -1,9 +1,10 @@
-/* realnvp.c: theta = m + s x, x = affine coupling layers of u (coupling.h; Dinh, Sohl-Dickstein, Bengio 2017, sec. 3); phi =
- * (meanfield's, weights of the layers). At the start the layers are the identity.
+/* realnvp.c: theta = m + s x, x = affine coupling layers of u (coupling.h; Dinh, Sohl-Dickstein,
+ * Bengio 2017, sec. 3); phi = (meanfield's, weights of the layers). At the start the layers are the
+ * identity.
  */
 #include "family/coupling.h"
 
-/* ---- the map: y = x exp(s) + t, raw = (r, t), s = LIMIT tanh(r / LIMIT) ------------------------------------------- */
+/* ---- the map: y = x exp(s) + t, raw = (r, t), s = LIMIT tanh(r / LIMIT) ---------------------- */
 
 #define LIMIT 3.0 /* one layer stretches by at most exp(3) */
 
@@ -41,7 +42,8 @@ static void map_forward(const Maps *m, const double *x, double *y, double *log_d
 }
 
 /* dy/dx = exp(s), dy/dt = 1, dy/ds = x exp(s), d log det / ds = 1, ds/dr = 1 - tanh^2 */
-static void map_adjoint(const Maps *m, const double *x, double *adj, double adj_log_det, double *adj_raw) {
+static void map_adjoint(const Maps *m, const double *x, double *adj, double adj_log_det,
+                        double *adj_raw) {
   double *bent, *factor;
   stretch(m, &bent, &factor);
   for (size_t j = 0; j < m->n; j++) {
@@ -63,7 +65,7 @@ static void map_inverse(const Maps *m, const double *y, double *x, double *log_d
 
 static const Transform affine = {outputs, work, map_forward, map_adjoint, map_inverse};
 
-/* ---- the family --------------------------------------------------------------------------------------------------- */
+/* ---- the family ------------------------------------------------------------------------------ */
 
 /* adj_x = s adj_theta */
 static void pull(const double *phi, const Noise *n, const double *adj, double *adj_x) {

@@ -1,10 +1,12 @@
-/* rqs.c: rational-quadratic splines: raw parameters to knots and back, value, inverse and adjoint of one point. */
+/* rqs.c: rational-quadratic splines: raw parameters to knots and back, value, inverse and adjoint
+ * of one point. */
 #include "family/rqs.h"
 
 #include <math.h>
 #include <string.h>
 
-/* A bin has at least this part of the width (height) it would have if all were equal; a slope is at least MIN_SLOPE. */
+/* A bin has at least this part of the width (height) it would have if all were equal; a slope is at
+ * least MIN_SLOPE. */
 #define MIN_SHARE 0.01
 #define MIN_SLOPE 1e-3
 #define SLOPE_SHIFT 0.53974241723695207924 /* log(exp(1 - MIN_SLOPE) - 1): raw 0 is slope 1 */
@@ -17,14 +19,16 @@ Knots rqs_place(size_t bins, size_t ld, double *room) {
   return (Knots){bins, ld, room, room + each, room + 2 * each};
 }
 
-/* ---- raw parameters and knots ------------------------------------------------------------------------------------- */
+/* ---- raw parameters and knots ---------------------------------------------------------------- */
 
 static void map_row(IrOp op, double *row, size_t n, const Kernels *k) {
   k->forward[op](row, (const double *[]){row}, (size_t[]){1}, n);
 }
 
-/* e_i+1 = -RQS_BOUND + sum over bins up to i of (floor + SHARED softmax_i); row 0 of e keeps maximum and sum meanwhile. */
-static void edges(double *e, const double *raw, size_t bins, size_t ld, size_t n, const Kernels *k) {
+/* e_i+1 = -RQS_BOUND + sum over bins up to i of (floor + SHARED softmax_i); row 0 of e keeps
+ * maximum and sum meanwhile. */
+static void edges(double *e, const double *raw, size_t bins, size_t ld, size_t n,
+                  const Kernels *k) {
   for (size_t j = 0; j < n; j++) e[j] = raw[j];
   for (size_t i = 1; i < bins; i++)
     for (size_t j = 0; j < n; j++) e[j] = raw[i * ld + j] > e[j] ? raw[i * ld + j] : e[j];
@@ -58,9 +62,11 @@ void rqs_knots(const Knots *knots, const double *raw, size_t n, const Kernels *k
   for (size_t j = 0; j < n; j++) knots->d[j] = knots->d[bins * ld + j] = 1;
 }
 
-/* Bin i is floor + share_i, share = SHARED softmax(raw). It moves all knots above it but the last: its adjoint is a_i = sum of
- * g_k, i < k < bins, and that of raw_i is share_i (a_i - sum_m a_m share_m / SHARED). */
-static void edges_adjoint(const double *e, double *g, double *adj_raw, size_t bins, size_t ld, size_t n) {
+/* Bin i is floor + share_i, share = SHARED softmax(raw). It moves all knots above it but the last:
+ * its adjoint is a_i = sum of g_k, i < k < bins, and that of raw_i is share_i (a_i - sum_m a_m
+ * share_m / SHARED). */
+static void edges_adjoint(const double *e, double *g, double *adj_raw, size_t bins, size_t ld,
+                          size_t n) {
   double *mean = g, low = floor_of(bins); /* the first knot does not move: its row is free */
   for (size_t j = 0; j < n; j++) adj_raw[(bins - 1) * ld + j] = mean[j] = 0;
   for (size_t i = bins - 1; i-- > 0;)
@@ -77,7 +83,8 @@ static void edges_adjoint(const double *e, double *g, double *adj_raw, size_t bi
 }
 
 /* d slope / d raw = 1 - exp(-softplus(raw + shift)) = -expm1(MIN_SLOPE - slope) */
-static void slopes_adjoint(const Knots *knots, const Knots *adj, double *adj_raw, size_t n, const Kernels *k) {
+static void slopes_adjoint(const Knots *knots, const Knots *adj, double *adj_raw, size_t n,
+                           const Kernels *k) {
   size_t bins = knots->bins, ld = knots->ld;
   for (size_t i = 1; i < bins; i++) {
     const double *d = knots->d + i * ld, *g = adj->d + i * ld;
@@ -88,14 +95,15 @@ static void slopes_adjoint(const Knots *knots, const Knots *adj, double *adj_raw
   }
 }
 
-void rqs_knots_adjoint(const Knots *knots, const Knots *adj, double *adj_raw, size_t n, const Kernels *k) {
+void rqs_knots_adjoint(const Knots *knots, const Knots *adj, double *adj_raw, size_t n,
+                       const Kernels *k) {
   size_t bins = knots->bins, ld = knots->ld;
   edges_adjoint(knots->x, adj->x, adj_raw, bins, ld, n);
   edges_adjoint(knots->y, adj->y, adj_raw + bins * ld, bins, ld, n);
   slopes_adjoint(knots, adj, adj_raw + 2 * bins * ld, n, k);
 }
 
-/* ---- one point ---------------------------------------------------------------------------------------------------- */
+/* ---- one point ------------------------------------------------------------------------------- */
 
 typedef struct {
   double x, y, w, h, s, d0, d1;
@@ -152,14 +160,17 @@ double rqs_inverse(const Knots *knots, size_t lane, double y, double *log_slope)
   return bin.x + xi * bin.w;
 }
 
-/* Reverse through y = y_k + h A / den and l = 2 log s + log N - 2 log den, with A = s xi^2 + d_k p, den = s + t p,
- * t = d_k + d_k+1 - 2 s, N = d_k+1 xi^2 + 2 s p + d_k (1 - xi)^2; then through xi, s, w and h to the two knots. */
-double rqs_adjoint(const Knots *knots, size_t lane, double x, double adj_y, double adj_l, const Knots *adj) {
+/* Reverse through y = y_k + h A / den and l = 2 log s + log N - 2 log den, with A = s xi^2 + d_k p,
+ * den = s + t p, t = d_k + d_k+1 - 2 s, N = d_k+1 xi^2 + 2 s p + d_k (1 - xi)^2; then through xi,
+ * s, w and h to the two knots. */
+double rqs_adjoint(const Knots *knots, size_t lane, double x, double adj_y, double adj_l,
+                   const Knots *adj) {
   if (outside(x)) return adj_y;
   size_t ld = knots->ld, at = find(knots->x + lane, knots->bins, ld, x) * ld + lane;
   Bin b = bin_at(knots, at);
   double xi = (x - b.x) / b.w, eta = 1 - xi, p = xi * eta, t = b.d0 + b.d1 - 2 * b.s;
-  double A = b.s * xi * xi + b.d0 * p, den = b.s + t * p, N = b.d1 * xi * xi + 2 * b.s * p + b.d0 * eta * eta;
+  double A = b.s * xi * xi + b.d0 * p, den = b.s + t * p,
+         N = b.d1 * xi * xi + 2 * b.s * p + b.d0 * eta * eta;
   double gA = adj_y * b.h / den, gN = adj_l / N, gden = -(gA * A + 2 * adj_l) / den;
   double gp = gA * b.d0 + gden * t + 2 * gN * b.s;
   double gxi = 2 * gA * b.s * xi + gp * (1 - 2 * xi) + 2 * gN * (b.d1 * xi - b.d0 * eta);

@@ -1,5 +1,6 @@
-/* spline.c: every dimension by itself: theta_k = a_k + b_k S_k(u_k), S_k a monotone rational-quadratic spline with `knots` bins
- * on the scale of the normal u (rqs.h); phi = (a, log b, widths, heights, slopes), the last three a row for every dimension.
+/* spline.c: every dimension by itself: theta_k = a_k + b_k S_k(u_k), S_k a monotone
+ * rational-quadratic spline with `knots` bins on the scale of the normal u (rqs.h); phi = (a, log
+ * b, widths, heights, slopes), the last three a row for every dimension.
  *
  * Splines are made for LANES dimensions at a time: a lane of rqs.h is a dimension here.
  */
@@ -24,7 +25,9 @@ static size_t raw_at(const Shape *s, size_t i, size_t k) {
 }
 
 /* Raw parameters, knots and the adjoints of both, of LANES splines. */
-static size_t splines_room(const Shape *s) { return 2 * (rqs_raw(s->knots) + rqs_room(s->knots)) * LANES; }
+static size_t splines_room(const Shape *s) {
+  return 2 * (rqs_raw(s->knots) + rqs_room(s->knots)) * LANES;
+}
 static size_t scratch(const Shape *s, size_t ld) {
   (void)ld;
   return splines_room(s);
@@ -37,21 +40,27 @@ typedef struct {
   Knots knots, adj;
 } Splines;
 
-static Splines splines_of(const double *phi, const Shape *s, size_t first, const Kernels *k, double *room) {
+static Splines splines_of(const double *phi, const Shape *s, size_t first, const Kernels *k,
+                          double *room) {
   size_t bins = s->knots, nraw = rqs_raw(bins), rest = s->dim - first;
-  Splines g = {.first = first, .count = rest < LANES ? rest : LANES, .raw = room, .adj_raw = room + nraw * LANES};
+  Splines g = {.first = first,
+               .count = rest < LANES ? rest : LANES,
+               .raw = room,
+               .adj_raw = room + nraw * LANES};
   double *place = room + 2 * nraw * LANES;
   g.knots = rqs_place(bins, LANES, place);
   g.adj = rqs_place(bins, LANES, place + rqs_room(bins) * LANES);
   for (size_t i = 0; i < nraw; i++)
-    for (size_t l = 0; l < LANES; l++) g.raw[i * LANES + l] = l < g.count ? phi[raw_at(s, i, first + l)] : 0;
+    for (size_t l = 0; l < LANES; l++)
+      g.raw[i * LANES + l] = l < g.count ? phi[raw_at(s, i, first + l)] : 0;
   rqs_knots(&g.knots, g.raw, LANES, k);
   memset(g.adj.x, 0, rqs_room(bins) * LANES * sizeof *g.adj.x);
   return g;
 }
 
 /* Walks through the dimensions: at the first of a group makes its splines. Returns k's lane. */
-static size_t spline_of(Splines *g, const double *phi, const Shape *s, size_t k, const Kernels *kernels, double *room) {
+static size_t spline_of(Splines *g, const double *phi, const Shape *s, size_t k,
+                        const Kernels *kernels, double *room) {
   if (k % LANES == 0) *g = splines_of(phi, s, k, kernels, room);
   return k % LANES;
 }
@@ -62,7 +71,8 @@ static void splines_adjoint(const Splines *g, const Noise *n, size_t k, double *
   if (k + 1 < g->first + g->count) return;
   rqs_knots_adjoint(&g->knots, &g->adj, g->adj_raw, LANES, n->k);
   for (size_t i = 0; i < rqs_raw(s->knots); i++)
-    for (size_t l = 0; l < g->count; l++) grad[raw_at(s, i, g->first + l)] += g->adj_raw[i * LANES + l];
+    for (size_t l = 0; l < g->count; l++)
+      grad[raw_at(s, i, g->first + l)] += g->adj_raw[i * LANES + l];
 }
 
 static void start(double *phi, const Shape *shape, const double *mean, const double *sd) {
@@ -74,12 +84,14 @@ static void start(double *phi, const Shape *shape, const double *mean, const dou
   }
 }
 
-/* Mean and sd of S(u), by the trapezoidal rule: S has a continuous slope, so its error is below 1e-6. */
+/* Mean and sd of S(u), by the trapezoidal rule: S has a continuous slope, so its error is below
+ * 1e-6. */
 static void spline_moments(const Knots *knots, size_t lane, double *mean, double *sd) {
   enum { NODES = 4096 };
   double total = 0, first = 0, second = 0, far = 10;
   for (size_t i = 0; i <= NODES; i++) {
-    double u = far * (2 * (double)i / NODES - 1), p = exp(-0.5 * u * u), x = rqs_value(knots, lane, u, NULL);
+    double u = far * (2 * (double)i / NODES - 1), p = exp(-0.5 * u * u),
+           x = rqs_value(knots, lane, u, NULL);
     total += p;
     first += p * x;
     second += p * x * x;
@@ -112,7 +124,8 @@ static void draw(const double *phi, const Noise *n, double *theta) {
   }
 }
 
-static void adjoint(const double *phi, const Noise *n, const double *adj, const double *adj_w, double *grad) {
+static void adjoint(const double *phi, const Noise *n, const double *adj, const double *adj_w,
+                    double *grad) {
   size_t dim = n->shape->dim;
   Splines g;
   (void)adj_w;
@@ -187,7 +200,8 @@ static int parts(const Shape *s, FamilyPart *out) {
   return 5;
 }
 
-static void inverse(const double *phi, const Shape *shape, const double *theta, double *u, double *log_det) {
+static void inverse(const double *phi, const Shape *shape, const double *theta, double *u,
+                    double *log_det) {
   double room[splines_room(shape)];
   Splines g;
   *log_det = 0;

@@ -1,13 +1,15 @@
 /* exact.c: quadrature over an observation's affine functions.
  *
- * One evaluation: the law of every function f_r(theta) under q (mean, variance, covariance with the other function); from it
- * the coefficients of the leaves, f = m + s x on the nodes x; the tape on these lanes, whose weights are the rule's; and all
- * the way back: adjoints of the coefficients, of the laws, of phi. Every block of observations, and every term of the prior, is
- * an Integral of its own, with its own number of lanes.
+ * One evaluation: the law of every function f_r(theta) under q (mean, variance, covariance with the
+ * other function); from it the coefficients of the leaves, f = m + s x on the nodes x; the tape on
+ * these lanes, whose weights are the rule's; and all the way back: adjoints of the coefficients, of
+ * the laws, of phi. Every block of observations, and every term of the prior, is an Integral of its
+ * own, with its own number of lanes.
  *
- * Peaked densities (a count of thousands) are narrower than any fixed nodes are dense. For them, where there is one function,
- * the nodes are placed about the mean of f given y, with its standard deviation as the unit, and reweighted by
- * N(f | m, v) / node density. The placing is not differentiated: where it is good enough the integral does not depend on it.
+ * Peaked densities (a count of thousands) are narrower than any fixed nodes are dense. For them,
+ * where there is one function, the nodes are placed about the mean of f given y, with its standard
+ * deviation as the unit, and reweighted by N(f | m, v) / node density. The placing is not
+ * differentiated: where it is good enough the integral does not depend on it.
  */
 #include "infer/exact.h"
 
@@ -21,10 +23,17 @@
 #include <math.h>
 #include <string.h>
 
-enum { NLEAVES = LEAF_WEIGHT + 1, ROW_BLOCK = 128, GROUP_ROWS = 8192, MOST_GROUPS = 8, MOST_PASSES = 20 };
+enum {
+  NLEAVES = LEAF_WEIGHT + 1,
+  ROW_BLOCK = 128,
+  GROUP_ROWS = 8192,
+  MOST_GROUPS = 8,
+  MOST_PASSES = 20
+};
 enum { ENTROPY_DRAWS = 2048 };
 
-/* Far nodes whose density underflows in the program's own arithmetic (log(1 - inv_logit(40))) do not count. */
+/* Far nodes whose density underflows in the program's own arithmetic (log(1 - inv_logit(40))) do
+ * not count. */
 #define NEGLIGIBLE 1e-10
 
 typedef struct {
@@ -74,7 +83,7 @@ struct Exact {
   double *rule[2]; /* nodes and weights on a line, and on a side of a plane */
 };
 
-/* ---- does it apply ------------------------------------------------------------------------------------------------ */
+/* ---- does it apply --------------------------------------------------------------------------- */
 
 static const char *cannot(const Observed *o, const Target *t, const Q *q) {
   unsigned needs = score_needs(t->score);
@@ -99,9 +108,11 @@ static bool has_plane(const Reduction *r) {
   return false;
 }
 
-size_t exact_most_nodes(const Observed *o) { return has_plane(o->reduction) || has_plane(o->prior) ? 64 : 256; }
+size_t exact_most_nodes(const Observed *o) {
+  return has_plane(o->reduction) || has_plane(o->prior) ? 64 : 256;
+}
 
-/* ---- making ------------------------------------------------------------------------------------------------------- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 /* Peaked in its function: counts of many. */
 static bool wants_centred(const Exact *e, const Reduced *r, Kind kind) {
@@ -111,7 +122,8 @@ static bool wants_centred(const Exact *e, const Reduced *r, Kind kind) {
 /* A product grid has fewer nodes a side. */
 static size_t plane_nodes(size_t K) { return K * 3 / 4; }
 
-/* Nodes and weights of one component's lanes. x1: of the only function, or of the second; x2: of the first given the second. */
+/* Nodes and weights of one component's lanes. x1: of the only function, or of the second; x2: of
+ * the first given the second. */
 static void make_nodes(Arena *a, Integral *I, size_t K) {
   const Reduced *r = I->r;
   bool plane = r->form == FORM_PLANE, line = r->form == FORM_NORMAL ? r->count == 2 : r->count >= 1;
@@ -142,7 +154,8 @@ static void make_leaf(Arena *a, Integral *I, int leaf, size_t powers, size_t row
   double *basis = NEW_ARRAY(a, double, terms * I->ld);
   for (size_t l = 0; l < I->ld; l++) {
     size_t at = l < I->M ? l : I->M - 1, c = at / I->nodes; /* the padding is like the last lane */
-    for (size_t p = 0; p < powers; p++) basis[(c * powers + p) * I->ld + l] = basis_value(I, leaf, p, at % I->nodes);
+    for (size_t p = 0; p < powers; p++)
+      basis[(c * powers + p) * I->ld + l] = basis_value(I, leaf, p, at % I->nodes);
   }
   I->terms[leaf] = terms;
   I->coef[leaf] = NEW_ARRAY(a, double, rows *terms);
@@ -159,7 +172,8 @@ static Tape *make_tape(Arena *a, const Exact *e, const Integral *I, const Graph 
   unsigned needs = I->prior ? NEEDS_LL : score_needs(e->target.score);
   bool mean = I->prior || e->target.score == SCORE_elbo;
   if (needs & NEEDS_LL) v.heads[HEAD_LL] = mean ? r->mean : I->centred ? r->centred : r->density;
-  for (int k = 0; needs & NEEDS_KIND && k < kind_parameters(I->kind); k++) v.heads[HEAD_PAR + k] = r->par[k];
+  for (int k = 0; needs & NEEDS_KIND && k < kind_parameters(I->kind); k++)
+    v.heads[HEAD_PAR + k] = r->par[k];
   if (!I->prior && e->posterior != 0) v.heads[HEAD_SIM] = r->mean;
   return vm_plan(a->ctx, a, g, 0, NULL, 0, &v, 1);
 }
@@ -212,14 +226,16 @@ static size_t group_count(size_t rows) { return rows > GROUP_ROWS ? MOST_GROUPS 
 
 static size_t widest(const Reduction *r) {
   size_t most = 0;
-  for (int b = 0; b < r->nblocks; b++) most = (size_t)r->blocks[b].rows > most ? (size_t)r->blocks[b].rows : most;
+  for (int b = 0; b < r->nblocks; b++)
+    most = (size_t)r->blocks[b].rows > most ? (size_t)r->blocks[b].rows : most;
   return most;
 }
 
-static Exact *make(Arena *a, const Observed *o, const Reduction *seen, const Target *t, const Q *q, size_t nodes, uint64_t seed,
-                   Pool *pool) {
+static Exact *make(Arena *a, const Observed *o, const Reduction *seen, const Target *t, const Q *q,
+                   size_t nodes, uint64_t seed, Pool *pool) {
   Exact *e = NEW(a, Exact);
-  *e = (Exact){.o = o, .target = *t, .q = q, .score = score_of(t->score), .k = kernels_best(), .pool = pool};
+  *e = (Exact){
+      .o = o, .target = *t, .q = q, .score = score_of(t->score), .k = kernels_best(), .pool = pool};
   e->workers = pool ? pool_threads(pool) : 1;
   e->posterior = t->regularizer == REG_POSTERIOR ? t->lambda : 0;
   e->laws = q_laws(a, q);
@@ -240,7 +256,8 @@ static Exact *make(Arena *a, const Observed *o, const Reduction *seen, const Tar
     e->prior_constant = prior->constant;
     add_blocks(a, e, prior, true, nodes);
   }
-  size_t M = q->family == FAMILY_mixture && t->lambda != 0 ? ENTROPY_DRAWS : LANES, workers = (size_t)e->workers;
+  size_t M = q->family == FAMILY_mixture && t->lambda != 0 ? ENTROPY_DRAWS : LANES,
+         workers = (size_t)e->workers;
   e->draws = q_draws(a, q, M, M, e->k);
   sobol_normal(e->draws.u, q_noise(q), M, M, seed, false);
   e->row_score = NEW_ARRAY(a, double, o->n);
@@ -255,7 +272,8 @@ static Exact *make(Arena *a, const Observed *o, const Reduction *seen, const Tar
   return e;
 }
 
-Exact *exact_make(Arena *a, const Observed *o, const Target *t, const Q *q, size_t nodes, uint64_t seed, Pool *pool) {
+Exact *exact_make(Arena *a, const Observed *o, const Target *t, const Q *q, size_t nodes,
+                  uint64_t seed, Pool *pool) {
   return make(a, o, o->reduction, t, q, nodes, seed, pool);
 }
 
@@ -263,7 +281,8 @@ bool exact_prior_applies(const Observed *o, const Target *t, const Q *q) {
   return t->lambda != 0 && o->prior && q_is_normal(q);
 }
 
-Exact *exact_prior(Arena *a, const Observed *o, const Target *t, const Q *q, uint64_t seed, Pool *pool) {
+Exact *exact_prior(Arena *a, const Observed *o, const Target *t, const Q *q, uint64_t seed,
+                   Pool *pool) {
   static const Reduction nothing = {.nblocks = 0};
   Target only = *t;
   only.regularizer = REG_PRIOR;
@@ -281,7 +300,7 @@ void exact_time(Arena *a, Exact *e, Stages *stages) {
 
 size_t exact_lanes(const Exact *e) { return e->most_lanes; }
 
-/* ---- laws of affine functions ------------------------------------------------------------------------------------- */
+/* ---- laws of affine functions ---------------------------------------------------------------- */
 
 static double cov_at(const NormalLaw *law, size_t dim, int32_t j, int32_t k) {
   if (law->cov) return law->cov[(size_t)j * dim + (size_t)k];
@@ -305,7 +324,8 @@ static bool related(const NormalLaw *law, const AffineTerm *a, const AffineTerm 
   return law->cov || (a->low <= b->high && b->low <= a->high);
 }
 
-/* The coefficients of a term that is a column of data times one parameter, the usual case; NULL otherwise. */
+/* The coefficients of a term that is a column of data times one parameter, the usual case; NULL
+ * otherwise. */
 static const double *column(const Affine *f, const AffineTerm *a, size_t row) {
   return f->rows > 1 && !a->index && a->coef ? a->coef + row : NULL;
 }
@@ -336,7 +356,8 @@ static void means_adjoint(const Affine *f, size_t row, size_t n, const double *g
   }
 }
 
-/* Two terms, of one function or of two, in a block of rows; `twice`: they stand for both orders of the two. */
+/* Two terms, of one function or of two, in a block of rows; `twice`: they stand for both orders of
+ * the two. */
 typedef struct {
   const AffineTerm *a, *b;
   const Affine *f, *h;
@@ -357,8 +378,10 @@ static void add_both(const Pair *p, NormalLaw *adj, int32_t j, int32_t k, double
 }
 
 /* Parameters that are the same in all rows, the usual case; x is a's coefficients. */
-static void fixed_pair(const Pair *p, const double *x, double *cov, const double *g, NormalLaw *adj) {
-  double y[ROW_BLOCK], sum = 0, c = cov_at(p->law, p->dim, p->a->input, p->b->input) * (p->twice ? 2 : 1);
+static void fixed_pair(const Pair *p, const double *x, double *cov, const double *g,
+                       NormalLaw *adj) {
+  double y[ROW_BLOCK], sum = 0,
+                       c = cov_at(p->law, p->dim, p->a->input, p->b->input) * (p->twice ? 2 : 1);
   load_coefs(p->h, p->b, p->row, p->n, y);
   for (size_t r = 0; r < ROW_BLOCK; r++) y[r] *= x[r];
   for (size_t r = 0; cov && r < ROW_BLOCK; r++) cov[r] += c * y[r];
@@ -367,7 +390,8 @@ static void fixed_pair(const Pair *p, const double *x, double *cov, const double
   add_both(p, adj, p->a->input, p->b->input, sum);
 }
 
-static void indexed_pair(const Pair *p, const double *x, double *cov, const double *g, NormalLaw *adj) {
+static void indexed_pair(const Pair *p, const double *x, double *cov, const double *g,
+                         NormalLaw *adj) {
   for (size_t r = 0; r < p->n; r++) {
     size_t s = row_in(p->h, p->row + r);
     int32_t j = input_at(p->a, row_in(p->f, p->row + r)), k = input_at(p->b, s);
@@ -380,10 +404,10 @@ static void indexed_pair(const Pair *p, const double *x, double *cov, const doub
   }
 }
 
-/* Of every pair of terms in rows [row, row + n): cov[r] += coef coef cov(theta_j, theta_k); or, where cov is NULL, back from g.
- * cov has room for a block. */
-static void over_pairs(const Affine *f, const Affine *h, const NormalLaw *law, size_t dim, size_t row, size_t n, double *cov,
-                       const double *g, NormalLaw *adj) {
+/* Of every pair of terms in rows [row, row + n): cov[r] += coef coef cov(theta_j, theta_k); or,
+ * where cov is NULL, back from g. cov has room for a block. */
+static void over_pairs(const Affine *f, const Affine *h, const NormalLaw *law, size_t dim,
+                       size_t row, size_t n, double *cov, const double *g, NormalLaw *adj) {
   double x[ROW_BLOCK];
   for (int t = 0; t < f->nterms; t++) {
     load_coefs(f, &f->terms[t], row, n, x);
@@ -395,18 +419,20 @@ static void over_pairs(const Affine *f, const Affine *h, const NormalLaw *law, s
   }
 }
 
-static void covariances(const Affine *f, const Affine *h, const NormalLaw *law, size_t dim, size_t row, size_t n, double *cov) {
+static void covariances(const Affine *f, const Affine *h, const NormalLaw *law, size_t dim,
+                        size_t row, size_t n, double *cov) {
   for (size_t r = 0; r < ROW_BLOCK; r++) cov[r] = 0;
   over_pairs(f, h, law, dim, row, n, cov, NULL, NULL);
 }
 
-static void covariances_adjoint(const Affine *f, const Affine *h, const NormalLaw *law, size_t dim, size_t row, size_t n,
-                                const double *g, NormalLaw *adj) {
+static void covariances_adjoint(const Affine *f, const Affine *h, const NormalLaw *law, size_t dim,
+                                size_t row, size_t n, const double *g, NormalLaw *adj) {
   over_pairs(f, h, law, dim, row, n, NULL, g, adj);
 }
 
 /* A variance: terms that share nothing are squares alone. */
-static void variances(const Affine *f, const NormalLaw *law, size_t dim, size_t row, size_t n, double *var) {
+static void variances(const Affine *f, const NormalLaw *law, size_t dim, size_t row, size_t n,
+                      double *var) {
   if (law->cov || f->overlapping) {
     covariances(f, f, law, dim, row, n, var);
     return;
@@ -424,8 +450,8 @@ static void variances(const Affine *f, const NormalLaw *law, size_t dim, size_t 
   }
 }
 
-static void variances_adjoint(const Affine *f, const NormalLaw *law, size_t dim, size_t row, size_t n, const double *g,
-                              NormalLaw *adj) {
+static void variances_adjoint(const Affine *f, const NormalLaw *law, size_t dim, size_t row,
+                              size_t n, const double *g, NormalLaw *adj) {
   if (law->cov || f->overlapping) {
     covariances_adjoint(f, f, law, dim, row, n, g, adj);
     return;
@@ -443,7 +469,7 @@ static void variances_adjoint(const Affine *f, const NormalLaw *law, size_t dim,
   }
 }
 
-/* ---- from laws to coefficients ------------------------------------------------------------------------------------ */
+/* ---- from laws to coefficients --------------------------------------------------------------- */
 
 static double *leaf_coef(const Integral *I, int leaf, size_t row, size_t c) {
   return I->coef[leaf] + row * I->terms[leaf] + c * (I->terms[leaf] / I->e->laws.count);
@@ -513,11 +539,14 @@ static void set_centred(Integral *I, size_t c, size_t row, size_t n) {
   for (size_t k = 0; k < n; k++) place_centred(I, row + k, c, m[k], v[k]);
 }
 
-static void for_rows(size_t from, size_t to, Integral *I, void (*work)(Integral *, size_t, size_t, size_t), size_t c) {
-  for (size_t row = from; row < to; row += ROW_BLOCK) work(I, c, row, to - row < ROW_BLOCK ? to - row : ROW_BLOCK);
+static void for_rows(size_t from, size_t to, Integral *I,
+                     void (*work)(Integral *, size_t, size_t, size_t), size_t c) {
+  for (size_t row = from; row < to; row += ROW_BLOCK)
+    work(I, c, row, to - row < ROW_BLOCK ? to - row : ROW_BLOCK);
 }
 
-static void run_groups(const Integral *I, size_t rows, void (*work)(void *, size_t, int), void *arg) {
+static void run_groups(const Integral *I, size_t rows, void (*work)(void *, size_t, int),
+                       void *arg) {
   if (I->pool && group_count(rows) > 1) {
     pool_run(I->pool, group_count(rows), work, arg);
   } else {
@@ -545,7 +574,7 @@ static void set_leaves(Integral *I) {
     }
 }
 
-/* ---- and back ----------------------------------------------------------------------------------------------------- */
+/* ---- and back -------------------------------------------------------------------------------- */
 
 static double half_over(double g, double s) { return s > 1e-150 ? 0.5 * g / s : 0; }
 
@@ -557,7 +586,8 @@ static void fold_rows(Integral *I, size_t c, size_t row, size_t n, NormalLaw *ad
   double gm[ROW_BLOCK], gv[ROW_BLOCK], gc[ROW_BLOCK], gm1[ROW_BLOCK], gv1[ROW_BLOCK];
   bool each_second = r->count == 2 && r->f[1].rows > 1;
   for (size_t k = 0; k < n; k++) {
-    const double *a = leaf_adj(I, LEAF_FIRST, row + k, c), *x = leaf_coef(I, LEAF_FIRST, row + k, c);
+    const double *a = leaf_adj(I, LEAF_FIRST, row + k, c),
+                 *x = leaf_coef(I, LEAF_FIRST, row + k, c);
     gm[k] = a[0];
     if (r->form == FORM_LINE) gv[k] = half_over(a[1], x[1]);
     if (r->form == FORM_PLANE) gv[k] = half_over(a[2], x[2]);
@@ -600,7 +630,8 @@ static void fold_centred(Integral *I, size_t c, size_t row, size_t n, NormalLaw 
 static void clear_laws(const QLaws *l) {
   for (size_t c = 0; c < l->count; c++) {
     memset(l->adj[c].mean, 0, l->dim * sizeof(double));
-    memset(l->dense ? l->adj[c].cov : l->adj[c].var, 0, (l->dense ? l->dim * l->dim : l->dim) * sizeof(double));
+    memset(l->dense ? l->adj[c].cov : l->adj[c].var, 0,
+           (l->dense ? l->dim * l->dim : l->dim) * sizeof(double));
   }
 }
 
@@ -649,12 +680,14 @@ static void fold_leaves(Integral *I) {
   if (!I->adj_w) return;
   for (size_t chunk = 0; chunk < vm_chunks(I->work); chunk++)
     for (size_t l = 0; l < I->M; l++)
-      e->laws.adj[l / I->nodes].weight += I->node_weight[l % I->nodes] * I->adj_w[chunk * I->ld + l];
+      e->laws.adj[l / I->nodes].weight +=
+          I->node_weight[l % I->nodes] * I->adj_w[chunk * I->ld + l];
 }
 
-/* ---- tiles -------------------------------------------------------------------------------------------------------- */
+/* ---- tiles ----------------------------------------------------------------------------------- */
 
-/* Are the nodes of component c centred where f is, given y? ll: its log densities. If not, they move. */
+/* Are the nodes of component c centred where f is, given y? ll: its log densities. If not, they
+ * move. */
 static void settle(Integral *I, size_t row, size_t c, const double *ll, double *p, int worker) {
   size_t at = row * I->e->laws.count + c, n = I->nodes, padded = (n + LANES - 1) / LANES * LANES;
   double mean = 0, square = 0, *l = p + padded;
@@ -671,8 +704,10 @@ static void settle(Integral *I, size_t row, size_t c, const double *ll, double *
   I->e->unsettled[worker] = true;
 }
 
-/* The weighted mean of a head of log densities; adds factor times its adjoints (the head may be the score's, too). */
-static double mean_head(const Integral *I, const double *head, double *adj, double *adj_w, double factor) {
+/* The weighted mean of a head of log densities; adds factor times its adjoints (the head may be the
+ * score's, too). */
+static double mean_head(const Integral *I, const double *head, double *adj, double *adj_w,
+                        double factor) {
   if (adj) I->e->k->axpy(adj, factor, I->weights, I->ld);
   for (size_t j = 0; adj_w && j < I->M; j++) adj_w[j] += factor * (isfinite(head[j]) ? head[j] : 0);
   double mean = I->e->k->dot(I->weights, head, I->M);
@@ -688,7 +723,11 @@ static double score_row(Integral *I, const TileView *t, size_t r, double *adj_w)
   const Observed *o = e->o;
   size_t ld = I->ld, obs = I->first + t->row + r;
   double *mine = e->lane_row + (size_t)t->worker * 3 * e->lane_size, *p = mine + e->lane_size;
-  ScoreCase c = {.q = {.kind = I->kind, .M = I->M, .ld = ld, .weights = I->weights, .log_weights = I->log_weights},
+  ScoreCase c = {.q = {.kind = I->kind,
+                       .M = I->M,
+                       .ld = ld,
+                       .weights = I->weights,
+                       .log_weights = I->log_weights},
                  .y = observed_y(o, I->block, obs),
                  .o = e->target.score_options,
                  .k = e->k,
@@ -703,22 +742,27 @@ static double score_row(Integral *I, const TileView *t, size_t r, double *adj_w)
     if (t->adj[HEAD_PAR + k]) adj.par[k] = t->adj[HEAD_PAR + k] + r * ld;
   }
   double s = e->score(&c, &adj), factor = e->target.score_weight * observed_count(o, obs);
-  for (size_t k = 0; I->centred && k < e->laws.count; k++) settle(I, t->row + r, k, c.ll + k * I->nodes, p, t->worker);
+  for (size_t k = 0; I->centred && k < e->laws.count; k++)
+    settle(I, t->row + r, k, c.ll + k * I->nodes, p, t->worker);
   times(adj.ll, factor, ld);
   for (int k = 0; k < KIND_PARAMETERS; k++) times(adj.par[k], factor, ld);
   for (size_t j = 0; adj_w && j < I->M; j++) adj_w[j] += factor * mine[j];
   return s;
 }
 
-/* The log score of all rows of the tile at once, where there is one component and so no weights to differentiate. */
+/* The log score of all rows of the tile at once, where there is one component and so no weights to
+ * differentiate. */
 static bool log_rows(Integral *I, const TileView *t) {
   Exact *e = I->e;
   if (I->prior || e->target.score != SCORE_log || I->adj_w) return false;
   double *adj = t->adj[HEAD_LL], *p = e->lane_row + (size_t)t->worker * 3 * e->lane_size;
-  e->k->softmax_rows(adj, t->heads[HEAD_LL], I->log_weights, I->ld, t->rows, I->M, e->row_score + I->first + t->row);
+  e->k->softmax_rows(adj, t->heads[HEAD_LL], I->log_weights, I->ld, t->rows, I->M,
+                     e->row_score + I->first + t->row);
   for (size_t r = 0; adj && r < t->rows; r++)
-    times(adj + r * I->ld, e->target.score_weight * observed_count(e->o, I->first + t->row + r), I->ld);
-  for (size_t r = 0; I->centred && r < t->rows; r++) settle(I, t->row + r, 0, t->heads[HEAD_LL] + r * I->ld, p, t->worker);
+    times(adj + r * I->ld, e->target.score_weight * observed_count(e->o, I->first + t->row + r),
+          I->ld);
+  for (size_t r = 0; I->centred && r < t->rows; r++)
+    settle(I, t->row + r, 0, t->heads[HEAD_LL] + r * I->ld, p, t->worker);
   return true;
 }
 
@@ -732,19 +776,21 @@ static void tile_rows(void *self, const TileView *t) {
     double *adj_ll = t->adj[HEAD_LL] ? t->adj[HEAD_LL] + r * I->ld : NULL;
     if (I->prior) {
       double c = I->r->factor;
-      e->row_prior[I->first + row] = c * mean_head(I, t->heads[HEAD_LL] + r * I->ld, adj_ll, adj_w, c * e->target.lambda);
+      e->row_prior[I->first + row] =
+          c * mean_head(I, t->heads[HEAD_LL] + r * I->ld, adj_ll, adj_w, c * e->target.lambda);
       continue;
     }
     double count = observed_count(e->o, I->first + row);
     if (e->target.score == SCORE_elbo) {
-      e->row_score[I->first + row] = mean_head(I, t->heads[HEAD_LL] + r * I->ld, adj_ll, adj_w, e->target.score_weight * count);
+      e->row_score[I->first + row] = mean_head(I, t->heads[HEAD_LL] + r * I->ld, adj_ll, adj_w,
+                                               e->target.score_weight * count);
     } else if (!scored) {
       e->row_score[I->first + row] = score_row(I, t, r, adj_w);
     }
     if (t->heads[HEAD_SIM])
-      e->row_mean[I->first + row] =
-          mean_head(I, t->heads[HEAD_SIM] + r * I->ld, t->adj[HEAD_SIM] ? t->adj[HEAD_SIM] + r * I->ld : NULL, adj_w,
-                    e->posterior * count);
+      e->row_mean[I->first + row] = mean_head(
+          I, t->heads[HEAD_SIM] + r * I->ld, t->adj[HEAD_SIM] ? t->adj[HEAD_SIM] + r * I->ld : NULL,
+          adj_w, e->posterior * count);
   }
 }
 
@@ -774,7 +820,7 @@ static void integrate(Integral *I, bool back) {
   if (e->stages) pass(&clock, &e->stages->adjoints);
 }
 
-/* ---- one evaluation ----------------------------------------------------------------------------------------------- */
+/* ---- one evaluation -------------------------------------------------------------------------- */
 
 bool exact_eval(Exact *e, const double *phi, PredictiveValue *v, double *grad) {
   double lambda = e->target.lambda, *g = grad ? grad : e->gradient;

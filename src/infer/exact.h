@@ -1,6 +1,7 @@
-/* exact.h: the objective without draws: for observations that see theta through one or two affine functions (model/reduce.h)
- * and a normal q, or a mixture of normals, the predictive is integrated by Gauss-Hermite quadrature over those functions, one
- * observation at a time. Deterministic, and with enough nodes exact.
+/* exact.h: the objective without draws: for observations that see theta through one or two affine
+ * functions (model/reduce.h) and a normal q, or a mixture of normals, the predictive is integrated
+ * by Gauss-Hermite quadrature over those functions, one observation at a time. Deterministic, and
+ * with enough nodes exact.
  */
 #ifndef PVI_EXACT_H
 #define PVI_EXACT_H
@@ -11,19 +12,23 @@ typedef struct Exact Exact;
 
 /* Does it apply? If not, *why is the reason. */
 bool exact_applies(const Observed *o, const Target *t, const Q *q, const char **why);
-/* Nodes per dimension beyond which it is not worth while: 256 on a line, 64 where some block needs a plane of them. */
+/* Nodes per dimension beyond which it is not worth while: 256 on a line, 64 where some block needs
+ * a plane of them. */
 size_t exact_most_nodes(const Observed *o);
 /* `nodes` per dimension. */
-Exact *exact_make(Arena *a, const Observed *o, const Target *t, const Q *q, size_t nodes, uint64_t seed, Pool *pool);
-/* Only the regularizer, -lambda KL(q || prior), for an objective that integrates its observations by draws: q normal, the prior
- * reduced.
+Exact *exact_make(Arena *a, const Observed *o, const Target *t, const Q *q, size_t nodes,
+                  uint64_t seed, Pool *pool);
+/* Only the regularizer, -lambda KL(q || prior), for an objective that integrates its observations
+ * by draws: q normal, the prior reduced.
  */
 bool exact_prior_applies(const Observed *o, const Target *t, const Q *q);
-Exact *exact_prior(Arena *a, const Observed *o, const Target *t, const Q *q, uint64_t seed, Pool *pool);
+Exact *exact_prior(Arena *a, const Observed *o, const Target *t, const Q *q, uint64_t seed,
+                   Pool *pool);
 bool exact_eval(Exact *e, const double *phi, PredictiveValue *v, double *grad);
-const double *exact_rows(const Exact *e);            /* score of every observation at the last evaluation */
-void exact_time(Arena *a, Exact *e, Stages *stages); /* as predictive_time; draws: laws and nodes of the predictors */
-const Work *exact_work(const Exact *e);              /* of the first block */
-size_t exact_lanes(const Exact *e);                  /* nodes of an observation, at most */
+const double *exact_rows(const Exact *e); /* score of every observation at the last evaluation */
+void exact_time(Arena *a, Exact *e,
+                Stages *stages); /* as predictive_time; draws: laws and nodes of the predictors */
+const Work *exact_work(const Exact *e); /* of the first block */
+size_t exact_lanes(const Exact *e);     /* nodes of an observation, at most */
 
 #endif

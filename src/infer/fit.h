@@ -1,4 +1,5 @@
-/* fit.h: from a Model to a fitted q: starts, draws that grow until fresh ones agree, and a verdict. */
+/* fit.h: from a Model to a fitted q: starts, draws that grow until fresh ones agree, and a verdict.
+ */
 #ifndef PVI_FIT_H
 #define PVI_FIT_H
 

@@ -26,7 +26,8 @@ Kind observed_kind(const ObsBlock *b) {
   }
 }
 
-Observed *observed_make(Arena *a, const Model *m, const size_t *rows, size_t nrows, unsigned wants) {
+Observed *observed_make(Arena *a, const Model *m, const size_t *rows, size_t nrows,
+                        unsigned wants) {
   ModelRows r = model_rows(a, m, rows, nrows);
   return observed_of(a, m, &r, wants);
 }
@@ -58,7 +59,8 @@ void observed_collapse(Observed *o) {
   ModelRows sample = model_slice(&temp->arena, o->model, &o->rows, 0, SAMPLE);
   ModelRows d = model_distinct(&temp->arena, o->model, &sample, o->wants, &count);
   bool some = d.n < sample.n;
-  if (some && o->n > sample.n) d = model_distinct(&temp->arena, o->model, &o->rows, o->wants, &count);
+  if (some && o->n > sample.n)
+    d = model_distinct(&temp->arena, o->model, &o->rows, o->wants, &count);
   if (some && 10 * d.n <= 9 * o->n) keep_distinct(o, &d, count);
   temp_close(temp);
 }
@@ -115,23 +117,28 @@ void observed_reduce(Observed *o) {
   observed_reduce_prior(o);
 }
 
-void observed_reduce_prior(Observed *o) { o->prior = reduce_prior(o->arena, o->model, &o->prior_not_reduced); }
+void observed_reduce_prior(Observed *o) {
+  o->prior = reduce_prior(o->arena, o->model, &o->prior_not_reduced);
+}
 
 /* Scores by densities and by simulation: every block must have what they need. */
 static bool block_allows(Ctx *c, const ObsBlock *b, ScoreId score, const char **why) {
   unsigned needs = score_needs(score);
   const char *what = NULL;
-  if (needs & NEEDS_LL && b->root == NO_NODE) what = "their density is not known: use a score by simulation";
+  if (needs & NEEDS_LL && b->root == NO_NODE)
+    what = "their density is not known: use a score by simulation";
   if (needs & (NEEDS_SIM | NEEDS_VECTOR_SIM) && b->sim == NO_NODE)
     what = "they cannot be simulated as functions of the parameters";
-  if (needs & NEEDS_SIM && b->sim != NO_NODE && b->sim_width != 1) what = "they are vectors: use the energy score";
+  if (needs & NEEDS_SIM && b->sim != NO_NODE && b->sim_width != 1)
+    what = "they are vectors: use the energy score";
   if (what)
-    *why = arena_format(&c->arena, "the %s score of the observations of line %u (%s): %s", score_name(score), b->loc.line,
-                        b->name, what);
+    *why = arena_format(&c->arena, "the %s score of the observations of line %u (%s): %s",
+                        score_name(score), b->loc.line, b->name, what);
   return !what;
 }
 
-static bool all_allow(Ctx *c, const Model *m, ScoreId score, bool (*allows)(ScoreId, Kind), const char **why) {
+static bool all_allow(Ctx *c, const Model *m, ScoreId score, bool (*allows)(ScoreId, Kind),
+                      const char **why) {
   for (int b = 0; b < m->nblocks; b++)
     if (!block_allows(c, &m->blocks[b], score, why)) return false;
   if (!(score_needs(score) & NEEDS_KIND)) return true;
@@ -139,8 +146,10 @@ static bool all_allow(Ctx *c, const Model *m, ScoreId score, bool (*allows)(Scor
     const ObsBlock *k = &m->blocks[b];
     Kind kind = observed_kind(k);
     if (kind != KIND_NONE && allows(score, kind)) continue;
-    *why = arena_format(&c->arena, "the %s score is not defined for the observations of line %u (%s)%s", score_name(score),
-                        k->loc.line, k->name, kind == KIND_NONE ? ": the distribution of the outcome is not known there" : "");
+    *why = arena_format(
+        &c->arena, "the %s score is not defined for the observations of line %u (%s)%s",
+        score_name(score), k->loc.line, k->name,
+        kind == KIND_NONE ? ": the distribution of the outcome is not known there" : "");
     return false;
   }
   return true;

@@ -15,24 +15,31 @@ typedef struct {
   Kind *kinds;         /* of each block; KIND_NONE: unknown */
   unsigned wants;      /* heads of the tape: WANT_LL, WANT_PARAMETERS */
   Tape **tape;         /* made when it is asked for: exact integration does without */
-  /* for exact integration, where asked for by observed_reduce: NULL, and the reason, where it cannot be */
+  /* for exact integration, where asked for by observed_reduce: NULL, and the reason, where it
+   * cannot be */
   const Reduction *reduction, *prior;
   const char *not_reduced, *prior_not_reduced;
 } Observed;
 
-/* The given observations (0-based; NULL: all). Whatever is made of them, now or later, lives in the arena. */
+/* The given observations (0-based; NULL: all). Whatever is made of them, now or later, lives in the
+ * arena. */
 Observed *observed_make(Arena *a, const Model *m, const size_t *rows, size_t nrows, unsigned wants);
-Observed *observed_of(Arena *a, const Model *m, const ModelRows *rows, unsigned wants); /* rows->row outlives it */
-/* Observations that are the same, in the eyes of the heads it has, become one row; where that does not save much they stay.
- * Before anything is made of them. */
+Observed *observed_of(Arena *a, const Model *m, const ModelRows *rows,
+                      unsigned wants); /* rows->row outlives it */
+/* Observations that are the same, in the eyes of the heads it has, become one row; where that does
+ * not save much they stay. Before anything is made of them. */
 void observed_collapse(Observed *o);
-/* Rows that read the same parameters come together: what they add to is in cache, and chunks hardly overlap. Where
- * they pick from few, they stay. Before anything is made of them. */
+/* Rows that read the same parameters come together: what they add to is in cache, and chunks hardly
+ * overlap. Where they pick from few, they stay. Before anything is made of them. */
 void observed_sort(Observed *o);
-/* About m of its rows, one of every stretch of them, at random, each counting for those it was taken from. */
+/* About m of its rows, one of every stretch of them, at random, each counting for those it was
+ * taken from. */
 Observed *observed_sample(Arena *a, const Observed *o, size_t m, uint64_t seed);
-static inline double observed_count(const Observed *o, size_t k) { return o->count ? o->count[k] : 1; }
-double observed_sum(const Observed *o, const double *rows); /* of a number a row, over the observations */
+static inline double observed_count(const Observed *o, size_t k) {
+  return o->count ? o->count[k] : 1;
+}
+double observed_sum(const Observed *o,
+                    const double *rows); /* of a number a row, over the observations */
 const Tape *observed_tape(const Observed *o);
 void observed_reduce(Observed *o);
 void observed_reduce_prior(Observed *o); /* only that */
@@ -42,7 +49,8 @@ static inline double observed_y(const Observed *o, int block, size_t k) {
   const ObsBlock *b = &o->model->blocks[block];
   return b->dist < 0 ? 0 : b->y[o->rows.row[k]];
 }
-static inline size_t observed_size(const Observed *o, int block, size_t k) { /* trials, categories */
+static inline size_t observed_size(const Observed *o, int block,
+                                   size_t k) { /* trials, categories */
   const ObsBlock *b = &o->model->blocks[block];
   return b->dist < 0 ? 0 : b->size ? (size_t)b->size[o->rows.row[k]] : (size_t)b->width;
 }

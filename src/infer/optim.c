@@ -28,8 +28,8 @@ static const char *const reasons[] = {
     [OPTIM_FINISHED] = "did all its iterations",
     [OPTIM_LIMIT] = "reached the limit on iterations or evaluations before it converged",
     [OPTIM_STOPPED] = "was stopped",
-    [OPTIM_STUCK] =
-        "found no step that gains, though the gradient is not zero: the objective is rough or its gradient inexact here",
+    [OPTIM_STUCK] = "found no step that gains, though the gradient is not zero: the objective is "
+                    "rough or its gradient inexact here",
     [OPTIM_NOT_FINITE] = "the objective or its gradient is not finite where it has to start",
 };
 
@@ -75,12 +75,15 @@ double optim_rate(const OptimOptions *o, long t) {
 
 bool optim_eval(Run *r, const double *phi, double *value, double *grad) {
   r->evaluations++;
-  bool ok = r->f->eval(r->f->self, phi, value, grad) && isfinite(*value) && isfinite(la_norm(grad, r->f->dim));
+  bool ok = r->f->eval(r->f->self, phi, value, grad) && isfinite(*value) &&
+            isfinite(la_norm(grad, r->f->dim));
   r->skipped += !ok;
   return ok;
 }
 
-bool optim_out_of_evaluations(const Run *r) { return r->o->max_evaluations > 0 && r->evaluations >= r->o->max_evaluations; }
+bool optim_out_of_evaluations(const Run *r) {
+  return r->o->max_evaluations > 0 && r->evaluations >= r->o->max_evaluations;
+}
 
 bool optim_observe(const Run *r) {
   if (!r->o->observer) return true;

@@ -1,5 +1,5 @@
-/* optim.h: optimizers. They see an Objective and nothing else, allocate once at the start, and report numerical trouble as
- * counters; `optim_run` is the one entry.
+/* optim.h: optimizers. They see an Objective and nothing else, allocate once at the start, and
+ * report numerical trouble as counters; `optim_run` is the one entry.
  */
 #ifndef PVI_INFER_OPTIM_H
 #define PVI_INFER_OPTIM_H
@@ -28,8 +28,9 @@ typedef struct OptimState {
   long skipped;     /* non-finite trial points (L-BFGS) or steps left out (stochastic), so far */
   size_t dim;
   const double *phi;
-  const double *gradient; /* L-BFGS: at phi; stochastic: where it was last evaluated, one step before phi */
-  double value;           /* of the same place */
+  const double
+      *gradient; /* L-BFGS: at phi; stochastic: where it was last evaluated, one step before phi */
+  double value;  /* of the same place */
   double gradient_norm;
   double step; /* the line search's step length or the learning rate */
 } OptimState;
@@ -46,7 +47,8 @@ typedef struct OptimOptions {
   double gradient_scale; /* multiplies the gradient after clipping */
   /* L-BFGS only */
   size_t history;      /* pairs kept */
-  double tol_relative; /* converged when an iteration gains less than this times max(|value|, 1), ... */
+  double tol_relative; /* converged when an iteration gains less than this times max(|value|, 1),
+                          ... */
   int tol_window;      /* ... on average over so many iterations, ... */
   double tol_gradient; /* ... or when the gradient's norm is below this */
   /* both */

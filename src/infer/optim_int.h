@@ -15,7 +15,8 @@ typedef struct {
   long iterations, evaluations, skipped;
 } Run;
 
-/* The state of a stochastic step: the vectors its row asks for, and how many steps were done before. */
+/* The state of a stochastic step: the vectors its row asks for, and how many steps were done
+ * before. */
 typedef struct {
   size_t dim;
   double *m, *v;

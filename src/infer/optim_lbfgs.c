@@ -1,9 +1,11 @@
-/* optim_lbfgs.c: limited-memory BFGS with a strong Wolfe line search, maximising (Nocedal & Wright 2006, chapters 3.5 and 7.2).
+/* optim_lbfgs.c: limited-memory BFGS with a strong Wolfe line search, maximising (Nocedal & Wright
+ * 2006, chapters 3.5 and 7.2).
  *
- * The quasi-Newton pairs are s = phi' - phi and y = g - g' (so that s'y > 0 where the objective is concave). H0 is gamma I, or
- * gamma D(phi) with the objective's own diagonal scaling, gamma = s'y / y'H0y of the newest pair. A failed line search drops
- * the pairs and tries steepest ascent once before giving up. Near the optimum, where differences of values are rounding noise,
- * a point is accepted by its slope alone (the approximate Wolfe condition of Hager & Zhang 2005).
+ * The quasi-Newton pairs are s = phi' - phi and y = g - g' (so that s'y > 0 where the objective is
+ * concave). H0 is gamma I, or gamma D(phi) with the objective's own diagonal scaling, gamma = s'y /
+ * y'H0y of the newest pair. A failed line search drops the pairs and tries steepest ascent once
+ * before giving up. Near the optimum, where differences of values are rounding noise, a point is
+ * accepted by its slope alone (the approximate Wolfe condition of Hager & Zhang 2005).
  */
 #include <float.h>
 #include <math.h>
@@ -27,9 +29,11 @@ typedef struct {
   double *best_phi, *best_grad; /* its best point so far */
 } Lbfgs;
 
-/* ---- direction: the two-loop recursion ----------------------------------------------------------------------------- */
+/* ---- direction: the two-loop recursion ------------------------------------------------------- */
 
-static size_t pair(const Lbfgs *b, size_t k) { return (b->next + b->cap - 1 - k) % b->cap; } /* k = 0: the newest */
+static size_t pair(const Lbfgs *b, size_t k) {
+  return (b->next + b->cap - 1 - k) % b->cap;
+} /* k = 0: the newest */
 
 static double weighted_square(const double *x, const double *w, size_t n) {
   double s = 0;
@@ -68,7 +72,8 @@ static void direction(Lbfgs *b) {
   }
 }
 
-/* The pair from phi, grad to the accepted point; left out when the curvature is not safely positive. */
+/* The pair from phi, grad to the accepted point; left out when the curvature is not safely
+ * positive. */
 static void remember(Lbfgs *b, const double *phi, const double *grad) {
   size_t n = b->dim;
   double *s = b->s + b->next * n, *y = b->y + b->next * n;
@@ -83,7 +88,7 @@ static void remember(Lbfgs *b, const double *phi, const double *grad) {
   b->count += b->count < b->cap;
 }
 
-/* ---- line search -------------------------------------------------------------------------------------------------- */
+/* ---- line search ----------------------------------------------------------------------------- */
 
 typedef struct {
   double a, value, slope; /* a step length and what is there */
@@ -92,7 +97,8 @@ typedef struct {
 
 typedef struct {
   Lbfgs *b;
-  Point start, best; /* best: the highest point found that satisfies Armijo; b->best_phi, best_grad belong to it */
+  Point start, best; /* best: the highest point found that satisfies Armijo; b->best_phi, best_grad
+                        belong to it */
   int trials;
 } Line;
 
@@ -106,12 +112,14 @@ static Point look(Line *l, double a) {
   return p;
 }
 
-/* Armijo's condition; within the rounding noise a point that is not lower will do if its slope is small enough. */
+/* Armijo's condition; within the rounding noise a point that is not lower will do if its slope is
+ * small enough. */
 static bool gains(const Line *l, Point p) {
   if (!p.finite) return false;
   double noise = NOISE * fmax(fabs(l->start.value), 1);
   if (p.value >= l->start.value + ARMIJO * p.a * l->start.slope) return true;
-  return p.value >= l->start.value - noise && fabs(p.slope) <= WOLFE * l->start.slope && p.a * l->start.slope < 10 * noise;
+  return p.value >= l->start.value - noise && fabs(p.slope) <= WOLFE * l->start.slope &&
+         p.a * l->start.slope < 10 * noise;
 }
 
 static bool flat(const Line *l, Point p) { return fabs(p.slope) <= WOLFE * l->start.slope; }
@@ -126,28 +134,32 @@ static void keep(Line *l, Point p) {
 
 /* The maximiser of the cubic through two points with slopes; nan when it has none. */
 static double cubic(Point p, Point q) {
-  double h = q.a - p.a, d1 = p.slope + q.slope - 3 * (q.value - p.value) / h, disc = d1 * d1 - p.slope * q.slope;
+  double h = q.a - p.a, d1 = p.slope + q.slope - 3 * (q.value - p.value) / h,
+         disc = d1 * d1 - p.slope * q.slope;
   if (!(disc >= 0)) return (double)NAN;
   double d2 = copysign(sqrt(disc), h);
   return q.a - h * (q.slope - d1 - d2) / (q.slope - p.slope - 2 * d2);
 }
 
 static double clamp(double x, double lo, double hi, double otherwise) {
-  if (!(x >= fmin(lo, hi) && x <= fmax(lo, hi))) return isnan(x) ? otherwise : fabs(x - lo) < fabs(x - hi) ? lo : hi;
+  if (!(x >= fmin(lo, hi) && x <= fmax(lo, hi)))
+    return isnan(x) ? otherwise : fabs(x - lo) < fabs(x - hi) ? lo : hi;
   return x;
 }
 
-/* A step between lo, which gains, and hi, which is beyond the best: by the cubic, but not within a tenth of the ends. */
+/* A step between lo, which gains, and hi, which is beyond the best: by the cubic, but not within a
+ * tenth of the ends. */
 static double between(Point lo, Point hi) {
   double h = hi.a - lo.a;
   if (!hi.finite) return lo.a + 0.2 * h;
   return clamp(cubic(lo, hi), lo.a + 0.1 * h, hi.a - 0.1 * h, lo.a + 0.5 * h);
 }
 
-/* Nocedal & Wright, algorithm 3.6. Invariant: lo is the highest point that gains (or the start), and the slope at lo points to
- * hi. */
+/* Nocedal & Wright, algorithm 3.6. Invariant: lo is the highest point that gains (or the start),
+ * and the slope at lo points to hi. */
 static void zoom(Line *l, Point lo, Point hi) {
-  while (l->trials < MAX_TRIALS && !optim_out_of_evaluations(l->b->r) && fabs(hi.a - lo.a) > 4 * DBL_EPSILON * fabs(hi.a)) {
+  while (l->trials < MAX_TRIALS && !optim_out_of_evaluations(l->b->r) &&
+         fabs(hi.a - lo.a) > 4 * DBL_EPSILON * fabs(hi.a)) {
     Point p = look(l, between(lo, hi));
     if (!gains(l, p) || (p.value <= lo.value && !flat(l, p))) {
       hi = p;
@@ -160,7 +172,8 @@ static void zoom(Line *l, Point lo, Point hi) {
   }
 }
 
-/* Nocedal & Wright, algorithm 3.5: longer steps until a maximum is bracketed. True when a gaining point is in best_phi. */
+/* Nocedal & Wright, algorithm 3.5: longer steps until a maximum is bracketed. True when a gaining
+ * point is in best_phi. */
 static bool line_search(Line *l, double a) {
   Point last = l->start;
   while (l->trials < MAX_TRIALS && !optim_out_of_evaluations(l->b->r)) {
@@ -181,7 +194,7 @@ static bool line_search(Line *l, double a) {
   return l->best.a > 0;
 }
 
-/* ---- the loop ----------------------------------------------------------------------------------------------------- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 static Lbfgs make(Run *r) {
   size_t n = r->f->dim, m = r->o->history;
@@ -207,7 +220,8 @@ static double first_step(const Lbfgs *b) {
   return fmin(1, 1 / la_norm(b->d, b->dim));
 }
 
-/* One iteration from (phi, grad, value); false when no step gains. *promise is the slope along the direction. */
+/* One iteration from (phi, grad, value); false when no step gains. *promise is the slope along the
+ * direction. */
 static bool iterate(Lbfgs *b, double *promise) {
   Run *r = b->r;
   direction(b);
@@ -247,7 +261,8 @@ OptimStatus optim_lbfgs(Run *r, StepFn *unused, int vectors) {
     if (!iterate(&b, &promise)) {
       if (optim_out_of_evaluations(r)) return OPTIM_LIMIT;
       /* nothing left to gain beyond the tolerance? */
-      if (promise >= 0 && promise <= 100 * r->o->tol_relative * fmax(fabs(r->value), 1)) return OPTIM_CONVERGED;
+      if (promise >= 0 && promise <= 100 * r->o->tol_relative * fmax(fabs(r->value), 1))
+        return OPTIM_CONVERGED;
       if (restarted) return OPTIM_STUCK;
       b.count = 0;
       restarted = true;

@@ -1,4 +1,5 @@
-/* optim_sgd.c: the stochastic optimizers: one loop, and one step function for each row of optimizers.def. */
+/* optim_sgd.c: the stochastic optimizers: one loop, and one step function for each row of
+ * optimizers.def. */
 #include <math.h>
 
 #include "infer/optim_int.h"
@@ -6,7 +7,7 @@
 
 #define MAX_SKIPS_IN_A_ROW 1000
 
-/* ---- steps: phi follows the gradient g -------------------------------------------------------------------------------- */
+/* ---- steps: phi follows the gradient g ------------------------------------------------------- */
 
 /* Kingma & Ba 2015 */
 void step_adam(Step *s, double *phi, const double *g, double rate) {
@@ -19,7 +20,8 @@ void step_adam(Step *s, double *phi, const double *g, double rate) {
   }
 }
 
-/* Tieleman & Hinton 2012, with momentum: the paper's. Far from the optimum a step is about 10 rates long. */
+/* Tieleman & Hinton 2012, with momentum: the paper's. Far from the optimum a step is about 10 rates
+ * long. */
 void step_rmsprop(Step *s, double *phi, const double *g, double rate) {
   for (size_t i = 0; i < s->dim; i++) {
     s->v[i] = 0.9 * s->v[i] + 0.1 * g[i] * g[i];
@@ -38,7 +40,7 @@ void step_nesterov(Step *s, double *phi, const double *g, double rate) {
   }
 }
 
-/* ---- the loop ----------------------------------------------------------------------------------------------------- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 /* grad scaled to norm <= clip, then by gradient_scale, into g. */
 static void clip(const OptimOptions *o, const double *grad, double norm, double *g, size_t dim) {
@@ -51,7 +53,8 @@ OptimStatus optim_stochastic(Run *r, StepFn *step, int vectors) {
   Step s = {.dim = f->dim};
   if (vectors > 0) s.m = NEW_ARRAY(r->arena, double, f->dim);
   if (vectors > 1) s.v = NEW_ARRAY(r->arena, double, f->dim);
-  double *grad = NEW_ARRAY(r->arena, double, f->dim), *g = NEW_ARRAY(r->arena, double, f->dim), value;
+  double *grad = NEW_ARRAY(r->arena, double, f->dim), *g = NEW_ARRAY(r->arena, double, f->dim),
+         value;
   int skips = 0;
   for (long t = 0; t < r->o->max_iterations; t++) {
     if (optim_out_of_evaluations(r)) return OPTIM_LIMIT;

@@ -1,4 +1,5 @@
-/* predictive.c: the objective: theta = T_phi(u), global values, tiles with their scores, and all the way back. */
+/* predictive.c: the objective: theta = T_phi(u), global values, tiles with their scores, and all
+ * the way back. */
 #include "infer/exact.h"
 #include "infer/predictive_int.h"
 
@@ -31,7 +32,8 @@ struct Predictive {
   size_t scratch_size;
   double *vectors; /* per worker: simulated vectors, simulation by simulation, and their adjoints */
   size_t vector_size;
-  double *adj_w;     /* [chunks + 1 x ld]: derivative in the draws' weights, last row the sum; NULL: equal weights */
+  double *adj_w;     /* [chunks + 1 x ld]: derivative in the draws' weights, last row the sum; NULL:
+                        equal weights */
   double *adj_row;   /* per worker: one row of it */
   double *gradient;  /* for those who do not ask for it */
   const double *phi; /* during an evaluation: where, */
@@ -43,7 +45,8 @@ struct Predictive {
 
 unsigned target_wants(const Target *t) {
   unsigned needs = score_needs(t->score);
-  unsigned wants = needs & NEEDS_LL || (t->regularizer == REG_POSTERIOR && t->lambda != 0) ? WANT_LL : 0;
+  unsigned wants =
+      needs & NEEDS_LL || (t->regularizer == REG_POSTERIOR && t->lambda != 0) ? WANT_LL : 0;
   if (needs & NEEDS_KIND) wants |= WANT_PARAMETERS;
   return needs & (NEEDS_SIM | NEEDS_VECTOR_SIM) ? wants | WANT_SIM : wants;
 }
@@ -58,7 +61,8 @@ static void take_row(void *self, size_t k, const double *adj) {
   q_adjoint_row(p->q, p->phi, &p->draws, k, adj, p->grad);
 }
 
-Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const Q *q, size_t M, uint64_t seed, Pool *pool) {
+Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const Q *q, size_t M,
+                            uint64_t seed, Pool *pool) {
   Predictive *p = NEW(a, Predictive);
   const char *why;
   p->o = o;
@@ -92,7 +96,8 @@ Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const 
   if (simulated) {
     size_t width = 1;
     for (int b = 0; b < o->model->nblocks; b++)
-      width = (size_t)o->model->blocks[b].sim_width > width ? (size_t)o->model->blocks[b].sim_width : width;
+      width = (size_t)o->model->blocks[b].sim_width > width ? (size_t)o->model->blocks[b].sim_width
+                                                            : width;
     p->vector_size = width * p->ld;
     p->vectors = NEW_ARRAY(a, double, workers * 2 * p->vector_size);
   }
@@ -111,7 +116,8 @@ void predictive_renew(Predictive *p, uint64_t seed, bool random) {
   if (p->exact) return;
   size_t rows = q_noise(p->q);
   if (random) {
-    for (size_t k = 0; k < rows; k++) rng_fill_normal(rng_make(seed, 0), 0, k, p->draws.u + k * p->ld, p->M);
+    for (size_t k = 0; k < rows; k++)
+      rng_fill_normal(rng_make(seed, 0), 0, k, p->draws.u + k * p->ld, p->M);
   } else {
     sobol_normal(p->draws.u, rows, p->M, p->ld, seed, false);
   }
@@ -124,7 +130,7 @@ void predictive_range(Predictive *p, double lo, double hi) {
   p->scale = n ? (double)p->o->n / (double)n : 1;
 }
 
-/* ---- one evaluation ----------------------------------------------------------------------------------------------- */
+/* ---- one evaluation -------------------------------------------------------------------------- */
 
 static double mean_of(const Predictive *p, const double *row) {
   const Kernels *k = p->draws.noise.k;
@@ -146,13 +152,15 @@ static void add_posterior(Predictive *p, size_t row, const double *ll, double *a
 static ScoreCase case_of(const Predictive *p, const TileView *t, size_t r, ScoreAdjoint *adj) {
   const Observed *o = p->o;
   Kind kind = o->wants & WANT_PARAMETERS ? o->kinds[t->block] : KIND_NONE;
-  size_t ld = t->lanes, width = kind == KIND_CATEGORICAL ? (size_t)o->model->blocks[t->block].width : 1;
+  size_t ld = t->lanes,
+         width = kind == KIND_CATEGORICAL ? (size_t)o->model->blocks[t->block].width : 1;
   ScoreCase c = {.q = {.kind = kind, .M = p->M, .ld = ld, .weights = p->draws.weights},
                  .o = p->target.score_options,
                  .k = p->draws.noise.k,
                  .scratch = p->scratch + (size_t)t->worker * p->scratch_size};
   if (t->heads[HEAD_LL]) c.ll = t->heads[HEAD_LL] + r * ld;
-  if (t->adj[HEAD_LL] && score_needs(p->target.score) & NEEDS_LL) adj->ll = t->adj[HEAD_LL] + r * ld;
+  if (t->adj[HEAD_LL] && score_needs(p->target.score) & NEEDS_LL)
+    adj->ll = t->adj[HEAD_LL] + r * ld;
   if (kind == KIND_NONE) return c;
   c.y = observed_y(o, t->block, t->row + r);
   c.q.size = observed_size(o, t->block, t->row + r);
@@ -163,8 +171,10 @@ static ScoreCase case_of(const Predictive *p, const TileView *t, size_t r, Score
   return c;
 }
 
-/* Simulated outcomes: a row of draws per element; scores of vectors want them simulation by simulation. */
-static void simulate_case(const Predictive *p, const TileView *t, size_t r, ScoreCase *c, ScoreAdjoint *adj) {
+/* Simulated outcomes: a row of draws per element; scores of vectors want them simulation by
+ * simulation. */
+static void simulate_case(const Predictive *p, const TileView *t, size_t r, ScoreCase *c,
+                          ScoreAdjoint *adj) {
   size_t ld = t->lanes, width = (size_t)p->o->model->blocks[t->block].sim_width;
   const double *sim = t->heads[HEAD_SIM] + r * width * ld;
   c->yvec = observed_sim_y(p->o, t->block, t->row + r);
@@ -184,12 +194,14 @@ static void simulate_case(const Predictive *p, const TileView *t, size_t r, Scor
 }
 
 /* The adjoints of simulated vectors back into rows of draws. */
-static void return_vectors(const Predictive *p, const TileView *t, size_t r, const ScoreAdjoint *adj, double factor) {
+static void return_vectors(const Predictive *p, const TileView *t, size_t r,
+                           const ScoreAdjoint *adj, double factor) {
   size_t ld = t->lanes, width = (size_t)p->o->model->blocks[t->block].sim_width;
   double *to = t->adj[HEAD_SIM] + r * width * ld;
   bool vectors = score_needs(p->target.score) & NEEDS_VECTOR_SIM;
   for (size_t j = 0; j < p->M; j++)
-    for (size_t k = 0; k < width; k++) to[k * ld + j] = factor * (vectors ? adj->sim[j * width + k] : to[k * ld + j]);
+    for (size_t k = 0; k < width; k++)
+      to[k * ld + j] = factor * (vectors ? adj->sim[j * width + k] : to[k * ld + j]);
 }
 
 /* Scores of log densities under equal weights. */
@@ -197,7 +209,8 @@ static void score_together(Predictive *p, const TileView *t) {
   const Kernels *k = p->draws.noise.k;
   size_t ld = t->lanes;
   const double *ll = t->heads[HEAD_LL];
-  double *adj = t->adj[HEAD_LL], factor = p->scale * p->target.score_weight, each = p->scale * p->posterior / (double)p->M;
+  double *adj = t->adj[HEAD_LL], factor = p->scale * p->target.score_weight,
+         each = p->scale * p->posterior / (double)p->M;
   for (size_t r = 0; t->totals && r < t->rows; r++)
     p->row_score[t->row + r] = p->row_mean[t->row + r] = t->totals[r] / (double)p->M;
   if (t->totals) return;
@@ -205,7 +218,8 @@ static void score_together(Predictive *p, const TileView *t) {
   for (size_t r = 0; r < t->rows; r++) {
     double count = observed_count(p->o, t->row + r);
     if (p->posterior != 0) p->row_mean[t->row + r] = k->sum(ll + r * ld, p->M) / (double)p->M;
-    if (adj && (factor * count != 1 || each != 0)) k->rescale(adj + r * ld, factor * count, each * count, p->M);
+    if (adj && (factor * count != 1 || each != 0))
+      k->rescale(adj + r * ld, factor * count, each * count, p->M);
   }
 }
 
@@ -227,8 +241,11 @@ static void score_tile(void *self, const TileView *t) {
     if (adj.sim) return_vectors(p, t, r, &adj, factor);
     times(adj.ll, factor, p->M);
     times(adj_w, factor, p->M);
-    for (int k = 0; k < KIND_PARAMETERS; k++) times(adj.par[k], factor, p->ld * (c.q.kind == KIND_CATEGORICAL ? c.q.size : 1));
-    if (p->posterior != 0) add_posterior(p, t->row + r, c.ll, t->adj[HEAD_LL] ? t->adj[HEAD_LL] + r * p->ld : NULL, adj_w);
+    for (int k = 0; k < KIND_PARAMETERS; k++)
+      times(adj.par[k], factor, p->ld * (c.q.kind == KIND_CATEGORICAL ? c.q.size : 1));
+    if (p->posterior != 0)
+      add_posterior(p, t->row + r, c.ll, t->adj[HEAD_LL] ? t->adj[HEAD_LL] + r * p->ld : NULL,
+                    adj_w);
     if (adj_w) p->draws.noise.k->add(p->adj_w + t->chunk * p->ld, adj_w, p->ld);
   }
 }
@@ -241,7 +258,8 @@ static const double *sum_adj_w(Predictive *p) {
   double lambda = p->prior ? 0 : p->target.lambda;
   memset(sum, 0, p->ld * sizeof *sum);
   if (lambda != 0) {
-    const double *prior = vm_value(p->work, ROOT_PRIOR, 0), *jacobian = vm_value(p->work, ROOT_JACOBIAN, 0);
+    const double *prior = vm_value(p->work, ROOT_PRIOR, 0),
+                 *jacobian = vm_value(p->work, ROOT_JACOBIAN, 0);
     for (size_t j = 0; j < p->M; j++) sum[j] = lambda * (prior[j] + jacobian[j]);
   }
   for (size_t c = 0; c < chunks; c++) p->draws.noise.k->add(sum, p->adj_w + c * p->ld, p->ld);
@@ -271,7 +289,9 @@ void predictive_time(Arena *a, Predictive *p, Stages *stages) {
   vm_set_times(p->work, p->times);
 }
 
-const Work *predictive_work(const Predictive *p) { return p->exact ? exact_work(p->exact) : p->work; }
+const Work *predictive_work(const Predictive *p) {
+  return p->exact ? exact_work(p->exact) : p->work;
+}
 size_t predictive_lanes(const Predictive *p) { return p->exact ? exact_lanes(p->exact) : p->M; }
 
 /* The elbo is linear in the log densities: score and regularizer together. */
@@ -306,11 +326,13 @@ bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, doubl
   vm_tiles(p->work, score_tile, p, grad != NULL);
   if (p->stages) pass_tiles(p->stages, p->times, vm_workers(p->work), &clock);
   if (!p->prior && lambda != 0) {
-    double prior = mean_of(p, vm_value(p->work, ROOT_PRIOR, 0)) + mean_of(p, vm_value(p->work, ROOT_JACOBIAN, 0));
+    double prior = mean_of(p, vm_value(p->work, ROOT_PRIOR, 0)) +
+                   mean_of(p, vm_value(p->work, ROOT_JACOBIAN, 0));
     kl.regularizer = -prior - q_entropy(p->q, phi, &p->draws, lambda, g);
   }
   v->score = p->scale * observed_sum(p->o, p->row_score);
-  v->regularizer = kl.regularizer - (p->posterior != 0 ? p->scale * observed_sum(p->o, p->row_mean) : 0);
+  v->regularizer =
+      kl.regularizer - (p->posterior != 0 ? p->scale * observed_sum(p->o, p->row_mean) : 0);
   v->value = p->target.score_weight * v->score - (lambda == 0 ? 0 : lambda * v->regularizer);
   if (!isfinite(v->value)) return false;
   if (grad) {
@@ -323,9 +345,11 @@ bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, doubl
 }
 
 PredictiveValue predictive_last(const Predictive *p) { return p->last; }
-const double *predictive_rows(const Predictive *p) { return p->exact ? exact_rows(p->exact) : p->row_score; }
+const double *predictive_rows(const Predictive *p) {
+  return p->exact ? exact_rows(p->exact) : p->row_score;
+}
 
-/* ---- as the optimizers see it ------------------------------------------------------------------------------------- */
+/* ---- as the optimizers see it ---------------------------------------------------------------- */
 
 static bool objective_eval(void *self, const double *phi, double *value, double *grad) {
   PredictiveValue v;
@@ -340,13 +364,15 @@ static void objective_scale(void *self, const double *phi, double *d) {
 }
 
 Objective predictive_objective(Predictive *p) {
-  return (Objective){
-      .dim = q_size(p->q), .self = p, .eval = objective_eval, .scale = q_has_scale(p->q) ? objective_scale : NULL};
+  return (Objective){.dim = q_size(p->q),
+                     .self = p,
+                     .eval = objective_eval,
+                     .scale = q_has_scale(p->q) ? objective_scale : NULL};
 }
 
 enum { SCORING_NODES = 64 };
 
-/* ---- scores on fresh draws ---------------------------------------------------------------------------------------- */
+/* ---- scores on fresh draws ------------------------------------------------------------------- */
 
 typedef struct {
   Ctx *c;
@@ -376,7 +402,9 @@ typedef struct {
 static void add_densities(void *self, const TileView *v) {
   Running *s = self;
   for (size_t r = 0; r < v->rows; r++) {
-    ScoreCase c = {.q = {.M = s->M, .ld = s->ld, .weights = s->weights}, .ll = v->heads[HEAD_LL] + r * s->ld, .k = s->k};
+    ScoreCase c = {.q = {.M = s->M, .ld = s->ld, .weights = s->weights},
+                   .ll = v->heads[HEAD_LL] + r * s->ld,
+                   .k = s->k};
     double one = score_log(&c, &(ScoreAdjoint){0}), *t = &s->scores[v->row + r];
     double top = one > *t ? one : *t, low = one > *t ? *t : one;
     *t = top == -INFINITY ? top : top + log1p(exp(low - top));
@@ -389,11 +417,13 @@ static void log_scores(ScoreJob *j, Arena *a) {
   size_t batches = (j->M + BATCH - 1) / BATCH, rows = q_noise(j->q);
   Work *w = vm_work(a, observed_tape(j->o), BATCH, j->pool);
   QDraws d = q_draws(a, j->q, BATCH, BATCH, vm_kernels(w));
-  double *all = NEW_ARRAY(a, double, rows *batches *BATCH), *theta = NEW_ARRAY(a, double, j->q->dim *BATCH);
+  double *all = NEW_ARRAY(a, double, rows *batches *BATCH),
+         *theta = NEW_ARRAY(a, double, j->q->dim *BATCH);
   sobol_normal(all, rows, batches * BATCH, batches * BATCH, j->seed, false);
   for (size_t k = 0; k < j->o->n; k++) j->scores[k] = -INFINITY;
   for (size_t b = 0; b < batches; b++) {
-    for (size_t k = 0; k < rows; k++) memcpy(d.u + k * BATCH, all + (k * batches + b) * BATCH, BATCH * sizeof *d.u);
+    for (size_t k = 0; k < rows; k++)
+      memcpy(d.u + k * BATCH, all + (k * batches + b) * BATCH, BATCH * sizeof *d.u);
     q_draw(j->q, j->phi, &d, theta);
     vm_forward(w, theta);
     Running s = {BATCH, BATCH, vm_kernels(w), d.weights, j->scores};
@@ -412,16 +442,16 @@ static void any_scores(ScoreJob *j, Arena *a) {
   memcpy(j->scores, predictive_rows(p), j->o->n * sizeof *j->scores);
 }
 
-void predictive_log_scores(Ctx *c, const Observed *o, Integrate how, const Q *q, const double *phi, size_t M, uint64_t seed,
-                           Pool *pool, double *scores) {
+void predictive_log_scores(Ctx *c, const Observed *o, Integrate how, const Q *q, const double *phi,
+                           size_t M, uint64_t seed, Pool *pool, double *scores) {
   Target t = {.score = SCORE_log, .score_weight = 1, .integrate = how, .nodes = SCORING_NODES};
   const char *why;
   bool exact = how != INTEGRATE_DRAWS && exact_applies(o, &t, q, &why);
   in_arena(&(ScoreJob){c, o, &t, q, phi, M, seed, pool, scores}, exact ? any_scores : log_scores);
 }
 
-void predictive_scores(Ctx *c, const Observed *o, const Target *t, const Q *q, const double *phi, size_t M, uint64_t seed,
-                       Pool *pool, double *scores) {
+void predictive_scores(Ctx *c, const Observed *o, const Target *t, const Q *q, const double *phi,
+                       size_t M, uint64_t seed, Pool *pool, double *scores) {
   in_arena(&(ScoreJob){c, o, t, q, phi, M, seed, pool, scores}, any_scores);
 }
 

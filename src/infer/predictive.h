@@ -2,8 +2,9 @@
  *
  *     L(phi) = sum_i S(int p(. | theta) q_phi(theta) d theta, y_i) - lambda r(phi),
  *
- * on given base noise: with the noise fixed it is a deterministic function of phi, with new noise each time a stochastic one.
- * r is KL(q || prior), or KL(q || posterior) up to its constant. Ordinary VI is S = elbo with the prior and lambda = 1.
+ * on given base noise: with the noise fixed it is a deterministic function of phi, with new noise
+ * each time a stochastic one. r is KL(q || prior), or KL(q || posterior) up to its constant.
+ * Ordinary VI is S = elbo with the prior and lambda = 1.
  */
 #ifndef PVI_PREDICTIVE_H
 #define PVI_PREDICTIVE_H
@@ -16,7 +17,8 @@
 
 typedef enum { REG_PRIOR, REG_POSTERIOR } Regularizer;
 
-/* How the integral over theta is done: exactly where it can be (exact.h), or always by draws of q. */
+/* How the integral over theta is done: exactly where it can be (exact.h), or always by draws of q.
+ */
 typedef enum { INTEGRATE_AUTO, INTEGRATE_EXACT, INTEGRATE_DRAWS } Integrate;
 
 typedef struct {
@@ -24,7 +26,8 @@ typedef struct {
   ScoreOptions score_options;
   Regularizer regularizer;
   double lambda;
-  double score_weight; /* of the sum of scores; 1, or 1 - lambda for the interpolation of VI and PVI */
+  double
+      score_weight; /* of the sum of scores; 1, or 1 - lambda for the interpolation of VI and PVI */
   Integrate integrate;
   size_t nodes; /* exact integration: per dimension; 0: EXACT_NODES */
 } Target;
@@ -34,14 +37,17 @@ unsigned target_wants(const Target *t); /* heads that the observations must have
 
 typedef struct Predictive Predictive;
 
-/* Over the given observations: exactly, where the target lets it and the observations are reduced (observed_reduce), or by M
- * draws of q's noise with the given seed. q must outlive it. */
-Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const Q *q, size_t M, uint64_t seed, Pool *pool);
+/* Over the given observations: exactly, where the target lets it and the observations are reduced
+ * (observed_reduce), or by M draws of q's noise with the given seed. q must outlive it. */
+Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const Q *q, size_t M,
+                            uint64_t seed, Pool *pool);
 bool predictive_is_exact(const Predictive *p);
 /* What the optimizers see; lives as long as p. */
 Objective predictive_objective(Predictive *p);
-void predictive_renew(Predictive *p, uint64_t seed, bool random); /* new noise: scrambled Sobol, or pseudo-random */
-void predictive_range(Predictive *p, double lo, double hi);       /* a mini-batch: that part of the observations, scaled up */
+void predictive_renew(Predictive *p, uint64_t seed,
+                      bool random); /* new noise: scrambled Sobol, or pseudo-random */
+void predictive_range(Predictive *p, double lo,
+                      double hi); /* a mini-batch: that part of the observations, scaled up */
 
 typedef struct {
   double value, score, regularizer; /* value = score - lambda regularizer */
@@ -49,23 +55,25 @@ typedef struct {
 /* At phi; grad may be NULL. False when not finite. */
 bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, double *grad);
 
-/* Seconds of evaluations since it was asked for, by stage; those of tiles summed over threads. NULL: no clock is read. */
+/* Seconds of evaluations since it was asked for, by stage; those of tiles summed over threads.
+ * NULL: no clock is read. */
 typedef struct {
   double draws, globals, observations, score, adjoints;
 } Stages;
 void predictive_time(Arena *a, Predictive *p, Stages *stages);
 const Work *predictive_work(const Predictive *p);
-size_t predictive_lanes(const Predictive *p);         /* draws, or nodes of an observation, at most */
+size_t predictive_lanes(const Predictive *p); /* draws, or nodes of an observation, at most */
 PredictiveValue predictive_last(const Predictive *p); /* of the last finite evaluation */
-const double *predictive_rows(const Predictive *p);   /* score of every observation at the last evaluation */
+const double *
+predictive_rows(const Predictive *p); /* score of every observation at the last evaluation */
 
-/* Log scores log E_q p(y_i | theta) of every observation: exactly where it can be, else by at least M draws that no fit has
- * seen. */
-void predictive_log_scores(Ctx *c, const Observed *o, Integrate how, const Q *q, const double *phi, size_t M, uint64_t seed,
-                           Pool *pool, double *scores);
+/* Log scores log E_q p(y_i | theta) of every observation: exactly where it can be, else by at least
+ * M draws that no fit has seen. */
+void predictive_log_scores(Ctx *c, const Observed *o, Integrate how, const Q *q, const double *phi,
+                           size_t M, uint64_t seed, Pool *pool, double *scores);
 /* Any score of every observation, likewise; with t->nodes, where given. */
-void predictive_scores(Ctx *c, const Observed *o, const Target *t, const Q *q, const double *phi, size_t M, uint64_t seed,
-                       Pool *pool, double *scores);
+void predictive_scores(Ctx *c, const Observed *o, const Target *t, const Q *q, const double *phi,
+                       size_t M, uint64_t seed, Pool *pool, double *scores);
 /* log p(y_i | theta) of every observation at one point. */
 void predictive_point(Ctx *c, const Observed *o, const double *theta, double *log_densities);
 

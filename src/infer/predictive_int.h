@@ -1,4 +1,5 @@
-/* predictive_int.h: what the two ways of evaluating the objective share: predictive.c (draws) and exact.c (quadrature). */
+/* predictive_int.h: what the two ways of evaluating the objective share: predictive.c (draws) and
+ * exact.c (quadrature). */
 #ifndef PVI_PREDICTIVE_INT_H
 #define PVI_PREDICTIVE_INT_H
 

@@ -67,27 +67,32 @@ void q_draw(const Q *q, const double *phi, QDraws *d, double *theta) {
   f->draw(phi, &d->noise, q->free ? d->compact : theta);
   if (d->weights) f->weights(phi, &d->noise, d->weights);
   if (!q->free) return;
-  for (size_t k = 0; k < q->shape.dim; k++) memcpy(theta + q->free[k] * ld, d->compact + k * ld, ld * sizeof *theta);
+  for (size_t k = 0; k < q->shape.dim; k++)
+    memcpy(theta + q->free[k] * ld, d->compact + k * ld, ld * sizeof *theta);
   for (size_t k = 0; k < q->npoint; k++)
     for (size_t j = 0; j < ld; j++) theta[q->point[k] * ld + j] = phi[point_at(q) + k];
 }
 
-void q_adjoint(const Q *q, const double *phi, QDraws *d, const double *adj_theta, const double *adj_w, double *grad) {
+void q_adjoint(const Q *q, const double *phi, QDraws *d, const double *adj_theta,
+               const double *adj_w, double *grad) {
   size_t ld = d->noise.ld;
   const double *adj = adj_theta;
   if (q->free) {
-    for (size_t k = 0; k < q->shape.dim; k++) memcpy(d->compact + k * ld, adj_theta + q->free[k] * ld, ld * sizeof *grad);
+    for (size_t k = 0; k < q->shape.dim; k++)
+      memcpy(d->compact + k * ld, adj_theta + q->free[k] * ld, ld * sizeof *grad);
     adj = d->compact;
   }
   family_of(q->family)->adjoint(phi, &d->noise, adj, adj_w, grad);
-  for (size_t k = 0; k < q->npoint; k++) grad[point_at(q) + k] += d->noise.k->sum(adj_theta + q->point[k] * ld, d->noise.M);
+  for (size_t k = 0; k < q->npoint; k++)
+    grad[point_at(q) + k] += d->noise.k->sum(adj_theta + q->point[k] * ld, d->noise.M);
 }
 
 void q_draw_row(const Q *q, const double *phi, const QDraws *d, size_t k, double *theta) {
   family_of(q->family)->draw_row(phi, &d->noise, k, theta);
 }
 
-void q_adjoint_row(const Q *q, const double *phi, const QDraws *d, size_t k, const double *adj, double *grad) {
+void q_adjoint_row(const Q *q, const double *phi, const QDraws *d, size_t k, const double *adj,
+                   double *grad) {
   family_of(q->family)->adjoint_row(phi, &d->noise, k, adj, grad);
 }
 
@@ -95,12 +100,16 @@ double q_entropy(const Q *q, const double *phi, QDraws *d, double weight, double
   return family_of(q->family)->entropy(phi, &d->noise, weight, grad);
 }
 
-void q_log_q(const Q *q, const double *phi, QDraws *d, double *out) { family_of(q->family)->log_q(phi, &d->noise, out); }
+void q_log_q(const Q *q, const double *phi, QDraws *d, double *out) {
+  family_of(q->family)->log_q(phi, &d->noise, out);
+}
 
 bool q_has_scale(const Q *q) { return family_of(q->family)->scale && !q->npoint; }
-void q_scale(const Q *q, const double *phi, double *d) { family_of(q->family)->scale(phi, &q->shape, d); }
+void q_scale(const Q *q, const double *phi, double *d) {
+  family_of(q->family)->scale(phi, &q->shape, d);
+}
 
-/* ---- the components of a normal q --------------------------------------------------------------------------------- */
+/* ---- the components of a normal q ------------------------------------------------------------ */
 
 bool q_is_normal(const Q *q) { return family_of(q->family)->normals != NULL; }
 

@@ -1,4 +1,5 @@
-/* q.h: q over all parameters: a family for those that have a distribution, a number for those estimated as points.
+/* q.h: q over all parameters: a family for those that have a distribution, a number for those
+ * estimated as points.
  *
  * phi holds the family's parameters, then one number per point-estimated parameter.
  */
@@ -24,20 +25,25 @@ typedef struct {
   double *weights; /* M; NULL: equal */
 } QDraws;
 
-Q q_make(Arena *a, FamilyId family, Shape shape, size_t dim, const bool *is_point); /* is_point: dim flags, or NULL */
-size_t q_size(const Q *q);                                                          /* length of phi */
-size_t q_noise(const Q *q);                                                         /* rows of noise */
+Q q_make(Arena *a, FamilyId family, Shape shape, size_t dim,
+         const bool *is_point); /* is_point: dim flags, or NULL */
+size_t q_size(const Q *q);      /* length of phi */
+size_t q_noise(const Q *q);     /* rows of noise */
 QDraws q_draws(Arena *a, const Q *q, size_t M, size_t ld, const Kernels *k);
 
-void q_start(const Q *q, double *phi, const double *mean, const double *sd); /* mean, sd: dim each */
-void q_moments(const Q *q, const double *phi, double *mean, double *sd);     /* of all dim; sd 0 for points */
-void q_draw(const Q *q, const double *phi, QDraws *d, double *theta);        /* sets the weights too */
-void q_adjoint(const Q *q, const double *phi, QDraws *d, const double *adj_theta, const double *adj_w, double *grad);
-/* Can draws be made and adjoints taken parameter by parameter, in any order? Then these are q_draw and q_adjoint for one of
- * them. */
+void q_start(const Q *q, double *phi, const double *mean,
+             const double *sd); /* mean, sd: dim each */
+void q_moments(const Q *q, const double *phi, double *mean,
+               double *sd); /* of all dim; sd 0 for points */
+void q_draw(const Q *q, const double *phi, QDraws *d, double *theta); /* sets the weights too */
+void q_adjoint(const Q *q, const double *phi, QDraws *d, const double *adj_theta,
+               const double *adj_w, double *grad);
+/* Can draws be made and adjoints taken parameter by parameter, in any order? Then these are q_draw
+ * and q_adjoint for one of them. */
 bool q_by_rows(const Q *q);
 void q_draw_row(const Q *q, const double *phi, const QDraws *d, size_t k, double *theta);
-void q_adjoint_row(const Q *q, const double *phi, const QDraws *d, size_t k, const double *adj, double *grad);
+void q_adjoint_row(const Q *q, const double *phi, const QDraws *d, size_t k, const double *adj,
+                   double *grad);
 double q_entropy(const Q *q, const double *phi, QDraws *d, double weight, double *grad);
 void q_log_q(const Q *q, const double *phi, QDraws *d, double *out);
 bool q_has_scale(const Q *q);
@@ -52,7 +58,8 @@ typedef struct {
 } QLaws;
 bool q_is_normal(const Q *q);
 QLaws q_laws(Arena *a, const Q *q);
-void q_laws_at(const Q *q, const double *phi, QLaws *l);                    /* sets law, clears adj */
-void q_laws_adjoint(const Q *q, const double *phi, QLaws *l, double *grad); /* grad += adj d law / d phi */
+void q_laws_at(const Q *q, const double *phi, QLaws *l); /* sets law, clears adj */
+void q_laws_adjoint(const Q *q, const double *phi, QLaws *l,
+                    double *grad); /* grad += adj d law / d phi */
 
 #endif

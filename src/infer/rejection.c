@@ -1,4 +1,5 @@
-/* rejection.c: see rejection.h. One evaluation is a few rounds of draws, until every observation has an accepted one. */
+/* rejection.c: see rejection.h. One evaluation is a few rounds of draws, until every observation
+ * has an accepted one. */
 #include "infer/rejection.h"
 
 #include "num/rng.h"
@@ -28,14 +29,15 @@ struct Rejection {
 
 static bool has_bound(Kind k) { return kind_discrete(k) || k == KIND_NORMAL; }
 
-Rejection *rejection_make(Ctx *c, Arena *a, const Observed *o, const Target *t, const Q *q, size_t M, Pool *pool,
-                          const char **why) {
+Rejection *rejection_make(Ctx *c, Arena *a, const Observed *o, const Target *t, const Q *q,
+                          size_t M, Pool *pool, const char **why) {
   *why = "the rejection estimator needs a family with a score function: meanfield or fullrank";
   if (!family_of(q->family)->score_function) return NULL;
   for (int b = 0; b < o->model->nblocks; b++) {
     if (has_bound(o->kinds[b])) continue;
-    *why = arena_format(&c->arena, "the rejection estimator knows no bound of the density of line %u",
-                        o->model->blocks[b].loc.line);
+    *why =
+        arena_format(&c->arena, "the rejection estimator knows no bound of the density of line %u",
+                     o->model->blocks[b].loc.line);
     return NULL;
   }
   Rejection *r = NEW(a, Rejection);
@@ -95,7 +97,8 @@ static void round_of_draws(Rejection *r, const double *phi, double *grad) {
   size_t chunks = vm_chunks(r->work), points = q_size(r->q) - r->q->npoint;
   double *c = r->chunk + chunks * r->ld;
   memset(r->chunk, 0, (chunks + 1) * r->ld * sizeof *c);
-  for (size_t k = 0; k < q_noise(r->q); k++) rng_fill_normal(rng_make(r->seed, 1), 0, k, r->draws.u + k * r->ld, r->M);
+  for (size_t k = 0; k < q_noise(r->q); k++)
+    rng_fill_normal(rng_make(r->seed, 1), 0, k, r->draws.u + k * r->ld, r->M);
   q_draw(r->q, phi, &r->draws, r->theta);
   vm_forward(r->work, r->theta);
   vm_tiles(r->work, accept_tile, r, true);
@@ -103,7 +106,8 @@ static void round_of_draws(Rejection *r, const double *phi, double *grad) {
   f->score_function(phi, &r->draws.noise, c, grad);
   if (!r->q->npoint) return;
   vm_backward(r->work, (double[]){0, 0}, NULL, r->adj);
-  for (size_t k = 0; k < r->q->npoint; k++) grad[points + k] += r->draws.noise.k->sum(r->adj + r->q->point[k] * r->ld, r->M);
+  for (size_t k = 0; k < r->q->npoint; k++)
+    grad[points + k] += r->draws.noise.k->sum(r->adj + r->q->point[k] * r->ld, r->M);
 }
 
 static size_t count_pending(const Rejection *r) {

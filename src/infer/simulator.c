@@ -1,5 +1,5 @@
-/* simulator.c: draws, the simulator, the score of every observation, and back through the simulator's pullback; L-BFGS on fixed
- * noise from the prior, then fresh noise for the verdict. */
+/* simulator.c: draws, the simulator, the score of every observation, and back through the
+ * simulator's pullback; L-BFGS on fixed noise from the prior, then fresh noise for the verdict. */
 #include "infer/simulator.h"
 
 #include "infer/optim.h"
@@ -17,7 +17,7 @@ typedef struct {
   size_t M, ld;
   uint64_t seed;
   double *theta, *adj, *out, *adj_out; /* [dim x ld], [n width x ld] */
-  double *vectors, *scratch;           /* one observation, simulation by simulation, and its adjoint */
+  double *vectors, *scratch; /* one observation, simulation by simulation, and its adjoint */
 } Run;
 
 static Run run_make(Arena *a, const Simulator *s, const SimulatorOptions *o, const Q *q) {
@@ -93,15 +93,20 @@ static bool evaluate(void *self, const double *phi, double *value, double *grad)
 
 SimulatorFit simulator_fit(Ctx *c, const Simulator *s, const SimulatorOptions *o) {
   if (!(score_needs(o->score) & (NEEDS_SIM | NEEDS_VECTOR_SIM)))
-    ctx_fail(c, PVI_USAGE, NOWHERE, "a simulator is scored by crps_sim, crps_pairs, interval_sim, energy or mmd, not by %s",
-             score_name(o->score));
+    ctx_fail(
+        c, PVI_USAGE, NOWHERE,
+        "a simulator is scored by crps_sim, crps_pairs, interval_sim, energy or mmd, not by %s",
+        score_name(o->score));
   if (score_needs(o->score) & NEEDS_SIM && s->width != 1)
-    ctx_fail(c, PVI_USAGE, NOWHERE, "outcomes of %zu numbers are scored by energy or mmd", s->width);
-  if (family_of(o->family)->weights) ctx_fail(c, PVI_USAGE, NOWHERE, "families with weights are not for simulators");
+    ctx_fail(c, PVI_USAGE, NOWHERE, "outcomes of %zu numbers are scored by energy or mmd",
+             s->width);
+  if (family_of(o->family)->weights)
+    ctx_fail(c, PVI_USAGE, NOWHERE, "families with weights are not for simulators");
   Q *q = NEW(&c->arena, Q);
   *q = q_make(&c->arena, o->family, o->shape, s->dim, NULL);
   Run r = run_make(&c->arena, s, o, q);
-  double *phi = NEW_ARRAY(&c->arena, double, q_size(q)), *grad = NEW_ARRAY(&c->arena, double, q_size(q));
+  double *phi = NEW_ARRAY(&c->arena, double, q_size(q)),
+         *grad = NEW_ARRAY(&c->arena, double, q_size(q));
   q_start(q, phi, s->prior_mean, s->prior_sd);
   renew(&r, rng_mix(o->seed + 11));
   Objective f = {.dim = q_size(q), .self = &r, .eval = evaluate};
@@ -109,8 +114,11 @@ SimulatorFit simulator_fit(Ctx *c, const Simulator *s, const SimulatorOptions *o
   opt.max_iterations = 500;
   opt.tol_relative = 1e-6; /* absolute values have kinks; noise sets the limit anyway */
   OptimResult fit = optim_run(&c->arena, &f, phi, &opt);
-  SimulatorFit result = {
-      .q = *q, .phi = fit.phi, .evaluations = fit.evaluations + 1, .converged = fit.converged, .reason = fit.reason};
+  SimulatorFit result = {.q = *q,
+                         .phi = fit.phi,
+                         .evaluations = fit.evaluations + 1,
+                         .converged = fit.converged,
+                         .reason = fit.reason};
   renew(&r, rng_mix(o->seed + 12));
   if (!evaluate(&r, fit.phi, &result.objective, grad)) result.objective = NAN;
   return result;

@@ -1,5 +1,6 @@
-/* simulator.h: PVI for a simulator given as functions: outcomes for a batch of draws, and their vector-Jacobian product. No
- * program, no density: scores by simulation only. The prior is independent normals. */
+/* simulator.h: PVI for a simulator given as functions: outcomes for a batch of draws, and their
+ * vector-Jacobian product. No program, no density: scores by simulation only. The prior is
+ * independent normals. */
 #ifndef PVI_SIMULATOR_H
 #define PVI_SIMULATOR_H
 
@@ -11,11 +12,13 @@ typedef struct {
   const double *y;                     /* [n x width] */
   const double *prior_mean, *prior_sd; /* dim */
   void *self;
-  /* out[(i width + k) ld + j]: number k of observation i under draw j < M; theta[d ld + j]. The same seed, the same noise. */
-  bool (*simulate)(void *self, const double *theta, size_t M, size_t ld, uint64_t seed, double *out);
+  /* out[(i width + k) ld + j]: number k of observation i under draw j < M; theta[d ld + j]. The
+   * same seed, the same noise. */
+  bool (*simulate)(void *self, const double *theta, size_t M, size_t ld, uint64_t seed,
+                   double *out);
   /* adj_theta += adj_out d out / d theta, at the same theta and seed; both laid out as above */
-  bool (*pullback)(void *self, const double *theta, size_t M, size_t ld, uint64_t seed, const double *adj_out,
-                   double *adj_theta);
+  bool (*pullback)(void *self, const double *theta, size_t M, size_t ld, uint64_t seed,
+                   const double *adj_out, double *adj_theta);
 } Simulator;
 
 typedef struct {

@@ -1,5 +1,5 @@
-/* timing.c: batches of evaluations, by the clock. Short ones, and many: on a machine with other work the best is the one that
- * was left alone. */
+/* timing.c: batches of evaluations, by the clock. Short ones, and many: on a machine with other
+ * work the best is the one that was left alone. */
 #include "infer/timing.h"
 
 #include "infer/exact.h"
@@ -9,17 +9,19 @@
 enum { BATCHES = 41, BATCHES_LEAST = 5 };
 static const double batch_seconds = 0.005, enough_seconds = 0.5;
 
-Timed timing_make(Ctx *c, const Model *m, const Split *split, const Target *t, FamilyId family, Shape shape, size_t draws,
-                  Pool *pool) {
+Timed timing_make(Ctx *c, const Model *m, const Split *split, const Target *t, FamilyId family,
+                  Shape shape, size_t draws, Pool *pool) {
   const char *why;
   if (!observed_allows(c, m, t->score, &why)) ctx_fail(c, PVI_USAGE, NOWHERE, "%s", why);
   Arena *a = &c->arena;
-  Observed *o = observed_make(a, m, split->rows[PART_TRAIN], split->count[PART_TRAIN], target_wants(t));
+  Observed *o =
+      observed_make(a, m, split->rows[PART_TRAIN], split->count[PART_TRAIN], target_wants(t));
   Q *q = NEW(a, Q);
   *q = q_make(a, family, shape, m->dim, NULL);
   if (t->integrate == INTEGRATE_EXACT) {
     observed_reduce(o);
-    if (!exact_applies(o, t, q, &why)) ctx_fail(c, PVI_USAGE, NOWHERE, "exact integration: %s", why);
+    if (!exact_applies(o, t, q, &why))
+      ctx_fail(c, PVI_USAGE, NOWHERE, "exact integration: %s", why);
   } else {
     if (t->score != SCORE_elbo) observed_reduce_prior(o);
     observed_sort(o);
@@ -50,7 +52,8 @@ Timing timing_of(const Timed *t) {
   long each = (long)(batch_seconds / (once + 1e-9)) + 1;
   double start = base_seconds();
   int n = 0;
-  while (n < BATCHES && (n < BATCHES_LEAST || base_seconds() - start < enough_seconds)) runs[n++] = seconds_of(t, each);
+  while (n < BATCHES && (n < BATCHES_LEAST || base_seconds() - start < enough_seconds))
+    runs[n++] = seconds_of(t, each);
   qsort(runs, (size_t)n, sizeof *runs, by_value);
   return (Timing){runs[0], runs[n / 2], 1 + n * each};
 }

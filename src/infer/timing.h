@@ -5,8 +5,9 @@
 #include "data/data.h"
 #include "infer/predictive.h"
 
-/* An objective of the training part, as a fit would have it, at a place that suits any model: q about the origin with standard
- * deviations 0.1. The prior's KL is exact where it can be, but not the elbo's: that stands for the draws' whole densities. */
+/* An objective of the training part, as a fit would have it, at a place that suits any model: q
+ * about the origin with standard deviations 0.1. The prior's KL is exact where it can be, but not
+ * the elbo's: that stands for the draws' whole densities. */
 typedef struct {
   Predictive *p;
   Q *q;
@@ -15,8 +16,8 @@ typedef struct {
 } Timed;
 
 /* Stops where the score or exact integration (Target.integrate) do not apply. */
-Timed timing_make(Ctx *c, const Model *m, const Split *split, const Target *t, FamilyId family, Shape shape, size_t draws,
-                  Pool *pool);
+Timed timing_make(Ctx *c, const Model *m, const Split *split, const Target *t, FamilyId family,
+                  Shape shape, size_t draws, Pool *pool);
 
 typedef struct {
   double best, median; /* seconds per evaluation, of several batches */

@@ -6,7 +6,8 @@
 #include <string.h>
 
 static const char *const op_names[IR_OP_COUNT] = {
-    "const", "input", "gather", "pack", "sum", "log_sum_exp", "cumsum", "matvec", "matmul", "noise", "outer", "affine", "ode",
+    "const",  "input",  "gather", "pack",  "sum",    "log_sum_exp", "cumsum",
+    "matvec", "matmul", "noise",  "outer", "affine", "ode",
 #define OP(NAME, arity, value, shared, partials, domain) #NAME,
 #include "ir/ops.def"
 #undef OP
@@ -40,7 +41,7 @@ Graph *ir_graph_in(Arena *a) {
 
 Graph *ir_graph(Ctx *c) { return ir_graph_in(&c->arena); }
 
-/* ---- hash-consing ------------------------------------------------------------------------------------------------- */
+/* ---- hash-consing ---------------------------------------------------------------------------- */
 
 static size_t payload_bytes(const IrNode *x) {
   switch (x->op) {
@@ -76,8 +77,8 @@ static uint64_t hash_node(const IrNode *x) {
 }
 
 static bool same_node(const IrNode *x, const IrNode *y) {
-  if (x->op != y->op || x->n != y->n || x->attr != y->attr || x->attr2 != y->attr2 || x->nargs != y->nargs ||
-      x->likelihood != y->likelihood)
+  if (x->op != y->op || x->n != y->n || x->attr != y->attr || x->attr2 != y->attr2 ||
+      x->nargs != y->nargs || x->likelihood != y->likelihood)
     return false;
   if (x->nargs && memcmp(x->args, y->args, (size_t)x->nargs * sizeof(Node)) != 0) return false;
   if (x->op == IR_ODE && x->u.ode != y->u.ode) return false;
@@ -122,7 +123,7 @@ void ir_truncate(Graph *g, int32_t count) {
   for (Node k = 0; k < count; k++) insert(g, k);
 }
 
-/* ---- leaves ------------------------------------------------------------------------------------------------------- */
+/* ---- leaves ---------------------------------------------------------------------------------- */
 
 static bool all_equal(const double *v, int32_t n) {
   for (int32_t k = 1; k < n; k++)
@@ -140,22 +141,27 @@ Node ir_const_kept(Graph *g, const double *values, int32_t n) {
 
 Node ir_number(Graph *g, double value) { return ir_const(g, &value, 1); }
 
-Node ir_input(Graph *g, int32_t offset, int32_t n) { return intern(g, (IrNode){.op = IR_INPUT, .n = n, .attr = offset}); }
+Node ir_input(Graph *g, int32_t offset, int32_t n) {
+  return intern(g, (IrNode){.op = IR_INPUT, .n = n, .attr = offset});
+}
 
 Node ir_noise(Graph *g, NoiseKind kind, int32_t stream, int32_t n) {
   return intern(g, (IrNode){.op = IR_NOISE, .n = n, .attr = (int32_t)kind, .attr2 = stream});
 }
 
-Node ir_outer(Graph *g, int32_t leaf, int32_t n) { return intern(g, (IrNode){.op = IR_OUTER, .n = n, .attr = leaf}); }
+Node ir_outer(Graph *g, int32_t leaf, int32_t n) {
+  return intern(g, (IrNode){.op = IR_OUTER, .n = n, .attr = leaf});
+}
 
 static bool is_number(const Graph *g, Node x, double value) {
   const IrNode *k = ir_node(g, x);
   return k->op == IR_CONST && k->n > 0 && k->u.values[0] == value && all_equal(k->u.values, k->n);
 }
 
-/* ---- elementwise -------------------------------------------------------------------------------------------------- */
+/* ---- elementwise ----------------------------------------------------------------------------- */
 
-/* Algebraic identities that hold for every number, inf and nan included; NO_NODE when none applies. */
+/* Algebraic identities that hold for every number, inf and nan included; NO_NODE when none applies.
+ */
 static Node simplify(const Graph *g, unsigned op, const Node *a, int32_t n) {
   const IrNode *x = ir_node(g, a[0]);
   Node keep = NO_NODE;
@@ -175,7 +181,9 @@ static Node simplify(const Graph *g, unsigned op, const Node *a, int32_t n) {
 /* A constant whose numbers are all equal counts as one number. */
 static Node shrink(Graph *g, Node x, int32_t n) {
   const IrNode *k = ir_node(g, x);
-  return k->op == IR_CONST && k->n == n && n > 1 && all_equal(k->u.values, n) ? ir_number(g, k->u.values[0]) : x;
+  return k->op == IR_CONST && k->n == n && n > 1 && all_equal(k->u.values, n)
+             ? ir_number(g, k->u.values[0])
+             : x;
 }
 
 /* Elements that are read several times each. */
@@ -184,8 +192,9 @@ static bool repeats(const Graph *g, Node x) {
   return k->op == IR_GATHER && ir_size(g, k->args[0]) < k->n;
 }
 
-/* The same from cheaper nodes; NO_NODE when there are none. f(x[i]) = f(x)[i]; a Poisson density by its rate needs the rate's
- * logarithm, by the logarithm the rate: the form is taken in which neither is computed per observation, or only one. */
+/* The same from cheaper nodes; NO_NODE when there are none. f(x[i]) = f(x)[i]; a Poisson density by
+ * its rate needs the rate's logarithm, by the logarithm the rate: the form is taken in which
+ * neither is computed per observation, or only one. */
 static Node rewrite(Graph *g, unsigned op, const Node *a) {
   if (op_arities[op] == 1 && repeats(g, a[0])) {
     const IrNode *x = ir_node(g, a[0]);
@@ -225,7 +234,7 @@ Node ir_map(Graph *g, unsigned op, const Node *args) {
   return intern(g, x);
 }
 
-/* ---- moving elements ---------------------------------------------------------------------------------------------- */
+/* ---- moving elements ------------------------------------------------------------------------- */
 
 static bool is_identity(const int32_t *index, int32_t n) {
   for (int32_t k = 0; k < n; k++)
@@ -252,12 +261,22 @@ static Node gather(Graph *g, Node a, const int32_t *index, int32_t n, Payload ho
     for (int32_t k = 0; k < n; k++) picks[k] = x->u.picks[index[k]];
     return ir_pack(g, picks, n);
   }
-  return intern_with(
-      g, (IrNode){.op = IR_GATHER, .nargs = 1, .n = n, .args = {a}, .u.index = index, .likelihood = x->likelihood}, how);
+  return intern_with(g,
+                     (IrNode){.op = IR_GATHER,
+                              .nargs = 1,
+                              .n = n,
+                              .args = {a},
+                              .u.index = index,
+                              .likelihood = x->likelihood},
+                     how);
 }
 
-Node ir_gather(Graph *g, Node a, const int32_t *index, int32_t n) { return gather(g, a, index, n, COPY); }
-Node ir_gather_kept(Graph *g, Node a, const int32_t *index, int32_t n) { return gather(g, a, index, n, KEEP); }
+Node ir_gather(Graph *g, Node a, const int32_t *index, int32_t n) {
+  return gather(g, a, index, n, COPY);
+}
+Node ir_gather_kept(Graph *g, Node a, const int32_t *index, int32_t n) {
+  return gather(g, a, index, n, KEEP);
+}
 
 /* An element of a gather or a pack is an element of what it was taken from. */
 static Pick resolve(const Graph *g, Pick p) {
@@ -293,32 +312,45 @@ Node ir_pack(Graph *g, const Pick *given, int32_t n) {
     for (int32_t k = 0; k < n; k++) index[k] = picks[k].elem;
     return ir_gather_kept(g, picks[0].node, index, n);
   }
-  return intern_with(g, (IrNode){.op = IR_PACK, .n = n, .u.picks = picks, .likelihood = likelihood}, KEEP);
+  return intern_with(g, (IrNode){.op = IR_PACK, .n = n, .u.picks = picks, .likelihood = likelihood},
+                     KEEP);
 }
 
-/* ---- combining elements ------------------------------------------------------------------------------------------- */
+/* ---- combining elements ---------------------------------------------------------------------- */
 
 Node ir_reduce(Graph *g, unsigned op, Node a, int32_t width) {
   const IrNode *x = ir_node(g, a);
   assert(width > 0 && x->n % width == 0);
   if (width == 1) return a;
-  return intern(
-      g, (IrNode){.op = (uint16_t)op, .nargs = 1, .n = x->n / width, .attr = width, .args = {a}, .likelihood = x->likelihood});
+  return intern(g, (IrNode){.op = (uint16_t)op,
+                            .nargs = 1,
+                            .n = x->n / width,
+                            .attr = width,
+                            .args = {a},
+                            .likelihood = x->likelihood});
 }
 
 Node ir_cumsum(Graph *g, Node a, int32_t width) {
   const IrNode *x = ir_node(g, a);
   assert(width > 0 && x->n % width == 0);
   if (width == 1) return a;
-  return intern(g, (IrNode){.op = IR_CUMSUM, .nargs = 1, .n = x->n, .attr = width, .args = {a}, .likelihood = x->likelihood});
+  return intern(g, (IrNode){.op = IR_CUMSUM,
+                            .nargs = 1,
+                            .n = x->n,
+                            .attr = width,
+                            .args = {a},
+                            .likelihood = x->likelihood});
 }
 
 Node ir_matvec(Graph *g, Node matrix, Node b) {
   const IrNode *m = ir_node(g, matrix), *x = ir_node(g, b);
   assert(m->op == IR_CONST && x->n > 0 && m->n % x->n == 0);
-  return intern(
-      g,
-      (IrNode){.op = IR_MATVEC, .nargs = 2, .n = m->n / x->n, .attr = x->n, .args = {matrix, b}, .likelihood = x->likelihood});
+  return intern(g, (IrNode){.op = IR_MATVEC,
+                            .nargs = 2,
+                            .n = m->n / x->n,
+                            .attr = x->n,
+                            .args = {matrix, b},
+                            .likelihood = x->likelihood});
 }
 
 Node ir_matmul(Graph *g, Node a, Node b, int32_t inner, int32_t columns) {
@@ -336,9 +368,12 @@ Node ir_matmul(Graph *g, Node a, Node b, int32_t inner, int32_t columns) {
 Node ir_ode(Graph *g, const IrOde *ode, Node a) {
   const IrNode *x = ir_node(g, a);
   assert(x->n == ir_ode_operands(ode) && ode->states > 0 && ode->ntimes > 0);
-  return intern(
-      g, (IrNode){
-             .op = IR_ODE, .nargs = 1, .n = ode->ntimes * ode->states, .args = {a}, .likelihood = x->likelihood, .u.ode = ode});
+  return intern(g, (IrNode){.op = IR_ODE,
+                            .nargs = 1,
+                            .n = ode->ntimes * ode->states,
+                            .args = {a},
+                            .likelihood = x->likelihood,
+                            .u.ode = ode});
 }
 
 Node ir_mark_likelihood(Graph *g, Node a) {
@@ -348,7 +383,7 @@ Node ir_mark_likelihood(Graph *g, Node a) {
   return intern(g, x);
 }
 
-/* ---- printing ----------------------------------------------------------------------------------------------------- */
+/* ---- printing -------------------------------------------------------------------------------- */
 
 static void print_numbers(Text *out, const double *v, int32_t n) {
   for (int32_t k = 0; k < n && k < 4; k++) text_printf(out, " %g", v[k]);
@@ -361,10 +396,13 @@ static void print_node(Text *out, const Graph *g, Node id) {
   if (x->op == IR_CONST) print_numbers(out, x->u.values, x->n);
   if (x->op == IR_INPUT) text_printf(out, " theta %d..%d", x->attr, x->attr + x->n - 1);
   for (int k = 0; k < x->nargs; k++) text_printf(out, " %%%d", x->args[k]);
-  if (x->op == IR_SUM || x->op == IR_LSE || x->op == IR_CUMSUM) text_printf(out, " width %d", x->attr);
+  if (x->op == IR_SUM || x->op == IR_LSE || x->op == IR_CUMSUM)
+    text_printf(out, " width %d", x->attr);
   if (x->op == IR_MATVEC || x->op == IR_MATMUL) text_printf(out, " inner %d", x->attr);
-  if (x->op == IR_ODE) text_printf(out, " %d states, %d parameters", x->u.ode->states, x->u.ode->params);
-  for (int32_t k = 0; x->op == IR_GATHER && k < x->n && k < 4; k++) text_printf(out, k ? ",%d" : " at %d", x->u.index[k]);
+  if (x->op == IR_ODE)
+    text_printf(out, " %d states, %d parameters", x->u.ode->states, x->u.ode->params);
+  for (int32_t k = 0; x->op == IR_GATHER && k < x->n && k < 4; k++)
+    text_printf(out, k ? ",%d" : " at %d", x->u.index[k]);
   for (int32_t k = 0; x->op == IR_PACK && k < x->n && k < 4; k++)
     text_printf(out, " %%%d[%d]", x->u.picks[k].node, x->u.picks[k].elem);
   if ((x->op == IR_GATHER || x->op == IR_PACK) && x->n > 4) text_puts(out, " ...");

@@ -1,9 +1,9 @@
 /* ir.h: Graph, a program as arithmetic: nodes with static sizes, no control flow, draws implicit.
  *
- * A node has n elements; every element holds one number per draw (constants: one number). Elementwise ops (ops.def) take
- * operands of n elements or of one, which is then broadcast. The structural ops below move and combine elements. Nodes are made
- * once: the builder simplifies, and returns an existing node where it can (hash-consing), so node numbers rise from operand to
- * user.
+ * A node has n elements; every element holds one number per draw (constants: one number).
+ * Elementwise ops (ops.def) take operands of n elements or of one, which is then broadcast. The
+ * structural ops below move and combine elements. Nodes are made once: the builder simplifies, and
+ * returns an existing node where it can (hash-consing), so node numbers rise from operand to user.
  */
 #ifndef PVI_IR_H
 #define PVI_IR_H
@@ -23,11 +23,14 @@ typedef enum {
   IR_CUMSUM, /* out[r W + w] = sum of a[r W .. r W + w], W = attr */
   IR_MATVEC, /* out[r] = sum_k A[r, k] b[k], A = a constant of n K numbers, row-major, K = attr */
   IR_MATMUL, /* out[i, j] = sum_k a[i, k] b[k, j], K = attr, columns of b = attr2 */
-  IR_NOISE,  /* fresh numbers, one per element and draw: standard normal (attr 0) or uniform (attr 1); attr2 numbers the node */
-  IR_OUTER,  /* a leaf that the evaluator sets: out[e] of lane j = sum_b coef[e, b] basis[b, j]; attr numbers it (vm_set_outer)
-              */
+  IR_NOISE,  /* fresh numbers, one per element and draw: standard normal (attr 0) or uniform (attr
+                1); attr2 numbers the node */
+  IR_OUTER, /* a leaf that the evaluator sets: out[e] of lane j = sum_b coef[e, b] basis[b, j]; attr
+             * numbers it (vm_set_outer)
+             */
   IR_AFFINE, /* only on tapes: an affine function of shared values, one per observation */
-  IR_ODE,    /* out[k N + i] = state i at time k of the solution of u.ode, a = its N initial states, parameters, times */
+  IR_ODE,    /* out[k N + i] = state i at time k of the solution of u.ode, a = its N initial states,
+                parameters, times */
 #define OP(NAME, arity, value, shared, partials, domain) IR_##NAME,
 #include "ir/ops.def"
 #undef OP
@@ -41,9 +44,10 @@ typedef struct {
   int32_t elem;
 } Pick;
 
-/* y' = f(t, y, p), y(t0) given: what an ODE node solves. f is a graph of its own, whose input is t, y and p one after the
- * other. Sensitivities are those to p, and to the initial state where from_state holds. The times are the same for all draws,
- * or where `timed` holds operands behind p: the initial time, then the others; from_time: the initial one is no constant. */
+/* y' = f(t, y, p), y(t0) given: what an ODE node solves. f is a graph of its own, whose input is t,
+ * y and p one after the other. Sensitivities are those to p, and to the initial state where
+ * from_state holds. The times are the same for all draws, or where `timed` holds operands behind p:
+ * the initial time, then the others; from_time: the initial one is no constant. */
 typedef enum { ODE_RK45, ODE_CKRK, ODE_ADAMS, ODE_BDF } OdeMethod;
 typedef struct {
   OdeMethod method;
@@ -61,7 +65,8 @@ typedef struct {
 typedef struct {
   uint16_t op;
   uint8_t nargs;
-  bool likelihood; /* contains a density of data: an increment with it is an observation's, not the prior's */
+  bool likelihood; /* contains a density of data: an increment with it is an observation's, not the
+                      prior's */
   int32_t n;
   int32_t attr, attr2;
   Node args[IR_MAX_ARGS];
@@ -83,7 +88,9 @@ typedef struct Graph {
 
 Graph *ir_graph(Ctx *c); /* lives as long as the run */
 Graph *ir_graph_in(Arena *a);
-static inline int32_t ir_ode_operands(const IrOde *o) { return o->states + o->params + (o->timed ? 1 + o->ntimes : 0); }
+static inline int32_t ir_ode_operands(const IrOde *o) {
+  return o->states + o->params + (o->timed ? 1 + o->ntimes : 0);
+}
 static inline const IrNode *ir_node(const Graph *g, Node x) { return &g->nodes[x]; }
 static inline int32_t ir_size(const Graph *g, Node x) { return g->nodes[x].n; }
 static inline bool ir_is_const(const Graph *g, Node x) { return g->nodes[x].op == IR_CONST; }
@@ -93,39 +100,44 @@ const char *ir_op_name(unsigned op);
 int ir_op_arity(unsigned op);                        /* elementwise ops */
 const double *ir_op_domain(unsigned op, int *count); /* elementwise ops: lo0, hi0, lo1, hi1, ... */
 
-Node ir_const(Graph *g, const double *values, int32_t n);      /* copies */
-Node ir_const_kept(Graph *g, const double *values, int32_t n); /* does not: they outlive the graph and do not change */
+Node ir_const(Graph *g, const double *values, int32_t n); /* copies */
+Node ir_const_kept(Graph *g, const double *values,
+                   int32_t n); /* does not: they outlive the graph and do not change */
 Node ir_number(Graph *g, double value);
 Node ir_input(Graph *g, int32_t offset, int32_t n);
 typedef enum { NOISE_NORMAL, NOISE_UNIFORM } NoiseKind;
 Node ir_noise(Graph *g, NoiseKind kind, int32_t stream, int32_t n);
 Node ir_outer(Graph *g, int32_t leaf, int32_t n);
-Node ir_map(Graph *g, unsigned op, const Node *args);                   /* elementwise: sizes n or 1 */
-Node ir_gather(Graph *g, Node a, const int32_t *index, int32_t n);      /* copies the index */
+Node ir_map(Graph *g, unsigned op, const Node *args);              /* elementwise: sizes n or 1 */
+Node ir_gather(Graph *g, Node a, const int32_t *index, int32_t n); /* copies the index */
 Node ir_gather_kept(Graph *g, Node a, const int32_t *index, int32_t n); /* does not */
-Node ir_pack(Graph *g, const Pick *picks, int32_t n);                   /* becomes a gather, or the node itself, where it can */
+Node ir_pack(Graph *g, const Pick *picks,
+             int32_t n); /* becomes a gather, or the node itself, where it can */
 Node ir_reduce(Graph *g, unsigned op /* SUM, LSE */, Node a, int32_t width);
 Node ir_cumsum(Graph *g, Node a, int32_t width);
 Node ir_matvec(Graph *g, Node matrix, Node b);
 Node ir_matmul(Graph *g, Node a, Node b, int32_t inner, int32_t columns);
 Node ir_ode(Graph *g, const IrOde *ode, Node a); /* keeps *ode */
-Node ir_mark_likelihood(Graph *g, Node x);       /* a copy of x that is marked as a density of data */
+Node ir_mark_likelihood(Graph *g, Node x); /* a copy of x that is marked as a density of data */
 
 /* Forget all nodes from `count` on (a lifted loop that is rolled back). */
 void ir_truncate(Graph *g, int32_t count);
 
 void ir_print(Text *out, const Graph *g);
 
-/* ---- equal rows: rows.c -------------------------------------------------------------------------------------------- */
+/* ---- equal rows: rows.c ---------------------------------------------------------------------- */
 
 typedef struct {
   uint64_t a, b;
-  int32_t width, place; /* of the widest shared value it reads an element of: how many there are, and which */
+  int32_t width,
+      place; /* of the widest shared value it reads an element of: how many there are, and which */
 } RowKey;
 void ir_key_mix(RowKey *k, uint64_t word);
 void ir_key_mix_number(RowKey *k, double x);
-/* A node of `rows` rows; keys[k] is mixed with all that row select[k] is made of: equal keys, the same function of the inputs.
+/* A node of `rows` rows; keys[k] is mixed with all that row select[k] is made of: equal keys, the
+ * same function of the inputs.
  */
-void ir_row_keys(Ctx *c, const Graph *g, Node node, int32_t rows, const int32_t *select, size_t n, RowKey *keys);
+void ir_row_keys(Ctx *c, const Graph *g, Node node, int32_t rows, const int32_t *select, size_t n,
+                 RowKey *keys);
 
 #endif

@@ -1,9 +1,9 @@
 /* rows.c: which rows of a node are the same function of the inputs.
  *
- * The walk goes down from the node and carries, for every element of the rows, which element of the node below it needs. What
- * differs from row to row are numbers (constants, rows of matrices) and places (elements of what is shared): each row mixes its
- * own into its key. Rows whose keys of 128 bits agree are the same; rows that differ only in how they are written may be told
- * apart.
+ * The walk goes down from the node and carries, for every element of the rows, which element of the
+ * node below it needs. What differs from row to row are numbers (constants, rows of matrices) and
+ * places (elements of what is shared): each row mixes its own into its key. Rows whose keys of 128
+ * bits agree are the same; rows that differ only in how they are written may be told apart.
  */
 #include "ir/ir.h"
 #include "num/rng.h"
@@ -45,9 +45,11 @@ static bool is_new(RowWalk *w, Node node, const int32_t *index) {
 }
 
 /* Element e of the rows reads number values[index[e] each ..], `each` of them. */
-static void mix_numbers(RowWalk *w, const double *values, const int32_t *index, size_t width, size_t each) {
+static void mix_numbers(RowWalk *w, const double *values, const int32_t *index, size_t width,
+                        size_t each) {
   for (size_t e = 0; e < w->rows * width; e++)
-    for (size_t k = 0; k < each; k++) ir_key_mix_number(&w->keys[e / width], values[(size_t)index[e] * each + k]);
+    for (size_t k = 0; k < each; k++)
+      ir_key_mix_number(&w->keys[e / width], values[(size_t)index[e] * each + k]);
 }
 
 static void mix_places(RowWalk *w, int32_t size, const int32_t *index, size_t width) {
@@ -83,31 +85,37 @@ static void walk_gather(RowWalk *w, const IrNode *x, const int32_t *index, size_
 static void walk_reduction(RowWalk *w, const IrNode *x, const int32_t *index, size_t width) {
   size_t each = (size_t)x->attr;
   int32_t *wide = NEW_ARRAY(w->temp, int32_t, w->rows * width * each);
-  for (size_t e = 0; e < w->rows * width * each; e++) wide[e] = index[e / each] * x->attr + (int32_t)(e % each);
+  for (size_t e = 0; e < w->rows * width * each; e++)
+    wide[e] = index[e / each] * x->attr + (int32_t)(e % each);
   walk(w, x->args[0], wide, width * each);
 }
 
 static void walk(RowWalk *w, Node id, const int32_t *index, size_t width) {
   const IrNode *x = ir_node(w->g, id);
-  if (x->n == 1 || w->nseen > MOST_VISITS || !is_new(w, id, index)) return; /* one element: all rows share it */
+  if (x->n == 1 || w->nseen > MOST_VISITS || !is_new(w, id, index))
+    return; /* one element: all rows share it */
   switch (x->op) {
   case IR_CONST: mix_numbers(w, x->u.values, index, width, 1); break;
   case IR_GATHER: walk_gather(w, x, index, width); break;
   case IR_PACK: mix_picks(w, x, index, width); break;
   case IR_SUM:
   case IR_LSE: walk_reduction(w, x, index, width); break;
-  case IR_MATVEC: mix_numbers(w, ir_node(w->g, x->args[0])->u.values, index, width, (size_t)x->attr); break;
+  case IR_MATVEC:
+    mix_numbers(w, ir_node(w->g, x->args[0])->u.values, index, width, (size_t)x->attr);
+    break;
   default:
     for (int k = 0; ir_is_map(x->op) && k < x->nargs; k++) walk(w, x->args[k], index, width);
     if (!ir_is_map(x->op)) mix_places(w, x->n, index, width);
   }
 }
 
-void ir_row_keys(Ctx *c, const Graph *g, Node node, int32_t rows, const int32_t *select, size_t n, RowKey *keys) {
+void ir_row_keys(Ctx *c, const Graph *g, Node node, int32_t rows, const int32_t *select, size_t n,
+                 RowKey *keys) {
   TempArena *temp = temp_open(c);
   size_t width = (size_t)(ir_size(g, node) / rows);
   int32_t *index = NEW_ARRAY(&temp->arena, int32_t, n * width);
-  for (size_t e = 0; e < n * width; e++) index[e] = select[e / width] * (int32_t)width + (int32_t)(e % width);
+  for (size_t e = 0; e < n * width; e++)
+    index[e] = select[e / width] * (int32_t)width + (int32_t)(e % width);
   RowWalk w = {.temp = &temp->arena, .g = g, .rows = n, .keys = keys};
   walk(&w, node, index, width);
   for (size_t r = 0; w.nseen > MOST_VISITS && r < n; r++) ir_key_mix(&keys[r], (uint64_t)select[r]);

@@ -1,7 +1,9 @@
-/* constraints.c: parameters from the unconstrained vector, with the log Jacobian of each transform, as Stan 2.33 has them.
+/* constraints.c: parameters from the unconstrained vector, with the log Jacobian of each transform,
+ * as Stan 2.33 has them.
  *
- * Each transform works on one item (a scalar, vector or matrix) of an array of them; u holds its unconstrained numbers in
- * Stan's order. Bounds and offsets work on all elements together, for they may be given per element.
+ * Each transform works on one item (a scalar, vector or matrix) of an array of them; u holds its
+ * unconstrained numbers in Stan's order. Bounds and offsets work on all elements together, for they
+ * may be given per element.
  */
 #include "model/eval.h"
 
@@ -15,7 +17,7 @@ static void add_jacobian(Eval *E, Value *v) {
 
 static Value *number(Eval *E, double x) { return value_real(E, x); }
 
-/* ---- bounds: per element ------------------------------------------------------------------------------------------ */
+/* ---- bounds: per element --------------------------------------------------------------------- */
 
 /* exp(u) + lower, Jacobian u */
 static Value *lower_bound(Eval *E, Value *u, Value *lower) {
@@ -29,10 +31,12 @@ static Value *upper_bound(Eval *E, Value *u, Value *upper) {
   return map2(E, IR_SUB, upper, map1(E, IR_EXP, u));
 }
 
-/* lower + (upper - lower) inv_logit(u), Jacobian log(upper - lower) + log inv_logit(u) + log inv_logit(-u) */
+/* lower + (upper - lower) inv_logit(u), Jacobian log(upper - lower) + log inv_logit(u) + log
+ * inv_logit(-u) */
 static Value *both_bounds(Eval *E, Value *u, Value *lower, Value *upper) {
   Value *width = map2(E, IR_SUB, upper, lower);
-  Value *j = map2(E, IR_ADD, map1(E, IR_LOG_INV_LOGIT, u), map1(E, IR_LOG_INV_LOGIT, map1(E, IR_NEG, u)));
+  Value *j =
+      map2(E, IR_ADD, map1(E, IR_LOG_INV_LOGIT, u), map1(E, IR_LOG_INV_LOGIT, map1(E, IR_NEG, u)));
   add_jacobian(E, map2(E, IR_ADD, map1(E, IR_LOG, width), j));
   return map2(E, IR_ADD, lower, map2(E, IR_MUL, width, map1(E, IR_INV_LOGIT, u)));
 }
@@ -52,10 +56,12 @@ static bool any_infinite(const Value *v) {
 static Value *bounded(Eval *E, Value *u, Value *lower, Value *upper) {
   if (all_equal_to(lower, -INFINITY)) lower = NULL;
   if (all_equal_to(upper, INFINITY)) upper = NULL;
-  if ((any_infinite(lower) || any_infinite(upper)) && u->n > 1) { /* element by element: some have a bound, some none */
+  if ((any_infinite(lower) || any_infinite(upper)) &&
+      u->n > 1) { /* element by element: some have a bound, some none */
     Value **parts = NEW_ARRAY(E->arena, Value *, u->n);
     for (int32_t k = 0; k < u->n; k++)
-      parts[k] = bounded(E, value_element(E, u, k), lower ? value_element(E, lower, lower->n == 1 ? 0 : k) : NULL,
+      parts[k] = bounded(E, value_element(E, u, k),
+                         lower ? value_element(E, lower, lower->n == 1 ? 0 : k) : NULL,
                          upper ? value_element(E, upper, upper->n == 1 ? 0 : k) : NULL);
     return value_join(E, parts, u->n, u);
   }
@@ -74,7 +80,7 @@ static Value *affine(Eval *E, Value *u, Value *offset, Value *multiplier) {
   return offset ? map2(E, IR_ADD, offset, u) : u;
 }
 
-/* ---- vectors ------------------------------------------------------------------------------------------------------ */
+/* ---- vectors --------------------------------------------------------------------------------- */
 
 static Value *cumulative(Eval *E, Value *v) {
   return v->n ? value_of_node(E, v, v->axis, ir_cumsum(E->graph, value_node(E, v), v->n)) : v;
@@ -85,7 +91,8 @@ static Value *ordered(Eval *E, Value *u) {
   if (u->n < 2) return u;
   Value *rest = value_slice(E, u, 1, u->n - 1);
   add_jacobian(E, rest);
-  return cumulative(E, value_join(E, (Value *[]){value_slice(E, u, 0, 1), map1(E, IR_EXP, rest)}, 2, u));
+  return cumulative(
+      E, value_join(E, (Value *[]){value_slice(E, u, 0, 1), map1(E, IR_EXP, rest)}, 2, u));
 }
 
 static Value *positive_ordered(Eval *E, Value *u) {
@@ -93,13 +100,15 @@ static Value *positive_ordered(Eval *E, Value *u) {
   return cumulative(E, map1(E, IR_EXP, u));
 }
 
-/* Stick breaking, centred: z[k] = inv_logit(u[k] - log(K - k)), x[k] = z[k] (1 - x[1] - ... - x[k-1]) */
+/* Stick breaking, centred: z[k] = inv_logit(u[k] - log(K - k)), x[k] = z[k] (1 - x[1] - ... -
+ * x[k-1]) */
 static Value *simplex(Eval *E, Value *u, const Value *shape) {
   int32_t K = u->n + 1;
   Value **x = NEW_ARRAY(E->arena, Value *, K), *log_stick = number(E, 0);
   for (int32_t k = 0; k < K - 1; k++) {
     Value *a = map2(E, IR_SUB, value_element(E, u, k), number(E, log(K - k - 1)));
-    Value *log_z = map1(E, IR_LOG_INV_LOGIT, a), *log_1mz = map1(E, IR_LOG_INV_LOGIT, map1(E, IR_NEG, a));
+    Value *log_z = map1(E, IR_LOG_INV_LOGIT, a),
+          *log_1mz = map1(E, IR_LOG_INV_LOGIT, map1(E, IR_NEG, a));
     Value *log_x = map2(E, IR_ADD, log_stick, log_z);
     add_jacobian(E, map2(E, IR_ADD, log_x, log_1mz));
     x[k] = map1(E, IR_EXP, log_x);
@@ -131,11 +140,14 @@ static Value *sum_to_zero(Eval *E, Value *u, const Value *shape) {
   return value_matmul(E, b, u, N + 1, N, 1, shape);
 }
 
-/* ---- matrices ----------------------------------------------------------------------------------------------------- */
+/* ---- matrices -------------------------------------------------------------------------------- */
 
-static Value *assemble(Eval *E, Value **x, int32_t n, const Value *shape) { return value_join(E, x, n, shape); }
+static Value *assemble(Eval *E, Value **x, int32_t n, const Value *shape) {
+  return value_join(E, x, n, shape);
+}
 
-/* Rows of a Cholesky factor of a correlation matrix from z in (-1, 1), row by row: x[i,j] = z sqrt(1 - sum of squares so far).
+/* Rows of a Cholesky factor of a correlation matrix from z in (-1, 1), row by row: x[i,j] = z
+ * sqrt(1 - sum of squares so far).
  */
 static Value *cholesky_corr_rows(Eval *E, Value *const *z, const Value *shape) {
   int32_t K = shape->dims[0];
@@ -162,7 +174,8 @@ static Value **tanh_all(Eval *E, Value *u) {
     Value *uk = value_element(E, u, k);
     z[k] = map1(E, IR_TANH, uk);
     Value *two = map2(E, IR_MUL, uk, number(E, 2));
-    Value *j = map2(E, IR_ADD, map1(E, IR_LOG_INV_LOGIT, two), map1(E, IR_LOG_INV_LOGIT, map1(E, IR_NEG, two)));
+    Value *j = map2(E, IR_ADD, map1(E, IR_LOG_INV_LOGIT, two),
+                    map1(E, IR_LOG_INV_LOGIT, map1(E, IR_NEG, two)));
     add_jacobian(E, map2(E, IR_ADD, j, number(E, log(4))));
   }
   return z;
@@ -196,13 +209,15 @@ static Value *cov_matrix(Eval *E, Value *u, const Value *shape) {
     for (int32_t j = 0; j < K; j++) {
       x[i * K + j] = j <= i ? value_element(E, u, k++) : number(E, 0);
       if (j != i) continue;
-      add_jacobian(E, map2(E, IR_ADD, map2(E, IR_MUL, x[i * K + j], number(E, K - i + 1)), number(E, log(2))));
+      add_jacobian(E, map2(E, IR_ADD, map2(E, IR_MUL, x[i * K + j], number(E, K - i + 1)),
+                           number(E, log(2))));
       x[i * K + j] = map1(E, IR_EXP, x[i * K + j]);
     }
   return times_transpose(E, assemble(E, x, K * K, shape), shape);
 }
 
-/* Partial correlations column by column; Jacobian of the correlation matrix from the factor's, as Stan adds it. */
+/* Partial correlations column by column; Jacobian of the correlation matrix from the factor's, as
+ * Stan adds it. */
 static Value *corr_matrix(Eval *E, Value *u, const Value *shape) {
   int32_t K = shape->dims[0];
   Value **z = tanh_all(E, u);
@@ -213,7 +228,8 @@ static Value *corr_matrix(Eval *E, Value *u, const Value *shape) {
   x[0] = number(E, 1);
   for (int32_t j = 0, k = 0; j < K - 1; j++) {
     for (int32_t i = j + 1; i < K; i++, k++) {
-      x[i * K + j] = map2(E, IR_MUL, z[k], map1(E, IR_EXP, map2(E, IR_MUL, left[i], number(E, 0.5))));
+      x[i * K + j] =
+          map2(E, IR_MUL, z[k], map1(E, IR_EXP, map2(E, IR_MUL, left[i], number(E, 0.5))));
       Value *l1m = map1(E, IR_LOG1M, map1(E, IR_SQUARE, z[k]));
       left[i] = map2(E, IR_ADD, left[i], l1m);
       /* d corr / d partial: (K - j - 2) / 2 log(1 - z^2), j 0-based */
@@ -224,7 +240,7 @@ static Value *corr_matrix(Eval *E, Value *u, const Value *shape) {
   return times_transpose(E, assemble(E, x, K * K, shape), shape);
 }
 
-/* ---- dispatch ----------------------------------------------------------------------------------------------------- */
+/* ---- dispatch -------------------------------------------------------------------------------- */
 
 static int32_t item_size(const Decl *d, const int32_t *inner, int ninner) {
   int32_t n = 1;
@@ -263,7 +279,9 @@ static Value *one_item(Eval *E, const Decl *d, Value *u, const Value *item) {
   case CON_CHOLESKY_COV: return cholesky_cov(E, u, item);
   case CON_CORR: return corr_matrix(E, u, item);
   case CON_COV: return cov_matrix(E, u, item);
-  default: ctx_fail(E->ctx, PVI_PROGRAM, d->loc, "parameters of this constrained type are not supported yet");
+  default:
+    ctx_fail(E->ctx, PVI_PROGRAM, d->loc,
+             "parameters of this constrained type are not supported yet");
   }
 }
 
@@ -276,13 +294,15 @@ static Value *structured(Eval *E, const Decl *d, const Value *shape, int32_t off
   Value **parts = NEW_ARRAY(E->arena, Value *, count + 1);
   for (int32_t k = 0; k < count; k++) {
     Value *u = value_shape(E, TY_VECTOR, 0, 1, &size);
-    u = size ? value_of_node(E, u, NULL, ir_input(E->graph, offset + k * size, size)) : value_known(E, u, NULL);
+    u = size ? value_of_node(E, u, NULL, ir_input(E->graph, offset + k * size, size))
+             : value_known(E, u, NULL);
     parts[k] = one_item(E, d, u, item);
   }
   return value_join(E, parts, count, shape);
 }
 
-/* The unconstrained numbers of a scalar, vector or matrix, row-major: Stan has matrices column by column. */
+/* The unconstrained numbers of a scalar, vector or matrix, row-major: Stan has matrices column by
+ * column. */
 static Value *raw(Eval *E, const Value *shape, int32_t offset) {
   if (!shape->n) return value_known(E, shape, NULL);
   Node u = ir_input(E->graph, offset, shape->n);
@@ -301,22 +321,27 @@ static Value *raw(Eval *E, const Value *shape, int32_t offset) {
 static Value *argument(Eval *E, const Expr *e, const Value *shape) {
   if (!e) return NULL;
   Value *v = eval_expr(E, e);
-  if (v->n != 1 && v->n != shape->n) ctx_fail(E->ctx, PVI_PROGRAM, e->loc, "%d bounds for %d elements", v->n, shape->n);
+  if (v->n != 1 && v->n != shape->n)
+    ctx_fail(E->ctx, PVI_PROGRAM, e->loc, "%d bounds for %d elements", v->n, shape->n);
   return v;
 }
 
 Value *constrain(Eval *E, const Decl *d, int32_t *offset) {
   Value shape;
   eval_dims(E, d, &shape);
-  if (shape.kind != TY_REAL && shape.kind != TY_VECTOR && shape.kind != TY_ROW_VECTOR && shape.kind != TY_MATRIX)
-    ctx_fail(E->ctx, PVI_PROGRAM, d->loc, "parameter %s: this type of parameter is not supported yet", d->name);
+  if (shape.kind != TY_REAL && shape.kind != TY_VECTOR && shape.kind != TY_ROW_VECTOR &&
+      shape.kind != TY_MATRIX)
+    ctx_fail(E->ctx, PVI_PROGRAM, d->loc,
+             "parameter %s: this type of parameter is not supported yet", d->name);
   int32_t at = *offset;
   *offset += constrain_size(d, &shape);
   if (d->con.kind == CON_NONE) return raw(E, &shape, at);
   if (d->con.kind == CON_BOUNDS)
-    return shape.n ? bounded(E, raw(E, &shape, at), argument(E, d->con.lower, &shape), argument(E, d->con.upper, &shape))
+    return shape.n ? bounded(E, raw(E, &shape, at), argument(E, d->con.lower, &shape),
+                             argument(E, d->con.upper, &shape))
                    : raw(E, &shape, at);
   if (d->con.kind == CON_AFFINE)
-    return affine(E, raw(E, &shape, at), argument(E, d->con.offset, &shape), argument(E, d->con.multiplier, &shape));
+    return affine(E, raw(E, &shape, at), argument(E, d->con.offset, &shape),
+                  argument(E, d->con.multiplier, &shape));
   return structured(E, d, &shape, at);
 }

@@ -1,5 +1,6 @@
-/* dist.h: what the files behind dists.def share, for this folder. LPDF(x) { ... } is the log density of distribution x: a[0]
- * the outcome, a[1..] the parameters, one element per observation. */
+/* dist.h: what the files behind dists.def share, for this folder. LPDF(x) { ... } is the log
+ * density of distribution x: a[0] the outcome, a[1..] the parameters, one element per observation.
+ */
 #ifndef PVI_DIST_H
 #define PVI_DIST_H
 
@@ -20,7 +21,7 @@ typedef Value *Density(Eval *E, Value **a, int n);
 static const double LOG_PI = 1.1447298858494002, LOG_2PI = 1.8378770664093453;
 
 Value *dist_linear_predictor(Eval *E, Value *x, Value *alpha, Value *beta); /* x beta + alpha */
-Value *dist_logits(Eval *E, Value *x, Value *alpha, Value *beta);           /* of every row and category */
+Value *dist_logits(Eval *E, Value *x, Value *alpha, Value *beta); /* of every row and category */
 Value *dist_log_factorial(Eval *E, Value *y);
 Value *dist_density(Eval *E, DistId id, Value **a, int n); /* of valid arguments */
 

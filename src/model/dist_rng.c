@@ -1,5 +1,5 @@
-/* dist_rng.c: the _rng functions: random numbers of known parameters, element by element, or vectors and matrices of them.
- * a[0..] are the parameters. */
+/* dist_rng.c: the _rng functions: random numbers of known parameters, element by element, or
+ * vectors and matrices of them. a[0..] are the parameters. */
 #include "model/dist.h"
 #include "model/linear.h"
 #include "num/linalg.h"
@@ -57,7 +57,8 @@ static double draw_one(RngStream *r, DistId id, const double *a) {
   case DIST_bernoulli_logit: return (double)rngs_bernoulli(r, 1 / (1 + exp(-a[0])));
   case DIST_binomial: return (double)rngs_binomial(r, (int64_t)a[0], a[1]);
   case DIST_beta_binomial: return (double)rngs_beta_binomial(r, (int64_t)a[0], a[1], a[2]);
-  case DIST_hypergeometric: return (double)rngs_hypergeometric(r, (int64_t)a[0], (int64_t)a[1], (int64_t)a[2]);
+  case DIST_hypergeometric:
+    return (double)rngs_hypergeometric(r, (int64_t)a[0], (int64_t)a[1], (int64_t)a[2]);
   case DIST_discrete_range: return a[0] + floor((a[1] - a[0] + 1) * rngs_uniform(r));
   case DIST_poisson: return (double)rngs_poisson(r, a[0]);
   case DIST_poisson_log: return (double)rngs_poisson(r, exp(a[0]));
@@ -70,7 +71,7 @@ static double draw_one(RngStream *r, DistId id, const double *a) {
   }
 }
 
-/* ---- vectors and matrices ------------------------------------------------------------------------------------------- */
+/* ---- vectors and matrices -------------------------------------------------------------------- */
 
 static Value *counts(Eval *E, const double *p, int32_t n, Value *total) {
   int64_t *drawn = NEW_ARRAY(E->arena, int64_t, n);
@@ -80,7 +81,9 @@ static Value *counts(Eval *E, const double *p, int32_t n, Value *total) {
   return r;
 }
 
-static Value *softmax(Eval *E, Value *v) { return eval_function(E, FUN_softmax, (Value *[]){v}, 1, NULL); }
+static Value *softmax(Eval *E, Value *v) {
+  return eval_function(E, FUN_softmax, (Value *[]){v}, 1, NULL);
+}
 
 static Value *dirichlet(Eval *E, Value *alpha) {
   Value *r = value_known(E, alpha, NULL);
@@ -98,11 +101,14 @@ static Value *ordered(Eval *E, Value *eta, const Value *c, double noise) {
 static Value *bernoulli_glm(Eval *E, Value **a) {
   Value *eta = dist_linear_predictor(E, a[0], a[1], a[2]);
   Value *r = value_known(E, value_shape(E, TY_INT, 1, 1, &eta->n), NULL);
-  for (int32_t k = 0; k < r->n; k++) r->v[k] = (double)rngs_bernoulli(E->rng, num_inv_logit(eta->v[k]));
+  for (int32_t k = 0; k < r->n; k++)
+    r->v[k] = (double)rngs_bernoulli(E->rng, num_inv_logit(eta->v[k]));
   return r;
 }
 
-static Value *factor_of(Eval *E, DistId id, Value *S, Loc loc) { return linear_cholesky(E, S, stan_dist_names[id], loc); }
+static Value *factor_of(Eval *E, DistId id, Value *S, Loc loc) {
+  return linear_cholesky(E, S, stan_dist_names[id], loc);
+}
 
 /* mu + s L z, for every vector of an array; s = sqrt(nu / chi_square(nu)), or 1 when nu is 0 */
 static Value *normal_vectors(Eval *E, Value *mu, Value *L, double nu, Loc loc) {
@@ -121,11 +127,12 @@ static Value *normal_vectors(Eval *E, Value *mu, Value *L, double nu, Loc loc) {
   return r;
 }
 
-/* The factor of a correlation matrix: partial correlations from beta distributions, column by column, each row a stick that is
- * broken (Lewandowski, Kurowicka and Joe 2009, section 2.4). */
+/* The factor of a correlation matrix: partial correlations from beta distributions, column by
+ * column, each row a stick that is broken (Lewandowski, Kurowicka and Joe 2009, section 2.4). */
 static Value *lkj_factor(Eval *E, Value **a, Loc loc) {
   long size = value_int_of(E, a[0], loc, "the size");
-  if (size < 1 || size > INT16_MAX) ctx_fail(E->ctx, PVI_PROGRAM, loc, "a correlation matrix of size %ld", size);
+  if (size < 1 || size > INT16_MAX)
+    ctx_fail(E->ctx, PVI_PROGRAM, loc, "a correlation matrix of size %ld", size);
   int32_t K = (int32_t)size;
   double eta = a[1]->v[0];
   Value *L = value_known(E, value_shape(E, TY_MATRIX, 0, 2, (int32_t[]){K, K}), NULL);
@@ -141,7 +148,8 @@ static Value *lkj_factor(Eval *E, Value **a, Loc loc) {
   return L;
 }
 
-/* L A: A has the roots of chi_square(nu - i) on the diagonal and normal numbers below (Bartlett); (L A)(L A)' is a draw. */
+/* L A: A has the roots of chi_square(nu - i) on the diagonal and normal numbers below (Bartlett);
+ * (L A)(L A)' is a draw. */
 static Value *wishart_factor(Eval *E, double nu, Value *L) {
   int32_t K = L->dims[0];
   Value *A = value_known(E, L, NULL);
@@ -152,8 +160,12 @@ static Value *wishart_factor(Eval *E, double nu, Value *L) {
   return eval_binary(E, OP_MUL, L, A, NOWHERE);
 }
 
-static Value *with_transpose(Eval *E, Value *A) { return eval_binary(E, OP_MUL, A, value_transpose(E, A), NOWHERE); }
-static Value *inverse_of(Eval *E, Value *A) { return eval_function(E, FUN_inverse_spd, (Value *[]){A}, 1, NULL); }
+static Value *with_transpose(Eval *E, Value *A) {
+  return eval_binary(E, OP_MUL, A, value_transpose(E, A), NOWHERE);
+}
+static Value *inverse_of(Eval *E, Value *A) {
+  return eval_function(E, FUN_inverse_spd, (Value *[]){A}, 1, NULL);
+}
 
 /* The inverse of a wishart(nu, S^-1). */
 static Value *inv_wishart(Eval *E, double nu, Value *S, Loc loc) {
@@ -165,8 +177,10 @@ static Value *joint(Eval *E, DistId id, Value **a, Loc loc) {
   int32_t n = a[0]->n;
   double x = n ? a[0]->v[0] : NAN;
   switch (id) {
-  case DIST_categorical: return value_int(E, (long)rngs_categorical(E->rng, a[0]->v, (size_t)n) + 1);
-  case DIST_categorical_logit: return value_int(E, (long)rngs_categorical_logit(E->rng, a[0]->v, (size_t)n) + 1);
+  case DIST_categorical:
+    return value_int(E, (long)rngs_categorical(E->rng, a[0]->v, (size_t)n) + 1);
+  case DIST_categorical_logit:
+    return value_int(E, (long)rngs_categorical_logit(E->rng, a[0]->v, (size_t)n) + 1);
   case DIST_ordered_logistic: return ordered(E, a[0], a[1], rngs_logistic(E->rng));
   case DIST_ordered_probit: return ordered(E, a[0], a[1], rngs_normal(E->rng));
   case DIST_bernoulli_logit_glm: return bernoulli_glm(E, a);
@@ -183,12 +197,13 @@ static Value *joint(Eval *E, DistId id, Value **a, Loc loc) {
   case DIST_wishart: return with_transpose(E, wishart_factor(E, x, factor_of(E, id, a[1], loc)));
   case DIST_wishart_cholesky: return wishart_factor(E, x, a[1]);
   case DIST_inv_wishart: return inv_wishart(E, x, a[1], loc);
-  case DIST_inv_wishart_cholesky: return factor_of(E, id, inv_wishart(E, x, with_transpose(E, a[1]), loc), loc);
+  case DIST_inv_wishart_cholesky:
+    return factor_of(E, id, inv_wishart(E, x, with_transpose(E, a[1]), loc), loc);
   default: ctx_fail(E->ctx, PVI_PROGRAM, loc, "%s_rng is not supported yet", stan_dist_names[id]);
   }
 }
 
-/* ---- all ---------------------------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 static bool is_discrete(DistId id) { return stan_dist_flags(id) & PMF; }
 
@@ -196,14 +211,18 @@ Value *dist_rng(Eval *E, DistId id, Value **a, int n, Loc loc) {
   if (E->simulate) {
     Value *v = dist_simulate(E, id, a, n);
     if (!v)
-      ctx_fail(E->ctx, PVI_PROGRAM, loc, "%s_rng cannot be simulated as a function of the parameters", stan_dist_names[id]);
+      ctx_fail(E->ctx, PVI_PROGRAM, loc,
+               "%s_rng cannot be simulated as a function of the parameters", stan_dist_names[id]);
     return v;
   }
   if (E->lift) lift_bail(E, "it draws random numbers");
-  if (!E->rng) ctx_fail(E->ctx, PVI_PROGRAM, loc, "random numbers are drawn only in transformed data and generated quantities");
+  if (!E->rng)
+    ctx_fail(E->ctx, PVI_PROGRAM, loc,
+             "random numbers are drawn only in transformed data and generated quantities");
   Value *shape = n ? a[0] : value_real(E, 0);
   for (int k = 0; k < n; k++) {
-    if (!a[k]->known) ctx_fail(E->ctx, PVI_PROGRAM, loc, "%s_rng of parameters", stan_dist_names[id]);
+    if (!a[k]->known)
+      ctx_fail(E->ctx, PVI_PROGRAM, loc, "%s_rng of parameters", stan_dist_names[id]);
     if (a[k]->ndims && !shape->ndims) shape = a[k];
   }
   if (stan_dist_flags(id) & JOINT) return joint(E, id, a, loc);
@@ -219,7 +238,8 @@ Value *dist_rng(Eval *E, DistId id, Value **a, int n, Loc loc) {
     }
     r->v[e] = nan ? (is_discrete(id) ? INT32_MIN : NAN) : draw_one(E->rng, id, x);
     if (!nan && isnan(r->v[e]))
-      ctx_fail(E->ctx, PVI_PROGRAM, loc, "%s_rng is not supported yet, or its parameters are out of range",
+      ctx_fail(E->ctx, PVI_PROGRAM, loc,
+               "%s_rng is not supported yet, or its parameters are out of range",
                stan_dist_names[id]);
   }
   return r;

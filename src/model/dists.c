@@ -1,15 +1,18 @@
 /* dists.c: the code behind dists.def: log densities as graph nodes, one element per observation.
  *
- * a[0] is the outcome, a[1..] the parameters. Quantities that do not depend on the outcome (1/sigma, log sigma, log y!) are
- * values of their own: where they are data they are computed now, where they are shared by all observations, once per draw.
+ * a[0] is the outcome, a[1..] the parameters. Quantities that do not depend on the outcome
+ * (1/sigma, log sigma, log y!) are values of their own: where they are data they are computed now,
+ * where they are shared by all observations, once per draw.
  */
 #include "model/dist.h"
 
 #include <math.h>
 
-/* ---- location and scale ------------------------------------------------------------------------------------------- */
+/* ---- location and scale ---------------------------------------------------------------------- */
 
-static Value *location_scale(Eval *E, unsigned op, Value **a) { return map4(E, op, a[0], a[1], M(INV, a[2]), M(LOG, a[2])); }
+static Value *location_scale(Eval *E, unsigned op, Value **a) {
+  return map4(E, op, a[0], a[1], M(INV, a[2]), M(LOG, a[2]));
+}
 
 LPDF(normal) { return location_scale(E, IR_NORMAL, a); }
 LPDF(std_normal) { return map4(E, IR_NORMAL, a[0], NUM(0), NUM(1), NUM(0)); }
@@ -17,10 +20,12 @@ LPDF(cauchy) { return location_scale(E, IR_CAUCHY, a); }
 LPDF(double_exponential) { return location_scale(E, IR_DOUBLE_EXP, a); }
 LPDF(logistic) { return location_scale(E, IR_LOGISTIC, a); }
 
-/* lgamma((nu+1)/2) - lgamma(nu/2) - log(nu pi)/2 - log sigma - (nu+1)/2 log(1 + ((y-mu)/sigma)^2/nu) */
+/* lgamma((nu+1)/2) - lgamma(nu/2) - log(nu pi)/2 - log sigma - (nu+1)/2 log(1 +
+ * ((y-mu)/sigma)^2/nu) */
 LPDF(student_t) {
   Value *half = MUL(a[1], NUM(0.5));
-  Value *k = SUB(SUB(M(LGAMMA, ADD(half, NUM(0.5))), M(LGAMMA, half)), MUL(NUM(0.5), ADD(M(LOG, a[1]), NUM(LOG_PI))));
+  Value *k = SUB(SUB(M(LGAMMA, ADD(half, NUM(0.5))), M(LGAMMA, half)),
+                 MUL(NUM(0.5), ADD(M(LOG, a[1]), NUM(LOG_PI))));
   return ADD(map4(E, IR_STUDENT_T, a[0], a[2], M(INV, a[3]), a[1]), SUB(k, M(LOG, a[3])));
 }
 
@@ -57,9 +62,11 @@ LPDF(skew_double_exponential) {
 }
 
 /* kappa cos(y - mu) - log(2 pi) - log I_0(kappa) */
-LPDF(von_mises) { return SUB(MUL(a[2], M(COS, SUB(a[0], a[1]))), ADD(NUM(LOG_2PI), M(LOG_BESSEL_I0, a[2]))); }
+LPDF(von_mises) {
+  return SUB(MUL(a[2], M(COS, SUB(a[0], a[1]))), ADD(NUM(LOG_2PI), M(LOG_BESSEL_I0, a[2])));
+}
 
-/* ---- positive outcomes -------------------------------------------------------------------------------------------- */
+/* ---- positive outcomes ----------------------------------------------------------------------- */
 
 LPDF(exponential) { return SUB(M(LOG, a[1]), MUL(a[1], a[0])); }
 
@@ -76,7 +83,9 @@ LPDF(inv_gamma) {
 }
 
 LPDF(chi_square) { return lpdf_gamma(E, (Value *[]){a[0], MUL(a[1], NUM(0.5)), NUM(0.5)}, 3); }
-LPDF(inv_chi_square) { return lpdf_inv_gamma(E, (Value *[]){a[0], MUL(a[1], NUM(0.5)), NUM(0.5)}, 3); }
+LPDF(inv_chi_square) {
+  return lpdf_inv_gamma(E, (Value *[]){a[0], MUL(a[1], NUM(0.5)), NUM(0.5)}, 3);
+}
 LPDF(scaled_inv_chi_square) {
   Value *h = MUL(a[1], NUM(0.5));
   return lpdf_inv_gamma(E, (Value *[]){a[0], h, MUL(h, M(SQUARE, a[2]))}, 3);
@@ -120,16 +129,20 @@ LPDF(loglogistic) {
   return SUB(ADD(k, MUL(SUB(a[2], NUM(1)), r)), MUL(NUM(2), M(LOG1P_EXP, MUL(a[2], r))));
 }
 
-/* To the upper one of two bounds alpha apart, from alpha beta, with drift delta, tau late: t = (y - tau) / alpha^2, w = 1 -
- * beta, log passage(t, w) - 2 log alpha + delta alpha w - delta^2 (y - tau) / 2 */
+/* To the upper one of two bounds alpha apart, from alpha beta, with drift delta, tau late: t = (y -
+ * tau) / alpha^2, w = 1 - beta, log passage(t, w) - 2 log alpha + delta alpha w - delta^2 (y - tau)
+ * / 2 */
 LPDF(wiener) {
-  if (n > 5) ctx_fail(E->ctx, PVI_PROGRAM, E->density, "wiener with variable drift, start or delay is not supported yet");
+  if (n > 5)
+    ctx_fail(E->ctx, PVI_PROGRAM, E->density,
+             "wiener with variable drift, start or delay is not supported yet");
   Value *t = SUB(a[0], a[2]), *w = SUB(NUM(1), a[3]);
   Value *drift = MUL(a[4], SUB(MUL(a[1], w), MUL(NUM(0.5), MUL(a[4], t))));
-  return ADD(SUB(map2(E, IR_LOG_PASSAGE, DIV(t, M(SQUARE, a[1])), w), MUL(NUM(2), M(LOG, a[1]))), drift);
+  return ADD(SUB(map2(E, IR_LOG_PASSAGE, DIV(t, M(SQUARE, a[1])), w), MUL(NUM(2), M(LOG, a[1]))),
+             drift);
 }
 
-/* ---- bounded outcomes --------------------------------------------------------------------------------------------- */
+/* ---- bounded outcomes ------------------------------------------------------------------------ */
 
 /* (alpha - 1) log y + (beta - 1) log(1 - y) - lbeta(alpha, beta) */
 LPDF(beta) {
@@ -138,7 +151,9 @@ LPDF(beta) {
   return SUB(v, lbeta);
 }
 
-LPDF(beta_proportion) { return lpdf_beta(E, (Value *[]){a[0], MUL(a[1], a[2]), MUL(SUB(NUM(1), a[1]), a[2])}, 3); }
+LPDF(beta_proportion) {
+  return lpdf_beta(E, (Value *[]){a[0], MUL(a[1], a[2]), MUL(SUB(NUM(1), a[1]), a[2])}, 3);
+}
 
 /* -log(b - a) inside, -inf outside */
 LPDF(uniform) {
@@ -146,17 +161,20 @@ LPDF(uniform) {
   return map3(E, IR_SELECT, outside, NUM(-INFINITY), M(NEG, M(LOG, SUB(a[2], a[1]))));
 }
 
-/* ---- counts ------------------------------------------------------------------------------------------------------- */
+/* ---- counts ---------------------------------------------------------------------------------- */
 
 Value *dist_log_factorial(Eval *E, Value *y) { return M(LGAMMA, ADD(y, NUM(1))); }
 static Value *log_choose(Eval *E, Value *n, Value *k) {
-  return SUB(dist_log_factorial(E, n), ADD(dist_log_factorial(E, k), dist_log_factorial(E, SUB(n, k))));
+  return SUB(dist_log_factorial(E, n),
+             ADD(dist_log_factorial(E, k), dist_log_factorial(E, SUB(n, k))));
 }
 
 LPDF(bernoulli) { return map2(E, IR_BERNOULLI, a[0], a[1]); }
 LPDF(bernoulli_logit) { return map2(E, IR_BERNOULLI_LOGIT, a[0], a[1]); }
 LPDF(binomial) { return map4(E, IR_BINOMIAL, a[0], a[1], a[2], log_choose(E, a[1], a[0])); }
-LPDF(binomial_logit) { return map4(E, IR_BINOMIAL_LOGIT, a[0], a[1], a[2], log_choose(E, a[1], a[0])); }
+LPDF(binomial_logit) {
+  return map4(E, IR_BINOMIAL_LOGIT, a[0], a[1], a[2], log_choose(E, a[1], a[0]));
+}
 LPDF(poisson) { return map4(E, IR_POISSON, a[0], a[1], dist_log_factorial(E, a[0]), M(LOG, a[1])); }
 LPDF(poisson_log) { return map3(E, IR_POISSON_LOG, a[0], a[1], dist_log_factorial(E, a[0])); }
 
@@ -167,7 +185,8 @@ LPDF(neg_binomial) {
   return ADD(k, SUB(MUL(a[1], SUB(M(LOG, a[2]), lp1)), MUL(a[0], lp1)));
 }
 
-/* lchoose(y + phi - 1, y) + y (eta - log(mu + phi)) + phi (log phi - log(mu + phi)), eta = log mu */
+/* lchoose(y + phi - 1, y) + y (eta - log(mu + phi)) + phi (log phi - log(mu + phi)), eta = log mu
+ */
 static Value *neg_binomial_2(Eval *E, Value *y, Value *eta, Value *phi) {
   Value *lphi = M(LOG, phi);
   Value *total = map2(E, IR_LOG_SUM_EXP2, eta, lphi);
@@ -178,7 +197,9 @@ LPDF(neg_binomial_2) { return neg_binomial_2(E, a[0], M(LOG, a[1]), a[2]); }
 LPDF(neg_binomial_2_log) { return neg_binomial_2(E, a[0], a[1], a[2]); }
 
 /* lchoose(N, y) + lbeta(y + alpha, N - y + beta) - lbeta(alpha, beta) */
-static Value *log_beta(Eval *E, Value *x, Value *y) { return SUB(ADD(M(LGAMMA, x), M(LGAMMA, y)), M(LGAMMA, ADD(x, y))); }
+static Value *log_beta(Eval *E, Value *x, Value *y) {
+  return SUB(ADD(M(LGAMMA, x), M(LGAMMA, y)), M(LGAMMA, ADD(x, y)));
+}
 LPDF(beta_binomial) {
   Value *v = SUB(log_beta(E, ADD(a[0], a[2]), ADD(SUB(a[1], a[0]), a[3])), log_beta(E, a[2], a[3]));
   return ADD(log_choose(E, a[1], a[0]), v);
@@ -204,16 +225,19 @@ LPDF(discrete_range) {
   return map3(E, IR_SELECT, outside, NUM(-INFINITY), M(NEG, M(LOG, ADD(SUB(a[2], a[1]), NUM(1)))));
 }
 
-/* ---- categories --------------------------------------------------------------------------------------------------- */
+/* ---- categories ------------------------------------------------------------------------------ */
 
 /* Element y of the vector v, for every y: of one y per row in a lifted loop. */
 static Value *pick_category(Eval *E, Value *v, Value *y) {
-  if (!y->known) ctx_fail(E->ctx, PVI_PROGRAM, E->density, "the outcome of a categorical distribution must be data");
+  if (!y->known)
+    ctx_fail(E->ctx, PVI_PROGRAM, E->density,
+             "the outcome of a categorical distribution must be data");
   y = value_on_axis(E, y, E->axis);
   int32_t *index = NEW_ARRAY(E->arena, int32_t, value_total(y));
   for (int32_t k = 0; k < value_total(y); k++) {
     double at = y->v[k] - 1;
-    if (!(at >= 0 && at < v->n)) ctx_fail(E->ctx, PVI_DATA, E->density, "category %g is out of range", y->v[k]);
+    if (!(at >= 0 && at < v->n))
+      ctx_fail(E->ctx, PVI_DATA, E->density, "category %g is out of range", y->v[k]);
     index[k] = (int32_t)at;
   }
   Value shape = *y;
@@ -224,19 +248,25 @@ static Value *pick_category(Eval *E, Value *v, Value *y) {
 LPDF(categorical) { return pick_category(E, M(LOG, a[1]), a[0]); }
 LPDF(categorical_logit) { return SUB(pick_category(E, a[1], a[0]), value_reduce(E, IR_LSE, a[1])); }
 
-/* Cutpoint y + shift of every outcome y; an array has them for each outcome. The one before the first and the one behind the
- * last are so far away that nothing is beyond them, yet finite: affine functions multiply constants by zeros. */
+/* Cutpoint y + shift of every outcome y; an array has them for each outcome. The one before the
+ * first and the one behind the last are so far away that nothing is beyond them, yet finite: affine
+ * functions multiply constants by zeros. */
 static Value *cutpoint(Eval *E, Value *c, Value *y, int shift) {
   int32_t K = c->dims[c->ndims - 1], last = c->n + 1, all = c->n + 2;
-  Value *padded = value_join(E, (Value *[]){NUM(-1e100), c, NUM(1e100)}, 3, value_shape(E, TY_VECTOR, 0, 1, &all));
-  if (!y->known) ctx_fail(E->ctx, PVI_PROGRAM, E->density, "the outcome of an ordered distribution must be data");
+  Value *padded = value_join(E, (Value *[]){NUM(-1e100), c, NUM(1e100)}, 3,
+                             value_shape(E, TY_VECTOR, 0, 1, &all));
+  if (!y->known)
+    ctx_fail(E->ctx, PVI_PROGRAM, E->density,
+             "the outcome of an ordered distribution must be data");
   y = value_on_axis(E, y, E->axis);
   if (c->array_dims && c->dims[0] != y->n)
-    ctx_fail(E->ctx, PVI_PROGRAM, E->density, "%d vectors of cutpoints for %d outcomes", c->dims[0], y->n);
+    ctx_fail(E->ctx, PVI_PROGRAM, E->density, "%d vectors of cutpoints for %d outcomes", c->dims[0],
+             y->n);
   int32_t *index = NEW_ARRAY(E->arena, int32_t, value_total(y));
   for (int32_t k = 0; k < value_total(y); k++) {
     double at = y->v[k] + shift;
-    if (!(at >= 0 && at <= K + 1)) ctx_fail(E->ctx, PVI_DATA, E->density, "category %g is out of range", y->v[k]);
+    if (!(at >= 0 && at <= K + 1))
+      ctx_fail(E->ctx, PVI_DATA, E->density, "category %g is out of range", y->v[k]);
     int32_t first = c->array_dims ? k % y->n * K : 0;
     index[k] = at == 0 ? 0 : at == K + 1 ? last : first + (int32_t)at;
   }
@@ -254,7 +284,7 @@ static Value *ordered(Eval *E, Value **a, unsigned log_cdf) {
 LPDF(ordered_logistic) { return ordered(E, a, IR_LOG_INV_LOGIT); }
 LPDF(ordered_probit) { return ordered(E, a, IR_LOG_PHI); }
 
-/* ---- generalised linear models: y | x, alpha, beta ---------------------------------------------------------------- */
+/* ---- generalised linear models: y | x, alpha, beta ------------------------------------------- */
 
 Value *dist_linear_predictor(Eval *E, Value *x, Value *alpha, Value *beta) {
   Value *eta = eval_binary(E, OP_MUL, x, beta, E->density);
@@ -262,26 +292,33 @@ Value *dist_linear_predictor(Eval *E, Value *x, Value *alpha, Value *beta) {
     ctx_fail(E->ctx, PVI_PROGRAM, E->density, "%d intercepts for %d rows", alpha->n, eta->n);
   return ADD(eta, alpha);
 }
-LPDF(normal_id_glm) { return lpdf_normal(E, (Value *[]){a[0], dist_linear_predictor(E, a[1], a[2], a[3]), a[4]}, 3); }
+LPDF(normal_id_glm) {
+  return lpdf_normal(E, (Value *[]){a[0], dist_linear_predictor(E, a[1], a[2], a[3]), a[4]}, 3);
+}
 LPDF(binomial_logit_glm) {
-  return lpdf_binomial_logit(E, (Value *[]){a[0], a[1], dist_linear_predictor(E, a[2], a[3], a[4])}, 3);
+  return lpdf_binomial_logit(E, (Value *[]){a[0], a[1], dist_linear_predictor(E, a[2], a[3], a[4])},
+                             3);
 }
 LPDF(neg_binomial_2_log_glm) {
-  return lpdf_neg_binomial_2_log(E, (Value *[]){a[0], dist_linear_predictor(E, a[1], a[2], a[3]), a[4]}, 3);
+  return lpdf_neg_binomial_2_log(
+      E, (Value *[]){a[0], dist_linear_predictor(E, a[1], a[2], a[3]), a[4]}, 3);
 }
 LPDF(ordered_logistic_glm) {
-  return lpdf_ordered_logistic(E, (Value *[]){a[0], eval_binary(E, OP_MUL, a[1], a[2], E->density), a[3]}, 3);
+  return lpdf_ordered_logistic(
+      E, (Value *[]){a[0], eval_binary(E, OP_MUL, a[1], a[2], E->density), a[3]}, 3);
 }
 
-/* Column by column, so that a predictor of data and parameters is a product per observation: element (n, k) of the result is
- * x_n beta_k + alpha_k. */
+/* Column by column, so that a predictor of data and parameters is a product per observation:
+ * element (n, k) of the result is x_n beta_k + alpha_k. */
 Value *dist_logits(Eval *E, Value *x, Value *alpha, Value *beta) {
-  int32_t K = beta->dims[1], N = x->kind == TY_MATRIX ? x->dims[0] : 1, *index = NEW_ARRAY(E->arena, int32_t, N * K);
-  if (alpha->n != K) ctx_fail(E->ctx, PVI_PROGRAM, E->density, "%d intercepts for %d categories", alpha->n, K);
+  int32_t K = beta->dims[1], N = x->kind == TY_MATRIX ? x->dims[0] : 1,
+          *index = NEW_ARRAY(E->arena, int32_t, N * K);
+  if (alpha->n != K)
+    ctx_fail(E->ctx, PVI_PROGRAM, E->density, "%d intercepts for %d categories", alpha->n, K);
   Value **columns = NEW_ARRAY(E->arena, Value *, K), *by_column = value_transpose(E, beta);
   for (int32_t k = 0; k < K; k++)
-    columns[k] =
-        dist_linear_predictor(E, x, value_element(E, alpha, k), value_slice(E, by_column, k * beta->dims[0], beta->dims[0]));
+    columns[k] = dist_linear_predictor(E, x, value_element(E, alpha, k),
+                                       value_slice(E, by_column, k * beta->dims[0], beta->dims[0]));
   for (int32_t e = 0; e < N * K; e++) index[e] = e % K * N + e / K;
   const Value *shape = value_shape(E, TY_MATRIX, 0, 2, (int32_t[]){N, K});
   return value_take(E, value_join(E, columns, K, shape), shape, NULL, index);
@@ -291,22 +328,31 @@ Value *dist_logits(Eval *E, Value *x, Value *alpha, Value *beta) {
 LPDF(categorical_logit_glm) {
   Value *logits = dist_logits(E, a[1], a[2], a[3]), *y = value_on_axis(E, a[0], E->axis);
   int32_t N = logits->dims[0], K = logits->dims[1], rows = y->axis ? y->axis->rows : 1;
-  if (!y->known) ctx_fail(E->ctx, PVI_PROGRAM, E->density, "the outcome of a categorical distribution must be data");
-  if (y->ndims && N > 1 && y->n != N) ctx_fail(E->ctx, PVI_PROGRAM, E->density, "%d outcomes for %d rows", y->n, N);
-  Value *shape = y->n > N ? value_like(E, y) : value_shape(E, TY_REAL, y->ndims || N > 1, y->ndims || N > 1, &N);
+  if (!y->known)
+    ctx_fail(E->ctx, PVI_PROGRAM, E->density,
+             "the outcome of a categorical distribution must be data");
+  if (y->ndims && N > 1 && y->n != N)
+    ctx_fail(E->ctx, PVI_PROGRAM, E->density, "%d outcomes for %d rows", y->n, N);
+  Value *shape = y->n > N ? value_like(E, y)
+                          : value_shape(E, TY_REAL, y->ndims || N > 1, y->ndims || N > 1, &N);
   shape->kind = TY_REAL;
   int32_t *index = NEW_ARRAY(E->arena, int32_t, rows * shape->n);
   for (int32_t e = 0; e < rows * shape->n; e++) {
     int32_t n_ = e % shape->n;
-    index[e] = (N == 1 ? 0 : n_ * K) + (int32_t)y->v[e / shape->n * y->n + (y->n == 1 ? 0 : n_)] - 1;
+    index[e] =
+        (N == 1 ? 0 : n_ * K) + (int32_t)y->v[e / shape->n * y->n + (y->n == 1 ? 0 : n_)] - 1;
   }
   Value *total = value_reduce_rows(E, IR_LSE, logits, K, value_shape(E, TY_REAL, N > 1, N > 1, &N));
   return SUB(value_take(E, value_on_axis(E, logits, E->axis), shape, y->axis, index), total);
 }
-LPDF(bernoulli_logit_glm) { return lpdf_bernoulli_logit(E, (Value *[]){a[0], dist_linear_predictor(E, a[1], a[2], a[3])}, 2); }
-LPDF(poisson_log_glm) { return lpdf_poisson_log(E, (Value *[]){a[0], dist_linear_predictor(E, a[1], a[2], a[3])}, 2); }
+LPDF(bernoulli_logit_glm) {
+  return lpdf_bernoulli_logit(E, (Value *[]){a[0], dist_linear_predictor(E, a[1], a[2], a[3])}, 2);
+}
+LPDF(poisson_log_glm) {
+  return lpdf_poisson_log(E, (Value *[]){a[0], dist_linear_predictor(E, a[1], a[2], a[3])}, 2);
+}
 
-/* ---- dispatch ----------------------------------------------------------------------------------------------------- */
+/* ---- dispatch -------------------------------------------------------------------------------- */
 
 #define CODE(id) lpdf_##id
 #define MISSING NULL
@@ -320,8 +366,8 @@ static void check_sizes(Eval *E, DistId id, Value **a, int n, Loc loc) {
   for (int i = 0; i < n; i++)
     for (int j = 0; j < i; j++)
       if (a[i]->ndims && a[j]->ndims && a[i]->n != a[j]->n)
-        ctx_fail(E->ctx, PVI_PROGRAM, loc, "%s: arguments of different sizes, %d and %d", stan_dist_names[id], a[j]->n,
-                 a[i]->n);
+        ctx_fail(E->ctx, PVI_PROGRAM, loc, "%s: arguments of different sizes, %d and %d",
+                 stan_dist_names[id], a[j]->n, a[i]->n);
 }
 
 /* A density of data is a likelihood: the mark stays with everything made of it. */
@@ -336,7 +382,9 @@ static Value *mark(Eval *E, Value *v) {
 Value *dist_density(Eval *E, DistId id, Value **a, int n) { return densities[id](E, a, n); }
 
 Value *dist_lpdf(Eval *E, DistId id, Value **a, int n, Loc loc) {
-  if (!densities[id]) ctx_fail(E->ctx, PVI_PROGRAM, loc, "the distribution %s is not supported yet", stan_dist_names[id]);
+  if (!densities[id])
+    ctx_fail(E->ctx, PVI_PROGRAM, loc, "the distribution %s is not supported yet",
+             stan_dist_names[id]);
   if (!(stan_dist_flags(id) & JOINT)) check_sizes(E, id, a, n, loc);
   dist_check_support(E, id, a, n, loc);
   E->density = loc;

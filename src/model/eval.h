@@ -1,13 +1,14 @@
-/* eval.h: the partial evaluator, for this folder: it runs a Stan program in which data are numbers and parameters are nodes.
+/* eval.h: the partial evaluator, for this folder: it runs a Stan program in which data are numbers
+ * and parameters are nodes.
  *
  *   Value  what an expression is worth: known numbers, or elements of graph nodes
- *   Axis   the iterations of a loop that is lifted: a Value with an axis holds one row per iteration, so a loop's body is
- *          evaluated once, for all iterations together
- *   Var    a variable: its Value now
- *   Eval   the state of one run over the program
+ *   Axis   the iterations of a loop that is lifted: a Value with an axis holds one row per
+ * iteration, so a loop's body is evaluated once, for all iterations together Var    a variable: its
+ * Value now Eval   the state of one run over the program
  *
- * Elements are row-major everywhere, matrices too; Stan's column-major order matters only at the edges (parameters, output).
- * The same evaluator, given numbers for the parameters, is an interpreter: so generated quantities run, draw by draw.
+ * Elements are row-major everywhere, matrices too; Stan's column-major order matters only at the
+ * edges (parameters, output). The same evaluator, given numbers for the parameters, is an
+ * interpreter: so generated quantities run, draw by draw.
  */
 #ifndef PVI_EVAL_H
 #define PVI_EVAL_H
@@ -28,7 +29,8 @@ typedef struct Axis {
   const int32_t *iteration;   /* row of the loop itself for each row */
 } Axis;
 
-/* Element of an unknown Value: element `elem` of a node (width 0), or, in row r, element r width + elem. */
+/* Element of an unknown Value: element `elem` of a node (width 0), or, in row r, element r width +
+ * elem. */
 typedef struct {
   Node node;
   int32_t elem, width;
@@ -113,17 +115,19 @@ typedef struct Eval {
   bool quiet;            /* no increments are recorded (generated quantities, transformed data) */
   Loc density;           /* of the builtin density being evaluated */
   bool inside_lpdf_data; /* the outcome of the user's density being evaluated is data */
-  bool integral;         /* the rows of the axis are nodes of a quadrature: what differs between them is no data */
-  RngStream *rng;        /* for _rng functions, or NULL: not allowed */
-  bool simulate;         /* _rng functions make noise nodes: the program as a differentiable simulator */
-  int32_t streams;       /* noise nodes made so far */
-  Text *printed;         /* output of print statements, or NULL */
+  bool integral;  /* the rows of the axis are nodes of a quadrature: what differs between them is no
+                     data */
+  RngStream *rng; /* for _rng functions, or NULL: not allowed */
+  bool simulate;  /* _rng functions make noise nodes: the program as a differentiable simulator */
+  int32_t streams; /* noise nodes made so far */
+  Text *printed;   /* output of print statements, or NULL */
 } Eval;
 
-/* Is this the run of one draw, its parameters numbers? Then trouble with them is the draw's, no mistake of the user. */
+/* Is this the run of one draw, its parameters numbers? Then trouble with them is the draw's, no
+ * mistake of the user. */
 static inline bool eval_is_draw(const Eval *E) { return E->arena != E->graph->arena; }
 
-/* ---- value.c ------------------------------------------------------------------------------------------------------ */
+/* ---- value.c --------------------------------------------------------------------------------- */
 
 int32_t value_total(const Value *v);            /* rows x n */
 Value *value_like(Eval *E, const Value *shape); /* same kind and dims, nothing in it */
@@ -131,25 +135,33 @@ Value *value_shape(Eval *E, TypeKind kind, int array_dims, int ndims, const int3
 Value *value_known(Eval *E, const Value *shape, const Axis *axis); /* zeros to fill in */
 Value *value_real(Eval *E, double x);
 Value *value_int(Eval *E, long x);
-Value *value_vector(Eval *E, int32_t n);                                        /* known zeros */
-Value *value_of_node(Eval *E, const Value *shape, const Axis *axis, Node node); /* a constant node becomes known */
-Node value_node(Eval *E, Value *v);                                             /* [rows x] n elements */
+Value *value_vector(Eval *E, int32_t n); /* known zeros */
+Value *value_of_node(Eval *E, const Value *shape, const Axis *axis,
+                     Node node);    /* a constant node becomes known */
+Node value_node(Eval *E, Value *v); /* [rows x] n elements */
 Node value_node_total(Eval *E, Value *v, const Axis *axis,
                       int32_t n); /* broadcast to rows x n, or one element where all agree */
 Value *value_on_axis(Eval *E, Value *v, const Axis *axis);
 Pick value_pick(Eval *E, Value *v, int32_t row, int32_t k);
 void value_own(Eval *E, Value **v); /* make it safe to change elements */
-Value *value_reshape(Eval *E, Value *v, TypeKind kind, int array_dims, int ndims, const int32_t *dims);
-/* Elements picked by index: [rows x] n of them; axis NULL when the index is the same in all rows. */
+Value *value_reshape(Eval *E, Value *v, TypeKind kind, int array_dims, int ndims,
+                     const int32_t *dims);
+/* Elements picked by index: [rows x] n of them; axis NULL when the index is the same in all rows.
+ */
 Value *value_take(Eval *E, Value *v, const Value *shape, const Axis *axis, const int32_t *index);
-Value *value_element(Eval *E, Value *v, int32_t k);                                     /* a scalar */
-Value *value_slice(Eval *E, Value *v, int32_t from, int32_t n);                         /* consecutive elements, as a vector */
-Value *value_take_or_zero(Eval *E, Value *v, const Value *shape, const int32_t *index); /* index 0: zero; k: element k - 1 */
+Value *value_element(Eval *E, Value *v, int32_t k); /* a scalar */
+Value *value_slice(Eval *E, Value *v, int32_t from,
+                   int32_t n); /* consecutive elements, as a vector */
+Value *value_take_or_zero(Eval *E, Value *v, const Value *shape,
+                          const int32_t *index); /* index 0: zero; k: element k - 1 */
 Value *value_tuple(Eval *E, Value *const *items, int n);
-void value_put(Eval *E, Value **target, const Axis *axis, const int32_t *index, int32_t n, Value *from);
-Value *value_join(Eval *E, Value *const *parts, int nparts, const Value *shape); /* all elements one after the other */
+void value_put(Eval *E, Value **target, const Axis *axis, const int32_t *index, int32_t n,
+               Value *from);
+Value *value_join(Eval *E, Value *const *parts, int nparts,
+                  const Value *shape); /* all elements one after the other */
 
-/* Elementwise op over Values: numbers are computed, the rest becomes a node. Scalars are broadcast. */
+/* Elementwise op over Values: numbers are computed, the rest becomes a node. Scalars are broadcast.
+ */
 Value *value_map(Eval *E, unsigned op, Value *const *args);
 Value *map1(Eval *E, unsigned op, Value *a);
 Value *map2(Eval *E, unsigned op, Value *a, Value *b);
@@ -160,13 +172,15 @@ Value *value_reduce(Eval *E, unsigned op, Value *v); /* SUM or LSE over all n el
 Value *value_reduce_rows(Eval *E, unsigned op, Value *v, int32_t width, const Value *shape);
 Value *value_sum(Eval *E, Value *v);
 Value *value_mean(Eval *E, Value *v);
-Value *value_matmul(Eval *E, Value *a, Value *b, int32_t rows, int32_t inner, int32_t cols, const Value *shape);
+Value *value_matmul(Eval *E, Value *a, Value *b, int32_t rows, int32_t inner, int32_t cols,
+                    const Value *shape);
 Value *value_transpose(Eval *E, Value *a);
 
-long value_int_of(Eval *E, Value *v, Loc loc, const char *what); /* a known int that is the same in all iterations */
+long value_int_of(Eval *E, Value *v, Loc loc,
+                  const char *what); /* a known int that is the same in all iterations */
 bool value_is_scalar(const Value *v);
 
-/* ---- expr.c, stmt.c, lift.c, functions.c, dists.c, constraints.c --------------------------------------------------- */
+/* ---- expr.c, stmt.c, lift.c, functions.c, dists.c, constraints.c ----------------------------- */
 
 Value *eval_expr(Eval *E, const Expr *e);
 Value *eval_binary(Eval *E, Operator op, Value *a, Value *b, Loc loc);
@@ -175,7 +189,8 @@ Value *eval_user(Eval *E, const FunDef *f, Value **args, Loc loc, bool outcome_i
 Flow eval_stmt(Eval *E, const Stmt *s);
 Flow eval_block(Eval *E, const Stmt *block);
 void eval_assign(Eval *E, const Expr *lhs, Value *v);
-Value *eval_default(Eval *E, const Decl *d); /* a declared variable without a value: NaN, or the least int */
+Value *eval_default(Eval *E,
+                    const Decl *d); /* a declared variable without a value: NaN, or the least int */
 void eval_dims(Eval *E, const Decl *d, Value *shape);
 void eval_increment(Eval *E, const Expr *e);
 Value *eval_as_likelihood(Eval *E, Value *v); /* a copy that counts as a density of data */
@@ -192,37 +207,50 @@ typedef struct {
 } Selection;
 Selection eval_selection(Eval *E, const Value *base, const Index *indexes, int nindexes, Loc loc);
 
-/* Evaluate body(E, self) once for all of `rows` iterations, that change what the statement changes; false: they depend on each
- * other, everything is as before. Inside, lift_index is the column from, from + 1, ... */
+/* Evaluate body(E, self) once for all of `rows` iterations, that change what the statement changes;
+ * false: they depend on each other, everything is as before. Inside, lift_index is the column from,
+ * from + 1, ... */
 typedef void LiftBody(Eval *E, void *self);
-bool lift_body(Eval *E, int32_t rows, const Stmt *changes, LiftBody *body, void *self, const char **why);
+bool lift_body(Eval *E, int32_t rows, const Stmt *changes, LiftBody *body, void *self,
+               const char **why);
 Value *lift_index(Eval *E, long from);
-/* n iterations that are no loop in Stan: all together, or one by one, E->iteration telling which. */
+/* n iterations that are no loop in Stan: all together, or one by one, E->iteration telling which.
+ */
 void eval_each(Eval *E, const Expr *e, int32_t n, LiftBody *lifted, LiftBody *one, void *self);
 bool lift_loop(Eval *E, const Stmt *s, long from, long to, const char **why);
-void lift_read(Eval *E, Var *var, const Axis *axis, const int32_t *index, int32_t n); /* index NULL: all elements */
+void lift_read(Eval *E, Var *var, const Axis *axis, const int32_t *index,
+               int32_t n); /* index NULL: all elements */
 void lift_write(Eval *E, Var *var, const Axis *axis, const int32_t *index, int32_t n);
 _Noreturn void lift_bail(Eval *E, const char *why);
 
-bool eval_reduce_sum(Eval *E, const Expr *call); /* as an increment: one observation per element; false: it is none */
+bool eval_reduce_sum(
+    Eval *E,
+    const Expr *call); /* as an increment: one observation per element; false: it is none */
 
 typedef Value *FunCode(Eval *E, Value **args, int nargs, const Expr *call);
 Value *eval_function(Eval *E, FunId id, Value **args, int nargs, const Expr *call);
 
 Value *eval_ode(Eval *E, OdeMethod method, Value **args, int nargs, const Expr *call); /* ode.c */
 
-/* Pointwise log density of a builtin distribution: one element per observation. args[0] is the outcome. */
+/* Pointwise log density of a builtin distribution: one element per observation. args[0] is the
+ * outcome. */
 Value *dist_lpdf(Eval *E, DistId id, Value **args, int nargs, Loc loc);
-Value *dist_call(Eval *E, DistId id, DistFun fun, Value **args, int nargs, Loc loc); /* the sum; cdfs; rng */
-Value *dist_truncation(Eval *E, DistId id, Value **args, int nargs, Value *lower, Value *upper, Loc loc);
+Value *dist_call(Eval *E, DistId id, DistFun fun, Value **args, int nargs,
+                 Loc loc); /* the sum; cdfs; rng */
+Value *dist_truncation(Eval *E, DistId id, Value **args, int nargs, Value *lower, Value *upper,
+                       Loc loc);
 
-void dist_check_support(Eval *E, DistId id, Value **args, int nargs, Loc loc); /* support.c: of arguments that are data */
-Value *dist_rng(Eval *E, DistId id, Value **args, int nargs, Loc loc);         /* dist_rng.c: numbers, or noise nodes */
-/* simulate.c: a draw as a differentiable function of the parameters and of noise nodes; NULL where there is none. args:
- * parameters. */
+void dist_check_support(Eval *E, DistId id, Value **args, int nargs,
+                        Loc loc); /* support.c: of arguments that are data */
+Value *dist_rng(Eval *E, DistId id, Value **args, int nargs,
+                Loc loc); /* dist_rng.c: numbers, or noise nodes */
+/* simulate.c: a draw as a differentiable function of the parameters and of noise nodes; NULL where
+ * there is none. args: parameters. */
 Value *dist_simulate(Eval *E, DistId id, Value **args, int nargs);
 
-Value *constrain(Eval *E, const Decl *d, int32_t *offset); /* a parameter from the unconstrained vector; adds its Jacobian */
+Value *
+constrain(Eval *E, const Decl *d,
+          int32_t *offset); /* a parameter from the unconstrained vector; adds its Jacobian */
 int32_t constrain_size(const Decl *d, const Value *shape); /* unconstrained numbers it takes */
 
 #endif

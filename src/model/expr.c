@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- indexing ----------------------------------------------------------------------------------------------------- */
+/* ---- indexing -------------------------------------------------------------------------------- */
 
 /* Positions picked along one dimension, 0-based: [rows x] count. */
 typedef struct {
@@ -16,7 +16,9 @@ typedef struct {
 
 static int32_t checked(Eval *E, double i, int32_t dim, Loc loc) {
   if (!(i >= 1 && i <= dim)) {
-    if (dim) ctx_fail(E->ctx, PVI_PROGRAM, loc, "index %g is out of range: the dimension has elements 1 to %d", i, dim);
+    if (dim)
+      ctx_fail(E->ctx, PVI_PROGRAM, loc,
+               "index %g is out of range: the dimension has elements 1 to %d", i, dim);
     ctx_fail(E->ctx, PVI_PROGRAM, loc, "index %g is out of range: the dimension is empty", i);
   }
   return (int32_t)i - 1;
@@ -34,7 +36,9 @@ static Along along_range(Eval *E, long from, long to, int32_t dim, Loc loc) {
 }
 
 static Along along_values(Eval *E, Value *v, int32_t dim, Loc loc) {
-  if (!v->known) ctx_fail(E->ctx, PVI_PROGRAM, loc, "an index depends on parameters; it must be known from the data");
+  if (!v->known)
+    ctx_fail(E->ctx, PVI_PROGRAM, loc,
+             "an index depends on parameters; it must be known from the data");
   v = value_on_axis(E, v, E->axis);
   Along a = {.count = v->n, .dropped = v->ndims == 0, .axis = v->axis};
   int32_t total = value_total(v);
@@ -52,16 +56,21 @@ static Along along_moving(Eval *E, const Value *from, const Value *to, int32_t d
   a.count = count > 0 ? (int32_t)count : 0;
   a.at = NEW_ARRAY(E->arena, int32_t, a.count * E->axis->rows);
   for (int32_t r = 0; r < E->axis->rows; r++) {
-    if (at_row(to, r) - at_row(from, r) + 1 != count) lift_bail(E, "a size or bound differs between iterations");
-    for (int32_t k = 0; k < a.count; k++) a.at[r * a.count + k] = checked(E, at_row(from, r) + k, dim, loc);
+    if (at_row(to, r) - at_row(from, r) + 1 != count)
+      lift_bail(E, "a size or bound differs between iterations");
+    for (int32_t k = 0; k < a.count; k++)
+      a.at[r * a.count + k] = checked(E, at_row(from, r) + k, dim, loc);
   }
   return a;
 }
 
 static Along along_bounds(Eval *E, const Index *i, int32_t dim) {
-  Value *from = value_on_axis(E, eval_expr(E, i->a), E->axis), *to = value_on_axis(E, eval_expr(E, i->b), E->axis);
-  if (from->known && to->known && (from->axis || to->axis)) return along_moving(E, from, to, dim, i->loc);
-  return along_range(E, value_int_of(E, from, i->loc, "an index"), value_int_of(E, to, i->loc, "an index"), dim, i->loc);
+  Value *from = value_on_axis(E, eval_expr(E, i->a), E->axis),
+        *to = value_on_axis(E, eval_expr(E, i->b), E->axis);
+  if (from->known && to->known && (from->axis || to->axis))
+    return along_moving(E, from, to, dim, i->loc);
+  return along_range(E, value_int_of(E, from, i->loc, "an index"),
+                     value_int_of(E, to, i->loc, "an index"), dim, i->loc);
 }
 
 static Along along(Eval *E, const Index *i, int32_t dim) {
@@ -88,9 +97,11 @@ Selection eval_selection(Eval *E, const Value *base, const Index *indexes, int n
   Along by[MAX_DIMS];
   Selection s = {.shape = {.kind = base->kind, .n = 1, .node = NO_NODE}};
   bool dropped[MAX_DIMS] = {false};
-  if (nindexes > base->ndims) ctx_fail(E->ctx, PVI_PROGRAM, loc, "%d indexes for %d dimensions", nindexes, base->ndims);
+  if (nindexes > base->ndims)
+    ctx_fail(E->ctx, PVI_PROGRAM, loc, "%d indexes for %d dimensions", nindexes, base->ndims);
   for (int d = 0; d < base->ndims; d++) {
-    by[d] = d < nindexes ? along(E, &indexes[d], base->dims[d]) : along_range(E, 1, base->dims[d], base->dims[d], loc);
+    by[d] = d < nindexes ? along(E, &indexes[d], base->dims[d])
+                         : along_range(E, 1, base->dims[d], base->dims[d], loc);
     if (by[d].axis) s.axis = by[d].axis;
     dropped[d] = by[d].dropped;
     if (dropped[d]) continue;
@@ -99,7 +110,8 @@ Selection eval_selection(Eval *E, const Value *base, const Index *indexes, int n
     if (d < base->array_dims) s.shape.array_dims++;
   }
   int inner = base->array_dims;
-  s.shape.kind = remaining_kind(base->kind, dropped[inner < MAX_DIMS ? inner : 0], inner + 1 < MAX_DIMS && dropped[inner + 1]);
+  s.shape.kind = remaining_kind(base->kind, dropped[inner < MAX_DIMS ? inner : 0],
+                                inner + 1 < MAX_DIMS && dropped[inner + 1]);
   int32_t rows = s.axis ? s.axis->rows : 1, n = s.shape.n;
   if (base->ndims == 1) {
     s.index = by[0].at;
@@ -108,7 +120,8 @@ Selection eval_selection(Eval *E, const Value *base, const Index *indexes, int n
   s.index = NEW_ARRAY(E->arena, int32_t, rows * n);
   for (int32_t r = 0; r < rows; r++) {
     int32_t *out = s.index + r * n;
-    int32_t repeat = 1; /* elements filled so far: the product of the inner counts, from the last dimension outwards */
+    int32_t repeat = 1; /* elements filled so far: the product of the inner counts, from the last
+                           dimension outwards */
     int32_t stride = 1;
     if (n) out[0] = 0;
     for (int d = base->ndims; n && d-- > 0;) {
@@ -124,7 +137,8 @@ Selection eval_selection(Eval *E, const Value *base, const Index *indexes, int n
 
 static bool all_single(const Expr *e) {
   for (int k = 0; k < e->nindexes; k++)
-    if (e->indexes[k].kind != IX_ONE || !e->indexes[k].a->type || e->indexes[k].a->type->array_dims) return false;
+    if (e->indexes[k].kind != IX_ONE || !e->indexes[k].a->type || e->indexes[k].a->type->array_dims)
+      return false;
   return true;
 }
 
@@ -146,7 +160,8 @@ static const Expr *flatten_indexes(Eval *E, const Expr *e, Index **indexes, int 
 }
 
 static Value *index_tuple_array(Eval *E, Value *v, Selection *s) {
-  if (s->axis || s->shape.ndims) ctx_fail(E->ctx, PVI_PROGRAM, NOWHERE, "slices of arrays of tuples are not supported");
+  if (s->axis || s->shape.ndims)
+    ctx_fail(E->ctx, PVI_PROGRAM, NOWHERE, "slices of arrays of tuples are not supported");
   return v->items[s->index[0]];
 }
 
@@ -167,10 +182,11 @@ static Value *eval_index(Eval *E, const Expr *e) {
   return value_take(E, value_on_axis(E, var->value, E->axis), &s.shape, s.axis, s.index);
 }
 
-/* ---- operators ---------------------------------------------------------------------------------------------------- */
+/* ---- operators ------------------------------------------------------------------------------- */
 
 static double int_operator(Eval *E, Operator op, double a, double b, Loc loc) {
-  if ((op == OP_DIV || op == OP_IDIV || op == OP_MOD) && b == 0) ctx_fail(E->ctx, PVI_PROGRAM, loc, "integer division by zero");
+  if ((op == OP_DIV || op == OP_IDIV || op == OP_MOD) && b == 0)
+    ctx_fail(E->ctx, PVI_PROGRAM, loc, "integer division by zero");
   switch (op) {
   case OP_ADD: return a + b;
   case OP_SUB: return a - b;
@@ -195,7 +211,8 @@ static Value *known_int_binary(Eval *E, Operator op, Value *a, Value *b, Loc loc
   b = value_on_axis(E, b, E->axis);
   static const Value shape = {.kind = TY_INT, .n = 1};
   Value *r = value_known(E, &shape, a->axis ? a->axis : b->axis);
-  for (int32_t k = 0; k < value_total(r); k++) r->v[k] = int_operator(E, op, a->v[a->axis ? k : 0], b->v[b->axis ? k : 0], loc);
+  for (int32_t k = 0; k < value_total(r); k++)
+    r->v[k] = int_operator(E, op, a->v[a->axis ? k : 0], b->v[b->axis ? k : 0], loc);
   return r;
 }
 
@@ -222,7 +239,8 @@ static Value *unknown_comparison(Eval *E, Operator op, Value *a, Value *b) {
 }
 
 static void check_same_size(Eval *E, const Value *a, const Value *b, Loc loc) {
-  if (a->ndims && b->ndims && (a->n != b->n || (a->ndims == 2 && b->ndims == 2 && a->dims[0] != b->dims[0])))
+  if (a->ndims && b->ndims &&
+      (a->n != b->n || (a->ndims == 2 && b->ndims == 2 && a->dims[0] != b->dims[0])))
     ctx_fail(E->ctx, PVI_PROGRAM, loc, "sizes do not match: %d and %d elements", a->n, b->n);
 }
 
@@ -237,7 +255,8 @@ static Value *product(Eval *E, Value *a, Value *b, Loc loc) {
   int32_t ra, ca, rb, cb;
   as_matrix(a, &ra, &ca);
   as_matrix(b, &rb, &cb);
-  if (ca != rb) ctx_fail(E->ctx, PVI_PROGRAM, loc, "sizes do not match: %d x %d times %d x %d", ra, ca, rb, cb);
+  if (ca != rb)
+    ctx_fail(E->ctx, PVI_PROGRAM, loc, "sizes do not match: %d x %d times %d x %d", ra, ca, rb, cb);
   int32_t dims[2] = {ra, cb};
   Value *shape;
   if (a->kind == TY_ROW_VECTOR && b->kind == TY_VECTOR) {
@@ -262,7 +281,8 @@ static Value *power(Eval *E, Value *a, Value *b) {
 Value *eval_binary(Eval *E, Operator op, Value *a, Value *b, Loc loc) {
   bool scalars = !a->ndims && !b->ndims;
   bool ints = a->kind == TY_INT && b->kind == TY_INT && scalars;
-  if (scalars && a->known && b->known && ((ints && op != OP_POW && op != OP_ELT_POW) || is_comparison(op)))
+  if (scalars && a->known && b->known &&
+      ((ints && op != OP_POW && op != OP_ELT_POW) || is_comparison(op)))
     return known_int_binary(E, op, a, b, loc);
   if (is_comparison(op)) return unknown_comparison(E, op, a, b);
   bool equation = op == OP_LDIV || (op == OP_DIV && a->ndims && b->ndims && b->kind == TY_MATRIX);
@@ -279,7 +299,9 @@ Value *eval_binary(Eval *E, Operator op, Value *a, Value *b, Loc loc) {
   case OP_POW:
   case OP_ELT_POW: return power(E, a, b);
   case OP_LDIV: return eval_function(E, FUN_mdivide_left, (Value *[]){a, b}, 2, NULL);
-  default: ctx_fail(E->ctx, PVI_PROGRAM, loc, "this operator cannot be applied to values that depend on parameters");
+  default:
+    ctx_fail(E->ctx, PVI_PROGRAM, loc,
+             "this operator cannot be applied to values that depend on parameters");
   }
 }
 
@@ -309,7 +331,7 @@ static Value *eval_logical(Eval *E, const Expr *e) {
   return eval_binary(E, e->op, a, eval_expr(E, e->args[1]), e->loc);
 }
 
-/* ---- the rest ----------------------------------------------------------------------------------------------------- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 /* Both sides, and a choice between them per draw or per iteration. */
 static Value *choose(Eval *E, const Expr *e, Value *c) {
@@ -337,7 +359,8 @@ static Value *eval_literal(Eval *E, const Expr *e) {
   shape.array_dims = e->type->array_dims;
   for (int d = 0; first && d < first->ndims; d++) shape.dims[d + 1] = first->dims[d];
   for (int k = 1; k < e->nargs; k++)
-    if (parts[k]->n != first->n) ctx_fail(E->ctx, PVI_PROGRAM, e->args[k]->loc, "rows of different sizes in one expression");
+    if (parts[k]->n != first->n)
+      ctx_fail(E->ctx, PVI_PROGRAM, e->args[k]->loc, "rows of different sizes in one expression");
   if (e->type->kind == TY_TUPLE) {
     Value *v = value_shape(E, TY_TUPLE, shape.array_dims, shape.ndims, shape.dims);
     v->items = parts;
@@ -354,8 +377,10 @@ static Value *eval_tuple(Eval *E, const Expr *e) {
 }
 
 Value *eval_user(Eval *E, const FunDef *f, Value **args, Loc loc, bool outcome_is_data) {
-  if (!f->body) ctx_fail(E->ctx, PVI_PROGRAM, loc, "function %s is declared but never defined", f->name);
-  if (E->depth >= 500) ctx_fail(E->ctx, PVI_PROGRAM, loc, "functions call each other more than 500 levels deep");
+  if (!f->body)
+    ctx_fail(E->ctx, PVI_PROGRAM, loc, "function %s is declared but never defined", f->name);
+  if (E->depth >= 500)
+    ctx_fail(E->ctx, PVI_PROGRAM, loc, "functions call each other more than 500 levels deep");
   Var *frame = NEW_ARRAY(E->arena, Var, f->nslots + 1), *caller = E->frame;
   for (int k = 0; k < f->nargs; k++) {
     args[k]->shared = true;
@@ -383,7 +408,8 @@ static bool ends_with(const char *s, const char *tail) {
 }
 
 bool eval_is_density_name(const char *name) {
-  return ends_with(name, "_lpdf") || ends_with(name, "_lpmf") || ends_with(name, "_lupdf") || ends_with(name, "_lupmf");
+  return ends_with(name, "_lpdf") || ends_with(name, "_lpmf") || ends_with(name, "_lupdf") ||
+         ends_with(name, "_lupmf");
 }
 
 /* A user's density of data is a likelihood, whatever it is made of. */
@@ -440,7 +466,9 @@ Value *eval_expr(Eval *E, const Expr *e) {
   case EX_ROW: return eval_literal(E, e);
   case EX_TUPLE: return eval_tuple(E, e);
   case EX_PAREN: return eval_expr(E, e->args[0]);
-  case EX_TARGET: ctx_fail(E->ctx, PVI_PROGRAM, e->loc, "target() cannot be read: the log density is split into observations");
+  case EX_TARGET:
+    ctx_fail(E->ctx, PVI_PROGRAM, e->loc,
+             "target() cannot be read: the log density is split into observations");
   default: ctx_fail(E->ctx, PVI_PROGRAM, e->loc, "complex numbers are not supported yet");
   }
 }

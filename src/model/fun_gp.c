@@ -1,8 +1,9 @@
-/* fun_gp.c: covariances of Gaussian processes: K_ij = k(|x_i - x_j|), of one set of points or between two.
+/* fun_gp.c: covariances of Gaussian processes: K_ij = k(|x_i - x_j|), of one set of points or
+ * between two.
  *
- * Only pairs that differ are computed, of one set each once; the points themselves mostly are data, and then so are the
- * distances. Where a distance is the square root of zero, which has no derivative, the covariance is that of a point with
- * itself. */
+ * Only pairs that differ are computed, of one set each once; the points themselves mostly are data,
+ * and then so are the distances. Where a distance is the square root of zero, which has no
+ * derivative, the covariance is that of a point with itself. */
 #include "model/fun.h"
 #include "model/linear.h"
 
@@ -16,7 +17,7 @@ typedef struct {
   Value **rest;          /* sigma, ... */
   int32_t pairs;         /* that are computed */
   int32_t *left, *right; /* their points */
-  int32_t *at;           /* of every element of the result: 1 + its pair, or 0: a point with itself */
+  int32_t *at; /* of every element of the result: 1 + its pair, or 0: a point with itself */
 } Points;
 
 static bool is_points(const Value *v) { return v->array_dims == 1; }
@@ -56,7 +57,8 @@ static Points points(Eval *E, Value **a, int n, int rest, const Expr *call) {
 
 /* x_i - x_j of every pair: pairs x dim. */
 static Value *differences(Eval *E, const Points *p) {
-  int32_t n = p->pairs * p->dim, *l = NEW_ARRAY(E->arena, int32_t, n), *r = NEW_ARRAY(E->arena, int32_t, n);
+  int32_t n = p->pairs * p->dim, *l = NEW_ARRAY(E->arena, int32_t, n),
+          *r = NEW_ARRAY(E->arena, int32_t, n);
   for (int32_t e = 0; e < n; e++) {
     l[e] = p->left[e / p->dim] * p->dim + e % p->dim;
     r[e] = p->right[e / p->dim] * p->dim + e % p->dim;
@@ -65,7 +67,9 @@ static Value *differences(Eval *E, const Points *p) {
   return SUB(value_take(E, p->x, shape, NULL, l), value_take(E, p->y, shape, NULL, r));
 }
 
-static Value *pair_shape(Eval *E, const Points *p) { return value_shape(E, TY_VECTOR, 0, 1, &p->pairs); }
+static Value *pair_shape(Eval *E, const Points *p) {
+  return value_shape(E, TY_VECTOR, 0, 1, &p->pairs);
+}
 
 static Value *squared_distances(Eval *E, const Points *p) {
   return value_reduce_rows(E, IR_SUM, M(SQUARE, differences(E, p)), p->dim, pair_shape(E, p));
@@ -76,9 +80,10 @@ static Value *scaled_squares(Eval *E, const Points *p, Value *length, const Expr
   Value *weight = M(INV_SQUARE, length);
   if (!length->ndims) return MUL(squared_distances(E, p), weight);
   if (length->n != p->dim)
-    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "%s: %d length scales for points of %d coordinates", call->name, length->n,
-             p->dim);
-  return value_matmul(E, M(SQUARE, differences(E, p)), weight, p->pairs, p->dim, 1, pair_shape(E, p));
+    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call),
+             "%s: %d length scales for points of %d coordinates", call->name, length->n, p->dim);
+  return value_matmul(E, M(SQUARE, differences(E, p)), weight, p->pairs, p->dim, 1,
+                      pair_shape(E, p));
 }
 
 /* sigma^2 where points meet, sigma^2 k elsewhere. */
@@ -86,7 +91,8 @@ static Value *covariance(Eval *E, const Points *p, Value *k) {
   Value *s2 = M(SQUARE, p->rest[0]), *parts[2] = {s2, k ? MUL(s2, k) : NULL};
   int32_t n = p->pairs + 1;
   Value *all = value_join(E, parts, k ? 2 : 1, value_shape(E, TY_VECTOR, 0, 1, &n));
-  return value_take(E, all, value_shape(E, TY_MATRIX, 0, 2, (int32_t[]){p->rows, p->cols}), NULL, p->at);
+  return value_take(E, all, value_shape(E, TY_MATRIX, 0, 2, (int32_t[]){p->rows, p->cols}), NULL,
+                    p->at);
 }
 
 /* exp(-r^2 / 2) */
@@ -104,7 +110,8 @@ static Value *matern52(Eval *E, Value *r2) {
   return MUL(ADD(NUM(1), ADD(s, DIV(s2, NUM(3)))), M(EXP, M(NEG, s)));
 }
 
-static Value *stationary(Eval *E, Value **a, int n, const Expr *call, Value *(*kernel)(Eval *, Value *)) {
+static Value *stationary(Eval *E, Value **a, int n, const Expr *call,
+                         Value *(*kernel)(Eval *, Value *)) {
   Points p = points(E, a, n, 2, call);
   return covariance(E, &p, p.pairs ? kernel(E, scaled_squares(E, &p, p.rest[1], call)) : NULL);
 }

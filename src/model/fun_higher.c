@@ -5,10 +5,11 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- reduce_sum ----------------------------------------------------------------------------------------------------- */
+/* ---- reduce_sum ------------------------------------------------------------------------------ */
 
 /* f(slice, start, end, ...): the arguments of one call. */
-static Value *partial_sum(Eval *E, const FunDef *f, Value *slice, Value *start, Value *end, Value **rest, int nrest, Loc loc) {
+static Value *partial_sum(Eval *E, const FunDef *f, Value *slice, Value *start, Value *end,
+                          Value **rest, int nrest, Loc loc) {
   Value **args = NEW_ARRAY(E->arena, Value *, nrest + 3);
   args[0] = slice, args[1] = start, args[2] = end;
   for (int k = 0; k < nrest; k++) args[k + 3] = rest[k];
@@ -22,7 +23,8 @@ FN(reduce_sum) {
   return partial_sum(E, fun_function(E, call), a[1], first, last, a + 3, n - 3, call->loc);
 }
 
-/* As an increment of the log density, where slices are independent by contract: every element is a slice, and an observation.
+/* As an increment of the log density, where slices are independent by contract: every element is a
+ * slice, and an observation.
  */
 typedef struct {
   const Expr *call;
@@ -32,7 +34,8 @@ typedef struct {
 
 static void add_slice(Eval *E, const Slices *s, Value *at, const Axis *axis, const int32_t *index) {
   Value *x = s->a[1], shape = *x;
-  int32_t each = x->n / x->dims[0], rows = axis ? axis->rows : 1, *elements = NEW_ARRAY(E->arena, int32_t, rows * each);
+  int32_t each = x->n / x->dims[0], rows = axis ? axis->rows : 1,
+          *elements = NEW_ARRAY(E->arena, int32_t, rows * each);
   shape.dims[0] = 1;
   shape.n = each;
   for (int32_t e = 0; e < rows * each; e++) elements[e] = index[e / each] * each + e % each;
@@ -48,11 +51,13 @@ static void all_slices(Eval *E, void *self) {
   add_slice(E, self, lift_index(E, 1), E->axis, index);
 }
 
-static void one_slice(Eval *E, void *self) { add_slice(E, self, value_int(E, E->iteration + 1), NULL, &E->iteration); }
+static void one_slice(Eval *E, void *self) {
+  add_slice(E, self, value_int(E, E->iteration + 1), NULL, &E->iteration);
+}
 
 bool eval_reduce_sum(Eval *E, const Expr *e) {
-  bool named =
-      e->kind == EX_CALL && e->call == CALL_FUNCTION && (e->builtin == FUN_reduce_sum || e->builtin == FUN_reduce_sum_static);
+  bool named = e->kind == EX_CALL && e->call == CALL_FUNCTION &&
+               (e->builtin == FUN_reduce_sum || e->builtin == FUN_reduce_sum_static);
   if (!named || E->quiet || E->guard || E->lift || E->loop >= 0) return false;
   Slices s = {e, fun_function(E, e), NEW_ARRAY(E->arena, Value *, e->nargs)};
   for (int k = 1; k < e->nargs; k++) s.a[k] = eval_expr(E, e->args[k]);
@@ -61,7 +66,7 @@ bool eval_reduce_sum(Eval *E, const Expr *e) {
   return true;
 }
 
-/* ---- map_rect ------------------------------------------------------------------------------------------------------- */
+/* ---- map_rect -------------------------------------------------------------------------------- */
 
 /* Item k of an array. */
 static Value *item(Eval *E, Value *v, int32_t k) {
@@ -78,7 +83,8 @@ static Value *item(Eval *E, Value *v, int32_t k) {
 FN(map_rect) {
   int32_t shards = a[2]->dims[0], total = 0;
   if (a[3]->dims[0] != shards || a[4]->dims[0] != shards)
-    ctx_fail(E->ctx, PVI_PROGRAM, call->loc, "map_rect: %d parameters, %d reals and %d ints of shards", shards, a[3]->dims[0],
+    ctx_fail(E->ctx, PVI_PROGRAM, call->loc,
+             "map_rect: %d parameters, %d reals and %d ints of shards", shards, a[3]->dims[0],
              a[4]->dims[0]);
   Value **parts = NEW_ARRAY(E->arena, Value *, shards + 1);
   for (int32_t k = 0; k < shards; k++) {
@@ -89,10 +95,10 @@ FN(map_rect) {
   return value_join(E, parts, shards, value_shape(E, TY_VECTOR, 0, 1, &total));
 }
 
-/* ---- integrate_1d ----------------------------------------------------------------------------------------------------- */
+/* ---- integrate_1d ---------------------------------------------------------------------------- */
 
-/* Double exponential quadrature (Takahasi and Mori 1974): x(t), u = pi/2 sinh t, at equidistant t. The integrand is evaluated
- * at all nodes at once. */
+/* Double exponential quadrature (Takahasi and Mori 1974): x(t), u = pi/2 sinh t, at equidistant t.
+ * The integrand is evaluated at all nodes at once. */
 enum { NODES = 161 };
 static const double FARTHEST = 3.6; /* |t| */
 
@@ -128,14 +134,18 @@ static void all_nodes(Eval *E, void *self) {
 static Value *node_by_node(Eval *E, const Integral *q) {
   Value *parts[NODES];
   for (int32_t k = 0; k < NODES; k++)
-    parts[k] = MUL(value_element(E, q->weight, k), integrand(E, q, value_element(E, q->x, k), value_element(E, q->xc, k)));
+    parts[k] = MUL(value_element(E, q->weight, k),
+                   integrand(E, q, value_element(E, q->x, k), value_element(E, q->xc, k)));
   return value_sum(E, value_join(E, parts, NODES, q->x));
 }
 
-static bool is_infinite(const Value *v, double sign) { return v->known && v->v[0] == sign * INFINITY; }
+static bool is_infinite(const Value *v, double sign) {
+  return v->known && v->v[0] == sign * INFINITY;
+}
 
-/* Where the nodes lie: between finite limits x = a + (b - a) p or b - (b - a) (1 - p), whichever is nearer, p = 1 / (1 +
- * e^-2u), xc the limit less x; from a on x = a + e^u; everywhere x = sinh u. */
+/* Where the nodes lie: between finite limits x = a + (b - a) p or b - (b - a) (1 - p), whichever is
+ * nearer, p = 1 / (1 + e^-2u), xc the limit less x; from a on x = a + e^u; everywhere x = sinh u.
+ */
 static void place_nodes(Eval *E, Integral *q, Value *lower, Value *upper) {
   bool from = !is_infinite(lower, -1), to = !is_infinite(upper, 1);
   Value *base = value_vector(E, NODES), *s = value_vector(E, NODES), *w = value_vector(E, NODES),
@@ -166,16 +176,18 @@ FN(integrate_1d) {
   return node_by_node(E, &q);
 }
 
-/* ---- hidden Markov models: of log omega (states x times), Gamma, rho -------------------------------------------------- */
+/* ---- hidden Markov models: of log omega (states x times), Gamma, rho ------------------------- */
 
 static void need_chain(Eval *E, Value **a, const Expr *call) {
   int32_t K = a[0]->dims[0];
   if (a[1]->dims[0] != K || a[1]->dims[1] != K || a[2]->n != K)
-    ctx_fail(E->ctx, PVI_PROGRAM, call->loc, "%s: %d states, a %d x %d matrix and %d initial probabilities", call->name, K,
+    ctx_fail(E->ctx, PVI_PROGRAM, call->loc,
+             "%s: %d states, a %d x %d matrix and %d initial probabilities", call->name, K,
              a[1]->dims[0], a[1]->dims[1], a[2]->n);
 }
 
-/* l_1 = log rho + log omega_1; l_t[j] = log omega_t[j] + log sum_i exp(l_{t-1}[i] + log Gamma[i, j]); log sum exp l_T */
+/* l_1 = log rho + log omega_1; l_t[j] = log omega_t[j] + log sum_i exp(l_{t-1}[i] + log Gamma[i,
+ * j]); log sum exp l_T */
 FN(hmm_marginal) {
   need_chain(E, a, call);
   int32_t K = a[0]->dims[0], T = a[0]->dims[1], *from = NEW_ARRAY(E->arena, int32_t, K * K);
@@ -191,7 +203,8 @@ FN(hmm_marginal) {
   return value_reduce(E, IR_LSE, l);
 }
 
-/* Row t of f, T x K: the probabilities of the states given all before, proportional to omega_t .* (Gamma' f_{t-1}). */
+/* Row t of f, T x K: the probabilities of the states given all before, proportional to omega_t .*
+ * (Gamma' f_{t-1}). */
 static double *filtered(Eval *E, Value **a) {
   int32_t K = a[0]->dims[0], T = a[0]->dims[1];
   double *f = NEW_ARRAY(E->arena, double, T *K);
@@ -232,13 +245,15 @@ FN(hmm_hidden_state_prob) {
 FN(hmm_latent_rng) {
   need_chain(E, a, call);
   if (!E->rng)
-    ctx_fail(E->ctx, PVI_PROGRAM, call->loc, "random numbers are drawn only in transformed data and generated quantities");
+    ctx_fail(E->ctx, PVI_PROGRAM, call->loc,
+             "random numbers are drawn only in transformed data and generated quantities");
   for (int k = 0; k < 3; k++) fun_need_known(E, a[k], call);
   int32_t K = a[0]->dims[0], T = a[0]->dims[1];
   double *f = filtered(E, a);
   Value *r = value_known(E, value_shape(E, TY_INT, 1, 1, &T), NULL);
   for (int32_t t = T; t-- > 0;) {
-    for (int32_t i = 0; t < T - 1 && i < K; i++) f[t * K + i] *= a[1]->v[i * K + (int32_t)r->v[t + 1] - 1];
+    for (int32_t i = 0; t < T - 1 && i < K; i++)
+      f[t * K + i] *= a[1]->v[i * K + (int32_t)r->v[t + 1] - 1];
     r->v[t] = (double)rngs_categorical(E->rng, f + t * K, (size_t)K) + 1;
   }
   return r;

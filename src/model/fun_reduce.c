@@ -1,10 +1,11 @@
-/* fun_reduce.c: functions that make one number, or a few, of many: sums, moments, extremes; sorting. */
+/* fun_reduce.c: functions that make one number, or a few, of many: sums, moments, extremes;
+ * sorting. */
 #include "model/fun.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- sums and the like ---------------------------------------------------------------------------------------------- */
+/* ---- sums and the like ----------------------------------------------------------------------- */
 
 FN(sum) { return fun_int_if(value_sum(E, a[0]), a[0]); }
 FN(mean) { return value_mean(E, a[0]); }
@@ -15,11 +16,14 @@ static Value *fold(Eval *E, unsigned op, Value *v, int32_t from, int32_t n) {
   return map2(E, op, fold(E, op, v, from, n / 2), fold(E, op, v, from + n / 2, n - n / 2));
 }
 
-FN(prod) { return fun_int_if(a[0]->n ? fold(E, IR_MUL, a[0], 0, a[0]->n) : value_real(E, 1), a[0]); }
+FN(prod) {
+  return fun_int_if(a[0]->n ? fold(E, IR_MUL, a[0], 0, a[0]->n) : value_real(E, 1), a[0]);
+}
 
 static Value *extreme(Eval *E, Value **a, int n, unsigned op, double empty) {
   if (n == 2)
-    return a[0]->kind == TY_INT && a[1]->kind == TY_INT ? fun_int_if(map2(E, op, a[0], a[1]), a[0]) : map2(E, op, a[0], a[1]);
+    return a[0]->kind == TY_INT && a[1]->kind == TY_INT ? fun_int_if(map2(E, op, a[0], a[1]), a[0])
+                                                        : map2(E, op, a[0], a[1]);
   return a[0]->n ? fun_int_if(fold(E, op, a[0], 0, a[0]->n), a[0]) : value_real(E, empty);
 }
 FN(min) { return extreme(E, a, n, IR_FMIN, INFINITY); }
@@ -47,7 +51,9 @@ FN(dot_product) {
   return value_matmul(E, a[0], a[1], 1, a[0]->n, 1, &scalar);
 }
 
-FN(log_sum_exp) { return n == 2 ? map2(E, IR_LOG_SUM_EXP2, a[0], a[1]) : value_reduce(E, IR_LSE, a[0]); }
+FN(log_sum_exp) {
+  return n == 2 ? map2(E, IR_LOG_SUM_EXP2, a[0], a[1]) : value_reduce(E, IR_LSE, a[0]);
+}
 /* Of every vector of an array by itself. */
 FN(log_softmax) {
   int32_t K = a[0]->ndims ? a[0]->dims[a[0]->ndims - 1] : 1, count = K ? a[0]->n / K : 0;
@@ -65,11 +71,14 @@ FN(log_mix) {
   if (n == 3) return map3(E, IR_LOG_MIX, a[0], a[1], a[2]);
   bool many = a[1]->ndims > 1;
   int32_t K = many ? a[1]->dims[1] : a[1]->n, *index = NEW_ARRAY(E->arena, int32_t, a[1]->n);
-  if (a[0]->n != K) ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "log_mix: sizes do not match: %d and %d", a[0]->n, K);
+  if (a[0]->n != K)
+    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "log_mix: sizes do not match: %d and %d",
+             a[0]->n, K);
   if (!a[1]->n) return NUM(many ? 0 : -INFINITY);
   for (int32_t e = 0; e < a[1]->n; e++) index[e] = e % K;
   Value *terms = ADD(value_take(E, M(LOG, a[0]), a[1], NULL, index), a[1]);
-  return value_sum(E, value_reduce_rows(E, IR_LSE, terms, K, value_shape(E, TY_REAL, many, many, a[1]->dims)));
+  return value_sum(
+      E, value_reduce_rows(E, IR_LSE, terms, K, value_shape(E, TY_REAL, many, many, a[1]->dims)));
 }
 
 FN(cumulative_sum) {
@@ -83,7 +92,7 @@ FN(cumulative_sum) {
   return value_of_node(E, v, v->axis, ir_cumsum(E->graph, value_node(E, v), v->n));
 }
 
-/* ---- order ---------------------------------------------------------------------------------------------------------- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
 typedef struct {
   double x;
@@ -99,7 +108,8 @@ static int descending(const void *p, const void *q) {
   return a->x > b->x ? -1 : a->x < b->x ? 1 : a->at < b->at ? -1 : a->at > b->at;
 }
 
-static Value *sorted(Eval *E, Value *v, const Expr *call, int (*order)(const void *, const void *), bool indices) {
+static Value *sorted(Eval *E, Value *v, const Expr *call, int (*order)(const void *, const void *),
+                     bool indices) {
   fun_need_known(E, v, call);
   Ranked *r = NEW_ARRAY(E->arena, Ranked, v->n);
   for (int32_t k = 0; k < v->n; k++) r[k] = (Ranked){v->v[k], k};
@@ -109,8 +119,8 @@ static Value *sorted(Eval *E, Value *v, const Expr *call, int (*order)(const voi
   for (int32_t k = 0; k < v->n; k++) out->v[k] = indices ? r[k].at + 1 : r[k].x;
   return out;
 }
-/* Values that depend on parameters, by a bitonic network (Batcher 1968): every draw makes the same comparisons. Padded to a
- * power of two with infinities, which end up last. */
+/* Values that depend on parameters, by a bitonic network (Batcher 1968): every draw makes the same
+ * comparisons. Padded to a power of two with infinities, which end up last. */
 static Value *sorted_by_network(Eval *E, Value *v, bool descending_order) {
   int32_t n = v->n, size = 1;
   while (size < n) size *= 2;
@@ -120,7 +130,8 @@ static Value *sorted_by_network(Eval *E, Value *v, bool descending_order) {
   Value *x = value_join(E, (Value *[]){descending_order ? M(NEG, v) : v, pad}, 2, shape);
   for (int32_t run = 2; run <= size; run *= 2)
     for (int32_t apart = run / 2; apart; apart /= 2) {
-      Value *least = value_known(E, shape, NULL); /* does the element take the lesser of the pair? */
+      Value *least =
+          value_known(E, shape, NULL); /* does the element take the lesser of the pair? */
       for (int32_t k = 0; k < size; k++) {
         partner[k] = k ^ apart;
         least->v[k] = ((k & run) == 0) == ((k & apart) == 0);
@@ -129,10 +140,15 @@ static Value *sorted_by_network(Eval *E, Value *v, bool descending_order) {
       x = map3(E, IR_SELECT, least, map2(E, IR_FMIN, x, other), map2(E, IR_FMAX, x, other));
     }
   Value *r = value_slice(E, x, 0, n);
-  return value_reshape(E, descending_order ? M(NEG, r) : r, v->kind, v->array_dims, v->ndims, v->dims);
+  return value_reshape(E, descending_order ? M(NEG, r) : r, v->kind, v->array_dims, v->ndims,
+                       v->dims);
 }
-FN(sort_asc) { return a[0]->known ? sorted(E, a[0], call, ascending, false) : sorted_by_network(E, a[0], false); }
-FN(sort_desc) { return a[0]->known ? sorted(E, a[0], call, descending, false) : sorted_by_network(E, a[0], true); }
+FN(sort_asc) {
+  return a[0]->known ? sorted(E, a[0], call, ascending, false) : sorted_by_network(E, a[0], false);
+}
+FN(sort_desc) {
+  return a[0]->known ? sorted(E, a[0], call, descending, false) : sorted_by_network(E, a[0], true);
+}
 FN(sort_indices_asc) { return sorted(E, a[0], call, ascending, true); }
 FN(sort_indices_desc) { return sorted(E, a[0], call, descending, true); }
 
@@ -140,7 +156,8 @@ FN(sort_indices_desc) { return sorted(E, a[0], call, descending, true); }
 FN(rank) {
   fun_need_known(E, a[0], call);
   long s = fun_int(E, a[1], call), less = 0;
-  if (s < 1 || s > a[0]->n) ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "index %ld is out of range 1 to %d", s, a[0]->n);
+  if (s < 1 || s > a[0]->n)
+    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "index %ld is out of range 1 to %d", s, a[0]->n);
   for (int32_t k = 0; k < a[0]->n; k++) less += a[0]->v[k] < a[0]->v[s - 1];
   return value_int(E, less);
 }
@@ -153,7 +170,8 @@ FN(quantile) {
   Value *r = value_known(E, a[1], NULL);
   for (int32_t k = 0; k < r->n; k++) {
     double p = a[1]->v[k], h = (x->n - 1) * p;
-    if (!(p >= 0 && p <= 1)) ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "quantile: %g is no probability", p);
+    if (!(p >= 0 && p <= 1))
+      ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "quantile: %g is no probability", p);
     int32_t low = (int32_t)h, high = low + 1 < x->n ? low + 1 : low;
     r->v[k] = x->v[low] + (h - low) * (x->v[high] - x->v[low]);
   }

@@ -1,12 +1,16 @@
 /* fun_shape.c: functions that make containers, put them together and take them apart. */
 #include "model/fun.h"
 
-/* ---- sizes -------------------------------------------------------------------------------------------------------- */
+/* ---- sizes ----------------------------------------------------------------------------------- */
 
 FN(size) { return value_int(E, a[0]->ndims == 0 ? 1 : a[0]->array_dims ? a[0]->dims[0] : a[0]->n); }
 FN(num_elements) { return value_int(E, a[0]->n); }
 FN(rows) { return value_int(E, a[0]->kind == TY_ROW_VECTOR ? 1 : a[0]->dims[0]); }
-FN(cols) { return value_int(E, a[0]->kind == TY_VECTOR ? 1 : a[0]->kind == TY_ROW_VECTOR ? a[0]->dims[0] : a[0]->dims[1]); }
+FN(cols) {
+  return value_int(E, a[0]->kind == TY_VECTOR       ? 1
+                      : a[0]->kind == TY_ROW_VECTOR ? a[0]->dims[0]
+                                                    : a[0]->dims[1]);
+}
 FN(dims) {
   int32_t nd = a[0]->ndims;
   Value *r = value_known(E, value_shape(E, TY_INT, 1, 1, &nd), NULL);
@@ -14,7 +18,7 @@ FN(dims) {
   return r;
 }
 
-/* ---- filling ------------------------------------------------------------------------------------------------------ */
+/* ---- filling --------------------------------------------------------------------------------- */
 
 /* Element k of the result is element k % n of v. */
 static Value *repeat(Eval *E, Value *v, const Value *shape) {
@@ -51,7 +55,8 @@ FN(rep_matrix) {
 FN(rep_array) {
   int32_t dims[MAX_DIMS];
   int nd = 0;
-  if (n - 1 + a[0]->ndims > MAX_DIMS) ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "more than %d dimensions", MAX_DIMS);
+  if (n - 1 + a[0]->ndims > MAX_DIMS)
+    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "more than %d dimensions", MAX_DIMS);
   for (int k = 1; k < n; k++) dims[nd++] = fun_size(E, a[k], call);
   for (int k = 0; k < a[0]->ndims; k++) dims[nd++] = a[0]->dims[k];
   return repeat(E, a[0], value_shape(E, a[0]->kind, n - 1 + a[0]->array_dims, nd, dims));
@@ -80,7 +85,8 @@ FN(uniform_simplex) {
 static Value *one_hot(Eval *E, Value **a, const Expr *call, TypeKind kind) {
   Value *r = filled(E, a[0], call, kind, 0);
   long k = fun_int(E, a[1], call);
-  if (k < 1 || k > r->n) ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "index %ld is out of range 1 to %d", k, r->n);
+  if (k < 1 || k > r->n)
+    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "index %ld is out of range 1 to %d", k, r->n);
   r->v[k - 1] = 1;
   return r;
 }
@@ -99,11 +105,14 @@ static Value *linspaced(Eval *E, Value **a, const Expr *call, TypeKind kind) {
 }
 FN(linspaced_vector) { return linspaced(E, a, call, TY_VECTOR); }
 FN(linspaced_row_vector) { return linspaced(E, a, call, TY_ROW_VECTOR); }
-/* Steps of the same whole size; or, where there are more numbers than values, each value as often as fits. */
+/* Steps of the same whole size; or, where there are more numbers than values, each value as often
+ * as fits. */
 FN(linspaced_int_array) {
   Value *r = filled(E, a[0], call, TY_INT, 0);
   long n_ = r->n, lo = fun_int(E, a[1], call), width = fun_int(E, a[2], call) - lo;
-  if (width < 0) ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "linspaced_int_array: the upper end is below the lower one");
+  if (width < 0)
+    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call),
+             "linspaced_int_array: the upper end is below the lower one");
   for (long k = 0; k < n_; k++)
     r->v[k] = (double)(n_ == 1          ? lo + width
                        : width + 1 < n_ ? lo + k / ((n_ + width) / (width + 1))
@@ -112,10 +121,12 @@ FN(linspaced_int_array) {
 }
 FN(linspaced_array) { return linspaced(E, a, call, TY_REAL); }
 
-/* ---- shapes ------------------------------------------------------------------------------------------------------- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 /* Elements in Stan's order: matrices column by column. */
-static Value *column_major(Eval *E, Value *v) { return v->kind == TY_MATRIX && !v->array_dims ? value_transpose(E, v) : v; }
+static Value *column_major(Eval *E, Value *v) {
+  return v->kind == TY_MATRIX && !v->array_dims ? value_transpose(E, v) : v;
+}
 
 static Value *flat(Eval *E, Value *v, TypeKind kind, int array_dims) {
   int32_t m = v->n;
@@ -140,7 +151,8 @@ FN(to_matrix) {
   dims[0] = fun_size(E, a[1], call);
   dims[1] = fun_size(E, a[2], call);
   if (dims[0] * dims[1] != v->n)
-    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "%d elements do not make %d x %d", v->n, dims[0], dims[1]);
+    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "%d elements do not make %d x %d", v->n, dims[0],
+             dims[1]);
   bool by_column = n < 4 || fun_int(E, a[3], call) != 0;
   v = column_major(E, v);
   if (!by_column) return value_reshape(E, v, TY_MATRIX, 0, 2, dims);
@@ -148,20 +160,26 @@ FN(to_matrix) {
   return value_transpose(E, value_reshape(E, v, TY_MATRIX, 0, 2, turned));
 }
 
-static int32_t matrix_rows(const Value *v) { return v->kind == TY_MATRIX || v->kind == TY_VECTOR ? v->dims[0] : 1; }
+static int32_t matrix_rows(const Value *v) {
+  return v->kind == TY_MATRIX || v->kind == TY_VECTOR ? v->dims[0] : 1;
+}
 static int32_t matrix_cols(const Value *v) {
   return v->kind == TY_MATRIX ? v->dims[1] : v->kind == TY_ROW_VECTOR ? v->dims[0] : 1;
 }
 
 FN(append_row) {
   int32_t dims[2] = {matrix_rows(a[0]) + matrix_rows(a[1]), matrix_cols(a[0])};
-  if (matrix_cols(a[0]) != matrix_cols(a[1])) ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "numbers of columns differ");
+  if (matrix_cols(a[0]) != matrix_cols(a[1]))
+    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "numbers of columns differ");
   bool vector = a[0]->kind != TY_MATRIX && a[1]->kind != TY_MATRIX && a[0]->kind != TY_ROW_VECTOR;
-  return value_join(E, a, 2, vector ? value_shape(E, TY_VECTOR, 0, 1, dims) : value_shape(E, TY_MATRIX, 0, 2, dims));
+  return value_join(E, a, 2,
+                    vector ? value_shape(E, TY_VECTOR, 0, 1, dims)
+                           : value_shape(E, TY_MATRIX, 0, 2, dims));
 }
 FN(append_col) {
   int32_t dims[2] = {matrix_rows(a[0]), matrix_cols(a[0]) + matrix_cols(a[1])};
-  if (matrix_rows(a[0]) != matrix_rows(a[1])) ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "numbers of rows differ");
+  if (matrix_rows(a[0]) != matrix_rows(a[1]))
+    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "numbers of rows differ");
   if (a[0]->kind != TY_MATRIX && a[1]->kind != TY_MATRIX && a[0]->kind != TY_VECTOR)
     return value_join(E, a, 2, value_shape(E, TY_ROW_VECTOR, 0, 1, dims + 1));
   int32_t turned[2] = {dims[1], dims[0]};
@@ -176,12 +194,13 @@ FN(append_array) {
   return value_join(E, a, 2, &shape);
 }
 
-/* ---- parts -------------------------------------------------------------------------------------------------------- */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
 /* count items of the first dimension, from `from` (0-based) on. */
 static Value *part(Eval *E, Value *v, long from, long count, const Expr *call) {
   if (from < 0 || count < 0 || from + count > v->dims[0])
-    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "elements %ld to %ld of %d", from + 1, from + count, v->dims[0]);
+    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "elements %ld to %ld of %d", from + 1,
+             from + count, v->dims[0]);
   Value shape = *v;
   int32_t each = v->dims[0] ? v->n / v->dims[0] : 0;
   shape.dims[0] = (int32_t)count;
@@ -197,27 +216,35 @@ FN(tail) {
 }
 FN(segment) { return part(E, a[0], fun_int(E, a[1], call) - 1, fun_int(E, a[2], call), call); }
 
-static Value *submatrix(Eval *E, Value *m, long i, long j, long nr, long nc, TypeKind kind, const Expr *call) {
+static Value *submatrix(Eval *E, Value *m, long i, long j, long nr, long nc, TypeKind kind,
+                        const Expr *call) {
   if (i < 1 || j < 1 || nr < 0 || nc < 0 || i - 1 + nr > m->dims[0] || j - 1 + nc > m->dims[1])
-    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "rows %ld to %ld, columns %ld to %ld of a %d x %d matrix", i, i + nr - 1, j,
+    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call),
+             "rows %ld to %ld, columns %ld to %ld of a %d x %d matrix", i, i + nr - 1, j,
              j + nc - 1, m->dims[0], m->dims[1]);
   int32_t dims[2] = {(int32_t)nr, (int32_t)nc}, one = (int32_t)(nr * nc);
-  Value *shape = kind == TY_MATRIX ? value_shape(E, kind, 0, 2, dims) : value_shape(E, kind, 0, 1, &one);
+  Value *shape =
+      kind == TY_MATRIX ? value_shape(E, kind, 0, 2, dims) : value_shape(E, kind, 0, 1, &one);
   int32_t *index = NEW_ARRAY(E->arena, int32_t, shape->n);
-  for (int32_t k = 0; k < shape->n; k++) index[k] = ((int32_t)i - 1 + k / dims[1]) * m->dims[1] + (int32_t)j - 1 + k % dims[1];
+  for (int32_t k = 0; k < shape->n; k++)
+    index[k] = ((int32_t)i - 1 + k / dims[1]) * m->dims[1] + (int32_t)j - 1 + k % dims[1];
   return value_take(E, m, shape, NULL, index);
 }
-FN(row) { return submatrix(E, a[0], fun_int(E, a[1], call), 1, 1, a[0]->dims[1], TY_ROW_VECTOR, call); }
+FN(row) {
+  return submatrix(E, a[0], fun_int(E, a[1], call), 1, 1, a[0]->dims[1], TY_ROW_VECTOR, call);
+}
 FN(col) { return submatrix(E, a[0], 1, fun_int(E, a[1], call), a[0]->dims[0], 1, TY_VECTOR, call); }
 FN(block) {
-  return submatrix(E, a[0], fun_int(E, a[1], call), fun_int(E, a[2], call), fun_int(E, a[3], call), fun_int(E, a[4], call),
-                   TY_MATRIX, call);
+  return submatrix(E, a[0], fun_int(E, a[1], call), fun_int(E, a[2], call), fun_int(E, a[3], call),
+                   fun_int(E, a[4], call), TY_MATRIX, call);
 }
 FN(sub_row) {
-  return submatrix(E, a[0], fun_int(E, a[1], call), fun_int(E, a[2], call), 1, fun_int(E, a[3], call), TY_ROW_VECTOR, call);
+  return submatrix(E, a[0], fun_int(E, a[1], call), fun_int(E, a[2], call), 1,
+                   fun_int(E, a[3], call), TY_ROW_VECTOR, call);
 }
 FN(sub_col) {
-  return submatrix(E, a[0], fun_int(E, a[1], call), fun_int(E, a[2], call), fun_int(E, a[3], call), 1, TY_VECTOR, call);
+  return submatrix(E, a[0], fun_int(E, a[1], call), fun_int(E, a[2], call), fun_int(E, a[3], call),
+                   1, TY_VECTOR, call);
 }
 FN(reverse) {
   Value *v = a[0];

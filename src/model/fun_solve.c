@@ -1,8 +1,10 @@
-/* fun_solve.c: systems of equations f(x, ...) = 0, by Newton's method with differences for its matrix.
+/* fun_solve.c: systems of equations f(x, ...) = 0, by Newton's method with differences for its
+ * matrix.
  *
- * All draws make the same number of steps: first ones that may be shortened, as the residual says, then whole ones. The matrix
- * need not be exact: at the solution every further step multiplies the error of x, and of its derivatives by the parameters, by
- * the matrix's relative error. Where the residual does not vanish, x is nan: trouble of that draw. */
+ * All draws make the same number of steps: first ones that may be shortened, as the residual says,
+ * then whole ones. The matrix need not be exact: at the solution every further step multiplies the
+ * error of x, and of its derivatives by the parameters, by the matrix's relative error. Where the
+ * residual does not vanish, x is nan: trouble of that draw. */
 #include "model/fun.h"
 #include "model/linear.h"
 
@@ -26,7 +28,8 @@ static Value *residual(Eval *E, const System *s, Value *x) {
   args[0] = x;
   for (int k = 0; k < s->nrest; k++) args[k + 1] = s->rest[k];
   Value *v = eval_user(E, s->f, args, s->loc, false);
-  if (v->n != s->K) ctx_fail(E->ctx, PVI_PROGRAM, s->loc, "%d equations for %d unknowns", v->n, s->K);
+  if (v->n != s->K)
+    ctx_fail(E->ctx, PVI_PROGRAM, s->loc, "%d equations for %d unknowns", v->n, s->K);
   return v;
 }
 
@@ -45,7 +48,8 @@ static Value *residuals(Eval *E, System *s, Value *points, int32_t rows) {
   const char *why;
   if (!E->lift && !E->guard && lift_body(E, rows, NULL, all_points, s, &why)) return s->out;
   Value **parts = NEW_ARRAY(E->arena, Value *, rows);
-  for (int32_t r = 0; r < rows; r++) parts[r] = residual(E, s, value_slice(E, points, r * s->K, s->K));
+  for (int32_t r = 0; r < rows; r++)
+    parts[r] = residual(E, s, value_slice(E, points, r * s->K, s->K));
   return value_join(E, parts, rows, points);
 }
 
@@ -58,13 +62,14 @@ static Value *around(Eval *E, Value *x, Value *h) {
     index[e] = e % K;
     moved->v[e] = e / K == e % K + 1;
   }
-  return map3(E, IR_FMA, moved, value_take(E, h, shape, NULL, index), value_take(E, x, shape, NULL, index));
+  return map3(E, IR_FMA, moved, value_take(E, h, shape, NULL, index),
+              value_take(E, x, shape, NULL, index));
 }
 
 /* J^-1 f at x: J_ik = (f_i(x + h_k e_k) - f_i(x)) / h_k */
 static Value *newton_step(Eval *E, System *s, Value *x) {
-  int32_t K = s->K, *moved = NEW_ARRAY(E->arena, int32_t, K * K), *own = NEW_ARRAY(E->arena, int32_t, K * K),
-          *by = NEW_ARRAY(E->arena, int32_t, K * K);
+  int32_t K = s->K, *moved = NEW_ARRAY(E->arena, int32_t, K * K),
+          *own = NEW_ARRAY(E->arena, int32_t, K * K), *by = NEW_ARRAY(E->arena, int32_t, K * K);
   Value *h = MUL(NUM(STEP), ADD(NUM(1), M(ABS, x))), *F = residuals(E, s, around(E, x, h), K + 1);
   const Value *square = value_shape(E, TY_MATRIX, 0, 2, (int32_t[]){K, K});
   for (int32_t e = 0; e < K * K; e++) {
@@ -90,7 +95,8 @@ static Value *careful_step(Eval *E, System *s, Value *x, Value *dx) {
     index[e] = e % K;
     length->v[e] = pow(SHORTER, e / K);
   }
-  Value *points = map3(E, IR_FNMA, length, value_take(E, dx, shape, NULL, index), value_take(E, x, shape, NULL, index));
+  Value *points = map3(E, IR_FNMA, length, value_take(E, dx, shape, NULL, index),
+                       value_take(E, x, shape, NULL, index));
   Value *F = residuals(E, s, points, LENGTHS), *best = value_slice(E, points, 0, K),
         *least = size_of(E, value_slice(E, F, 0, K));
   for (int32_t r = 1; r < LENGTHS; r++) {
@@ -101,8 +107,10 @@ static Value *careful_step(Eval *E, System *s, Value *x, Value *dx) {
   return best;
 }
 
-static Value *solve(Eval *E, const Expr *call, Value *x, Value **rest, int nrest, double tolerance) {
-  System s = {.f = fun_function(E, call), .rest = rest, .nrest = nrest, .K = x->n, .loc = call->loc};
+static Value *solve(Eval *E, const Expr *call, Value *x, Value **rest, int nrest,
+                    double tolerance) {
+  System s = {
+      .f = fun_function(E, call), .rest = rest, .nrest = nrest, .K = x->n, .loc = call->loc};
   if (!x->n) return x;
   for (int k = 0; k < CAREFUL; k++) x = careful_step(E, &s, x, newton_step(E, &s, x));
   for (int k = 0; k < WHOLE; k++) x = SUB(x, newton_step(E, &s, x));

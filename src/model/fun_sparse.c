@@ -1,4 +1,5 @@
-/* fun_sparse.c: compressed sparse rows: values w, their columns v and the places u where rows begin, both from 1 on. */
+/* fun_sparse.c: compressed sparse rows: values w, their columns v and the places u where rows
+ * begin, both from 1 on. */
 #include "model/fun.h"
 
 /* Which elements of a known matrix are not zero. */
@@ -14,7 +15,9 @@ static Nonzero nonzero(Eval *E, Value *A, const Expr *call) {
   return z;
 }
 
-static Value *ints(Eval *E, int32_t n) { return value_known(E, value_shape(E, TY_INT, 1, 1, &n), NULL); }
+static Value *ints(Eval *E, int32_t n) {
+  return value_known(E, value_shape(E, TY_INT, 1, 1, &n), NULL);
+}
 
 FN(csr_extract_w) {
   Nonzero z = nonzero(E, a[0], call);
@@ -35,7 +38,8 @@ FN(csr_extract_u) {
   return r;
 }
 FN(csr_extract) {
-  Value *w = fn_csr_extract_w(E, a, n, call), *v = fn_csr_extract_v(E, a, n, call), *u = fn_csr_extract_u(E, a, n, call);
+  Value *w = fn_csr_extract_w(E, a, n, call), *v = fn_csr_extract_v(E, a, n, call),
+        *u = fn_csr_extract_u(E, a, n, call);
   return value_tuple(E, (Value *[]){w, v, u}, 3);
 }
 
@@ -45,13 +49,18 @@ static int32_t *rows_of(Eval *E, Value **a, const Expr *call) {
   int32_t count = a[2]->n, *row = NEW_ARRAY(E->arena, int32_t, count);
   fun_need_known(E, a[3], call);
   fun_need_known(E, a[4], call);
-  bool right = m >= 0 && a[3]->n == count && a[4]->n == m + 1 && a[4]->v[0] == 1 && a[4]->v[m] == count + 1;
-  for (int32_t k = 0; right && k < count; k++) right = a[3]->v[k] >= 1 && a[3]->v[k] <= (double)cols;
+  bool right =
+      m >= 0 && a[3]->n == count && a[4]->n == m + 1 && a[4]->v[0] == 1 && a[4]->v[m] == count + 1;
+  for (int32_t k = 0; right && k < count; k++)
+    right = a[3]->v[k] >= 1 && a[3]->v[k] <= (double)cols;
   for (long i = 0; right && i < m; i++) {
     right = a[4]->v[i] <= a[4]->v[i + 1];
-    for (int32_t k = (int32_t)a[4]->v[i] - 1; right && k < (int32_t)a[4]->v[i + 1] - 1; k++) row[k] = (int32_t)i;
+    for (int32_t k = (int32_t)a[4]->v[i] - 1; right && k < (int32_t)a[4]->v[i + 1] - 1; k++)
+      row[k] = (int32_t)i;
   }
-  if (!right) ctx_fail(E->ctx, PVI_PROGRAM, call->loc, "%s: values, columns and rows do not fit together", call->name);
+  if (!right)
+    ctx_fail(E->ctx, PVI_PROGRAM, call->loc, "%s: values, columns and rows do not fit together",
+             call->name);
   return row;
 }
 
@@ -73,12 +82,14 @@ FN(csr_matrix_times_vector) {
     int32_t own = (int32_t)(a[4]->v[i + 1] - a[4]->v[i]);
     if (own > width) width = own;
   }
-  int32_t total = m * width, *column = NEW_ARRAY(E->arena, int32_t, count), *place = NEW_ARRAY(E->arena, int32_t, total);
+  int32_t total = m * width, *column = NEW_ARRAY(E->arena, int32_t, count),
+          *place = NEW_ARRAY(E->arena, int32_t, total);
   for (int32_t k = 0; k < count; k++) {
     column[k] = (int32_t)a[3]->v[k] - 1;
     place[row[k] * width + k - (int32_t)a[4]->v[row[k]] + 1] = k + 1;
   }
-  Value *products = MUL(a[2], value_take(E, a[5], value_shape(E, TY_VECTOR, 0, 1, &count), NULL, column));
+  Value *products =
+      MUL(a[2], value_take(E, a[5], value_shape(E, TY_VECTOR, 0, 1, &count), NULL, column));
   Value *padded = value_take_or_zero(E, products, value_shape(E, TY_VECTOR, 0, 1, &total), place);
   return value_reduce_rows(E, IR_SUM, padded, width, value_shape(E, TY_VECTOR, 0, 1, &m));
 }

@@ -1,18 +1,22 @@
-/* fun_special.c: special functions made of ops, and comparisons under the names they have as functions. */
+/* fun_special.c: special functions made of ops, and comparisons under the names they have as
+ * functions. */
 #include "model/fun.h"
 
 #include <math.h>
 
-/* ---- factorials and the like ----------------------------------------------------------------------------------------- */
+/* ---- factorials and the like ----------------------------------------------------------------- */
 
 static double largest(Eval *E, Value *v, const Expr *call) {
   double most = 0;
   if (!v->known) fun_need_known(E, v, call);
   for (int32_t k = 0; k < value_total(v); k++) {
-    if (!(v->v[k] >= 0)) ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "%s: the number %g is negative", call->name, v->v[k]);
+    if (!(v->v[k] >= 0))
+      ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "%s: the number %g is negative", call->name,
+               v->v[k]);
     if (v->v[k] > most) most = v->v[k];
   }
-  if (most > 10000) ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "%s: %g factors are too many", call->name, most);
+  if (most > 10000)
+    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "%s: %g factors are too many", call->name, most);
   return most;
 }
 
@@ -20,7 +24,8 @@ static double largest(Eval *E, Value *v, const Expr *call) {
 static Value *factors(Eval *E, Value *x, Value *n, double step, const Expr *call) {
   double most = largest(E, n, call);
   Value *r = ADD(MUL(x, NUM(0)), ADD(MUL(n, NUM(0)), NUM(1)));
-  for (int k = 0; k < most; k++) r = map3(E, IR_SELECT, map2(E, IR_LT, NUM(k), n), MUL(r, ADD(x, NUM(step * k))), r);
+  for (int k = 0; k < most; k++)
+    r = map3(E, IR_SELECT, map2(E, IR_LT, NUM(k), n), MUL(r, ADD(x, NUM(step * k))), r);
   return x->kind == TY_INT ? fun_int_if(r, x) : r;
 }
 FN(falling_factorial) { return factors(E, a[0], a[1], -1, call); }
@@ -40,7 +45,8 @@ static double binomial_coefficient(double n, double k) {
   return k < 0 ? 0 : r;
 }
 FN(choose) {
-  Value *r = map2(E, IR_LCHOOSE, a[0], a[1]), *x = value_on_axis(E, a[0], r->axis), *y = value_on_axis(E, a[1], r->axis);
+  Value *r = map2(E, IR_LCHOOSE, a[0], a[1]), *x = value_on_axis(E, a[0], r->axis),
+        *y = value_on_axis(E, a[1], r->axis);
   if (!r->known) fun_need_known(E, r, call);
   for (int32_t k = 0; k < value_total(r); k++) {
     int32_t row = r->n ? k / r->n : 0, e = r->n ? k % r->n : 0;
@@ -62,7 +68,7 @@ FN(lmgamma) {
   return r;
 }
 
-/* ---- logarithms ------------------------------------------------------------------------------------------------------ */
+/* ---- logarithms ------------------------------------------------------------------------------ */
 
 /* inv_logit(x) - inv_logit(y) = (e^x - e^y) / ((1 + e^x) (1 + e^y)) */
 FN(log_inv_logit_diff) {
@@ -77,15 +83,15 @@ FN(ldexp) { return MUL(a[0], M(EXP2, a[1])); }
 /* Derivatives by the order are not at hand. */
 FN(log_modified_bessel_first_kind) {
   if (!a[0]->known)
-    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "%s of an order that depends on parameters is not supported yet",
-             call->name);
+    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call),
+             "%s of an order that depends on parameters is not supported yet", call->name);
   return map2(E, IR_LOG_BESSEL_I, a[0], a[1]);
 }
 
 /* (1 - z)^-a */
 FN(hypergeometric_1F0) { return M(EXP, M(NEG, MUL(a[0], M(LOG1M, a[1])))); }
 
-/* ---- comparisons and signs ------------------------------------------------------------------------------------------- */
+/* ---- comparisons and signs ------------------------------------------------------------------- */
 
 FN(logical_and) { return eval_binary(E, OP_AND, a[0], a[1], fun_place(call)); }
 FN(logical_or) { return eval_binary(E, OP_OR, a[0], a[1], fun_place(call)); }

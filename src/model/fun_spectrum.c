@@ -1,12 +1,12 @@
-/* fun_spectrum.c: eigenvalues of symmetric matrices, singular values. Of numbers at once; symmetric matrices of parameters by
- * rotations that every draw makes alike. */
+/* fun_spectrum.c: eigenvalues of symmetric matrices, singular values. Of numbers at once; symmetric
+ * matrices of parameters by rotations that every draw makes alike. */
 #include "model/fun.h"
 #include "model/linear.h"
 #include "num/linalg.h"
 
 #include <math.h>
 
-/* ---- of numbers ----------------------------------------------------------------------------------------------------- */
+/* ---- of numbers ------------------------------------------------------------------------------ */
 
 typedef struct {
   Value *w, *V; /* eigenvalues ascending, eigenvectors in columns */
@@ -18,19 +18,22 @@ static Spectrum spectrum_of_numbers(Eval *E, const Value *A, const Expr *call) {
   Spectrum s = {value_vector(E, K), value_known(E, A, NULL)};
   for (int32_t k = 0; k < A->n; k++) work[k] = A->v[k];
   bool done = la_eigen_symmetric(work, s.w->v, s.V->v, (size_t)K);
-  if (!done && !eval_is_draw(E)) ctx_fail(E->ctx, PVI_DATA, fun_place(call), "%s: the matrix has no eigenvalues", call->name);
+  if (!done && !eval_is_draw(E))
+    ctx_fail(E->ctx, PVI_DATA, fun_place(call), "%s: the matrix has no eigenvalues", call->name);
   return s;
 }
 
-/* ---- of parameters -------------------------------------------------------------------------------------------------- */
+/* ---- of parameters --------------------------------------------------------------------------- */
 
-/* Jacobi's method with the pairs of a round-robin tournament: n/2 rotations at a time, which touch different rows, each sweep
- * meeting every pair once. The number of sweeps is fixed, for convergence is quadratic. Where
- * eigenvalues are equal to rounding, derivatives of eigenvectors are lost in it, as in every method. */
+/* Jacobi's method with the pairs of a round-robin tournament: n/2 rotations at a time, which touch
+ * different rows, each sweep meeting every pair once. The number of sweeps is fixed, for
+ * convergence is quadratic. Where eigenvalues are equal to rounding, derivatives of eigenvectors
+ * are lost in it, as in every method. */
 enum { LARGEST = 32 };
 static int sweeps(int32_t n) { return n < 2 ? 0 : 6 + n / 4; }
 
-/* Partner of every player in the given round; of an odd number of players one rests, its own partner. */
+/* Partner of every player in the given round; of an odd number of players one rests, its own
+ * partner. */
 static void pair_up(int32_t *partner, int32_t n, int32_t round) {
   int32_t even = n + n % 2, last = even - 1;
   for (int32_t k = 0; k < n; k++) partner[k] = k;
@@ -45,17 +48,20 @@ typedef struct {
   Value *c, *s; /* per row: row' = c row + s row of the partner */
 } Rotation;
 
-/* tan = sign(d) a / (|d| + sqrt(d^2 + a^2)), d = A_qq - A_pp, a = 2 A_pq: the smaller angle; none where both are 0 */
+/* tan = sign(d) a / (|d| + sqrt(d^2 + a^2)), d = A_qq - A_pp, a = 2 A_pq: the smaller angle; none
+ * where both are 0 */
 static Rotation rotation(Eval *E, Value *A, const int32_t *partner, int32_t n) {
   int32_t *own = NEW_ARRAY(E->arena, int32_t, n), *other = NEW_ARRAY(E->arena, int32_t, n),
           *off = NEW_ARRAY(E->arena, int32_t, n);
   const Value *shape = value_shape(E, TY_VECTOR, 0, 1, &n);
-  Value *twice = value_known(E, shape, NULL), *first = value_known(E, shape, NULL), *zero = NUM(0), *one = NUM(1);
+  Value *twice = value_known(E, shape, NULL), *first = value_known(E, shape, NULL), *zero = NUM(0),
+        *one = NUM(1);
   for (int32_t k = 0; k < n; k++) {
     own[k] = k * n + k, other[k] = partner[k] * n + partner[k];
     off[k] = k < partner[k] ? k * n + partner[k] : partner[k] * n + k;
     twice->v[k] = k != partner[k] ? 2 : 0;
-    first->v[k] = k < partner[k] ? 1 : -1; /* where d is 0 the two of a pair still turn opposite ways */
+    first->v[k] =
+        k < partner[k] ? 1 : -1; /* where d is 0 the two of a pair still turn opposite ways */
   }
   Value *d = SUB(value_take(E, A, shape, NULL, other), value_take(E, A, shape, NULL, own));
   Value *off2 = MUL(twice, value_take(E, A, shape, NULL, off));
@@ -99,8 +105,9 @@ static Value *sorting(Eval *E, Value *w, int32_t n) {
 static Spectrum spectrum_by_rotations(Eval *E, Value *A, const Expr *call) {
   int32_t n = A->dims[0], rounds = n + n % 2 - 1, *partner = NEW_ARRAY(E->arena, int32_t, n);
   if (n > LARGEST)
-    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "%s of more than %d rows that depend on parameters is not supported",
-             call->name, LARGEST);
+    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call),
+             "%s of more than %d rows that depend on parameters is not supported", call->name,
+             LARGEST);
   Value *V = linear_identity(E, n);
   for (int sweep = 0; sweep < sweeps(n); sweep++)
     for (int32_t r = 0; r < rounds; r++) {
@@ -110,13 +117,15 @@ static Spectrum spectrum_by_rotations(Eval *E, Value *A, const Expr *call) {
       V = turned(E, V, turn, partner, n, false);
     }
   Value *w = linear_diagonal(E, A), *P = sorting(E, w, n);
-  Value *sorted = eval_binary(E, OP_MUL, value_reshape(E, w, TY_ROW_VECTOR, 0, 1, &n), P, fun_place(call));
+  Value *sorted =
+      eval_binary(E, OP_MUL, value_reshape(E, w, TY_ROW_VECTOR, 0, 1, &n), P, fun_place(call));
   return (Spectrum){value_transpose(E, sorted), eval_binary(E, OP_MUL, V, P, fun_place(call))};
 }
 
 static Spectrum spectrum(Eval *E, Value *A, const Expr *call) {
   if (A->dims[0] != A->dims[1])
-    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "%s: a %d x %d matrix is not square", call->name, A->dims[0], A->dims[1]);
+    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "%s: a %d x %d matrix is not square", call->name,
+             A->dims[0], A->dims[1]);
   return A->known && !A->axis ? spectrum_of_numbers(E, A, call) : spectrum_by_rotations(E, A, call);
 }
 
@@ -127,7 +136,7 @@ FN(eigendecompose_sym) {
   return value_tuple(E, (Value *[]){s.V, s.w}, 2);
 }
 
-/* ---- singular values: of numbers ------------------------------------------------------------------------------------- */
+/* ---- singular values: of numbers ------------------------------------------------------------- */
 
 /* A = U diag(d) V', of min(rows, columns) singular values, descending */
 typedef struct {
@@ -139,7 +148,8 @@ static Singular singular(Eval *E, Value *A, const Expr *call) {
   bool wide = A->dims[0] < A->dims[1];
   Value *T = wide ? value_transpose(E, A) : A;
   int32_t m = T->dims[0], k = T->dims[1];
-  Value *U = value_known(E, T, NULL), *V = value_known(E, value_shape(E, TY_MATRIX, 0, 2, (int32_t[]){k, k}), NULL);
+  Value *U = value_known(E, T, NULL),
+        *V = value_known(E, value_shape(E, TY_MATRIX, 0, 2, (int32_t[]){k, k}), NULL);
   Singular s = {wide ? V : U, value_vector(E, k), wide ? U : V};
   for (int32_t e = 0; e < T->n; e++) U->v[e] = T->v[e];
   la_singular(U->v, s.d->v, V->v, (size_t)m, (size_t)k);

@@ -1,5 +1,6 @@
-/* functions.c: the code behind functions.def. fn_x evaluates function x on Values; what is known is computed, the rest becomes
- * nodes. Elementwise functions need no code here: MAP(OP) in their row names the op. */
+/* functions.c: the code behind functions.def. fn_x evaluates function x on Values; what is known is
+ * computed, the rest becomes nodes. Elementwise functions need no code here: MAP(OP) in their row
+ * names the op. */
 #include "model/fun.h"
 
 #include <float.h>
@@ -7,30 +8,36 @@
 
 Loc fun_place(const Expr *call) { return call ? call->loc : NOWHERE; }
 
-long fun_int(Eval *E, Value *v, const Expr *call) { return value_int_of(E, v, fun_place(call), "an argument"); }
+long fun_int(Eval *E, Value *v, const Expr *call) {
+  return value_int_of(E, v, fun_place(call), "an argument");
+}
 
 int32_t fun_size(Eval *E, Value *v, const Expr *call) {
   long k = fun_int(E, v, call);
-  if (k < 0 || k > INT32_MAX) ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "size %ld is negative or too large", k);
+  if (k < 0 || k > INT32_MAX)
+    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "size %ld is negative or too large", k);
   return (int32_t)k;
 }
 
 const FunDef *fun_function(Eval *E, const Expr *call) {
   const FunDef *f = call->args[0]->user;
   if (!f)
-    ctx_fail(E->ctx, PVI_PROGRAM, call->loc, "%s of a function that is itself an argument is not supported yet", call->name);
+    ctx_fail(E->ctx, PVI_PROGRAM, call->loc,
+             "%s of a function that is itself an argument is not supported yet", call->name);
   return f;
 }
 
 void fun_need_known(Eval *E, const Value *v, const Expr *call) {
   if (!v->known)
-    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "%s of values that depend on parameters is not supported yet",
+    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call),
+             "%s of values that depend on parameters is not supported yet",
              call && call->name ? call->name : "this function");
   if (v->axis) lift_bail(E, "a function that works on whole columns of data is called");
 }
 
 void fun_same_size(Eval *E, const Value *a, const Value *b, const Expr *call) {
-  if (a->n != b->n) ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "sizes do not match: %d and %d", a->n, b->n);
+  if (a->n != b->n)
+    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "sizes do not match: %d and %d", a->n, b->n);
 }
 
 Value *fun_int_if(Value *r, const Value *like) {
@@ -38,7 +45,7 @@ Value *fun_int_if(Value *r, const Value *like) {
   return r;
 }
 
-/* ---- constants ---------------------------------------------------------------------------------------------------- */
+/* ---- constants ------------------------------------------------------------------------------- */
 
 FN(pi) { return value_real(E, M_PI); }
 FN(e) { return value_real(E, M_E); }
@@ -48,7 +55,7 @@ FN(positive_infinity) { return value_real(E, INFINITY); }
 FN(negative_infinity) { return value_real(E, -INFINITY); }
 FN(machine_precision) { return value_real(E, DBL_EPSILON); }
 
-/* ---- operators by name -------------------------------------------------------------------------------------------- */
+/* ---- operators by name ----------------------------------------------------------------------- */
 
 FN(add) { return eval_binary(E, OP_ADD, a[0], a[1], fun_place(call)); }
 FN(subtract) { return eval_binary(E, OP_SUB, a[0], a[1], fun_place(call)); }
@@ -60,7 +67,7 @@ FN(transpose) { return value_transpose(E, a[0]); }
 FN(idivide) { return eval_binary(E, OP_IDIV, a[0], a[1], fun_place(call)); }
 FN(modulus) { return eval_binary(E, OP_MOD, a[0], a[1], fun_place(call)); }
 
-/* ---- tests -------------------------------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static Value *as_int(Value *v) {
   v->kind = TY_INT;
@@ -71,25 +78,25 @@ FN(is_inf) { return as_int(map2(E, IR_EQ, M(ABS, a[0]), NUM(INFINITY))); }
 FN(int_step) { return as_int(map2(E, IR_LT, NUM(0), a[0])); }
 FN(to_int) { return as_int(M(TRUNC, a[0])); }
 
-/* ---- differential equations --------------------------------------------------------------------------------------- */
+/* ---- differential equations ------------------------------------------------------------------ */
 
 FN(ode_rk45) { return eval_ode(E, ODE_RK45, a, n, call); }
 FN(ode_ckrk) { return eval_ode(E, ODE_CKRK, a, n, call); }
 FN(ode_adams) { return eval_ode(E, ODE_ADAMS, a, n, call); }
 FN(ode_bdf) { return eval_ode(E, ODE_BDF, a, n, call); }
 
-/* ---- dispatch ----------------------------------------------------------------------------------------------------- */
+/* ---- dispatch -------------------------------------------------------------------------------- */
 
 typedef struct {
   FunCode *code;
   unsigned op; /* when there is no code: the elementwise op */
 } FunRow;
 
-#define MAP(OP)                                                                                                                \
+#define MAP(OP)                                                                                    \
   { NULL, IR_##OP }
-#define CODE(id)                                                                                                               \
+#define CODE(id)                                                                                   \
   { fn_##id, 0 }
-#define MISSING                                                                                                                \
+#define MISSING                                                                                    \
   { NULL, 0 }
 static const FunRow rows[FUN_COUNT] = {
 #define FUN(id, signatures, code) [FUN_##id] = code,
@@ -100,7 +107,9 @@ static const FunRow rows[FUN_COUNT] = {
 Value *eval_function(Eval *E, FunId id, Value **args, int nargs, const Expr *call) {
   const FunRow *row = &rows[id];
   if (row->code) return row->code(E, args, nargs, call);
-  if (!row->op) ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "the function %s is not supported yet", stan_fun_names[id]);
+  if (!row->op)
+    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "the function %s is not supported yet",
+             stan_fun_names[id]);
   for (int i = 0; i < nargs; i++)
     for (int k = 0; k < i; k++)
       if (args[i]->ndims && args[k]->ndims) fun_same_size(E, args[k], args[i], call);

@@ -1,10 +1,12 @@
-/* lift.c: a loop as a vector: its body is evaluated once, with the index a column of all iterations.
+/* lift.c: a loop as a vector: its body is evaluated once, with the index a column of all
+ * iterations.
  *
- * That is right when no iteration sees what another one wrote. Every element of an outer variable that the loop changes carries
- * two stamps: the last iteration that read it before it was written, and the iteration that wrote it. A read of what another
- * iteration wrote, or a write to what a later iteration has read, is a dependence: the attempt is given up (lift_bail),
- * everything is put back as it was, and the loop is unrolled. So are loops that fail in any other way; unrolled, they report it
- * in order.
+ * That is right when no iteration sees what another one wrote. Every element of an outer variable
+ * that the loop changes carries two stamps: the last iteration that read it before it was written,
+ * and the iteration that wrote it. A read of what another iteration wrote, or a write to what a
+ * later iteration has read, is a dependence: the attempt is given up (lift_bail), everything is put
+ * back as it was, and the loop is unrolled. So are loops that fail in any other way; unrolled, they
+ * report it in order.
  */
 #include "model/eval.h"
 
@@ -26,7 +28,7 @@ struct Lift {
   const char *why;
 };
 
-/* ---- stamps ------------------------------------------------------------------------------------------------------- */
+/* ---- stamps ---------------------------------------------------------------------------------- */
 
 static LiftVar *stamped(Eval *E, const Var *var) {
   if (!E->lift || var->lift == E->lift) return NULL;
@@ -55,7 +57,8 @@ void lift_read(Eval *E, Var *var, const Axis *axis, const int32_t *index, int32_
       if (s->wrote[e] == NOBODY) {
         if (who > s->read[e]) s->read[e] = who;
       } else if (!axis || s->wrote[e] != who) {
-        if (rows->rows > 1 || s->wrote[e] != who) lift_bail(E, "an iteration reads what another one wrote");
+        if (rows->rows > 1 || s->wrote[e] != who)
+          lift_bail(E, "an iteration reads what another one wrote");
       }
     }
 }
@@ -70,20 +73,23 @@ void lift_write(Eval *E, Var *var, const Axis *axis, const int32_t *index, int32
       if (axis) {
         if (s->wrote[e] == EVERYBODY || s->read[e] > axis->iteration[r])
           lift_bail(E, "an iteration reads what another one writes");
-        if (s->wrote[e] > axis->iteration[r]) lift_bail(E, "two statements write the same element, the earlier one last");
+        if (s->wrote[e] > axis->iteration[r])
+          lift_bail(E, "two statements write the same element, the earlier one last");
         s->wrote[e] = axis->iteration[r];
       } else {
-        if (s->wrote[e] != EVERYBODY && (s->read[e] != NOBODY || s->wrote[e] != NOBODY || !all_rows))
+        if (s->wrote[e] != EVERYBODY &&
+            (s->read[e] != NOBODY || s->wrote[e] != NOBODY || !all_rows))
           lift_bail(E, "a value is carried from one iteration to the next");
         s->wrote[e] = EVERYBODY;
       }
     }
 }
 
-/* ---- which variables a loop changes ------------------------------------------------------------------------------- */
+/* ---- which variables a loop changes ---------------------------------------------------------- */
 
 static const Decl *root_decl(const Expr *lhs) {
-  while (lhs->kind == EX_INDEX || lhs->kind == EX_FIELD || lhs->kind == EX_PAREN) lhs = lhs->args[0];
+  while (lhs->kind == EX_INDEX || lhs->kind == EX_FIELD || lhs->kind == EX_PAREN)
+    lhs = lhs->args[0];
   return lhs->kind == EX_VAR ? lhs->decl : NULL;
 }
 
@@ -110,7 +116,7 @@ static void collect(Eval *E, Lift *l, const Stmt *s) {
   for (int k = 0; k < s->nbody; k++) collect(E, l, s->body[k]);
 }
 
-/* ---- the attempt -------------------------------------------------------------------------------------------------- */
+/* ---- the attempt ----------------------------------------------------------------------------- */
 
 static void make_axis(Eval *E, Axis *a, int32_t rows) {
   int32_t *id = NEW_ARRAY(E->arena, int32_t, rows);
@@ -148,7 +154,8 @@ static const char *reason(Eval *E, const Lift *l, size_t messages) {
   return E->ctx->nmessages > messages ? E->ctx->messages[E->ctx->nmessages - 1].text : "it failed";
 }
 
-bool lift_body(Eval *E, int32_t rows, const Stmt *changes, LiftBody *body, void *self, const char **why) {
+bool lift_body(Eval *E, int32_t rows, const Stmt *changes, LiftBody *body, void *self,
+               const char **why) {
   Lift *l = NEW(E->arena, Lift);
   make_axis(E, &l->root, rows);
   collect(E, l, changes);
@@ -158,7 +165,8 @@ bool lift_body(Eval *E, int32_t rows, const Stmt *changes, LiftBody *body, void 
   jmp_buf here, *outer = E->ctx->trap;
   if (setjmp(here)) {
     E->ctx->trap = outer;
-    if (E->ctx->status == PVI_FAILURE) ctx_jump(E->ctx, PVI_FAILURE); /* out of memory: unrolling would not help */
+    if (E->ctx->status == PVI_FAILURE)
+      ctx_jump(E->ctx, PVI_FAILURE); /* out of memory: unrolling would not help */
     *why = reason(E, l, messages);
     E->ctx->nmessages = messages;
     E->ctx->nerrors = errors;
@@ -192,7 +200,8 @@ static void loop_body(Eval *E, void *self) {
   const Loop *loop = self;
   const Decl *d = loop->s->decls[0];
   E->frame[d->slot] = (Var){lift_index(E, loop->from), d, E->lift};
-  if (eval_stmt(E, loop->s->body[0]) != FLOW_NEXT) lift_bail(E, "it is left by break, continue or return");
+  if (eval_stmt(E, loop->s->body[0]) != FLOW_NEXT)
+    lift_bail(E, "it is left by break, continue or return");
 }
 
 bool lift_loop(Eval *E, const Stmt *s, long from, long to, const char **why) {

@@ -1,5 +1,6 @@
-/* linear.c: Cholesky's decomposition, triangular systems, Householder's reflections, column by column: step k works on all that
- * is left as one vector, so a k x k matrix costs O(k) nodes of O(k^2) elements. */
+/* linear.c: Cholesky's decomposition, triangular systems, Householder's reflections, column by
+ * column: step k works on all that is left as one vector, so a k x k matrix costs O(k) nodes of
+ * O(k^2) elements. */
 #include "model/linear.h"
 
 #include "model/arith.h"
@@ -7,7 +8,7 @@
 
 #include <math.h>
 
-/* ---- pieces ------------------------------------------------------------------------------------------------------- */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
 static Value *take(Eval *E, Value *v, int32_t n, const int32_t *index) {
   return value_take(E, v, value_shape(E, TY_VECTOR, 0, 1, &n), NULL, index);
@@ -17,7 +18,8 @@ static Value *matrix_shape(Eval *E, int32_t rows, int32_t cols) {
   return value_shape(E, TY_MATRIX, 0, 2, (int32_t[]){rows, cols});
 }
 
-/* Parts that are made one by one, addressed by place when all are there; place 0 is the number 0. */
+/* Parts that are made one by one, addressed by place when all are there; place 0 is the number 0.
+ */
 typedef struct {
   Value **parts;
   int count, cap;
@@ -47,12 +49,15 @@ Value *linear_identity(Eval *E, int32_t n) {
 }
 
 Value *linear_diagonal(Eval *E, Value *A) {
-  int32_t n = A->dims[0] < A->dims[1] ? A->dims[0] : A->dims[1], *index = NEW_ARRAY(E->arena, int32_t, n);
+  int32_t n = A->dims[0] < A->dims[1] ? A->dims[0] : A->dims[1],
+          *index = NEW_ARRAY(E->arena, int32_t, n);
   for (int32_t k = 0; k < n; k++) index[k] = k * A->dims[1] + k;
   return take(E, A, n, index);
 }
 
-Value *linear_log_diagonal(Eval *E, Value *A) { return value_sum(E, M(LOG, linear_diagonal(E, A))); }
+Value *linear_log_diagonal(Eval *E, Value *A) {
+  return value_sum(E, M(LOG, linear_diagonal(E, A)));
+}
 
 Items linear_columns(Eval *E, Value *B) {
   if (B->kind != TY_MATRIX) return (Items){B, 1, B->n};
@@ -64,7 +69,7 @@ Value *linear_matrix(Eval *E, Items x, const Value *shape) {
   return value_transpose(E, value_reshape(E, x.v, TY_MATRIX, 0, 2, (int32_t[]){x.count, x.size}));
 }
 
-/* ---- Cholesky ----------------------------------------------------------------------------------------------------- */
+/* ---- Cholesky -------------------------------------------------------------------------------- */
 
 static bool is_symmetric(const double *A, int32_t K) {
   for (int32_t i = 0; i < K; i++)
@@ -78,7 +83,8 @@ static Value *known_cholesky(Eval *E, const Value *A, const char *who, Loc loc) 
   size_t K = (size_t)A->dims[0];
   for (int32_t r = 0; r < value_total(A); r += A->n) {
     bool strict = !eval_is_draw(E) && !E->guard;
-    if (strict && !is_symmetric(A->v + r, A->dims[0])) ctx_fail(E->ctx, PVI_DATA, loc, "%s: the matrix is not symmetric", who);
+    if (strict && !is_symmetric(A->v + r, A->dims[0]))
+      ctx_fail(E->ctx, PVI_DATA, loc, "%s: the matrix is not symmetric", who);
     if (la_cholesky(A->v + r, L->v + r, K)) continue;
     if (strict) ctx_fail(E->ctx, PVI_DATA, loc, "%s: the matrix is not positive definite", who);
     for (int32_t k = 0; k < A->n; k++) L->v[r + k] = NAN;
@@ -94,7 +100,8 @@ static Value *lower_triangle(Eval *E, Value *A) {
   return take(E, A, n, index);
 }
 
-/* rest_ij - l_i l_j for i >= j > k, of the triangle S of m columns whose first one gave l (m - 1 elements) */
+/* rest_ij - l_i l_j for i >= j > k, of the triangle S of m columns whose first one gave l (m - 1
+ * elements) */
 static Value *without_column(Eval *E, Value *S, Value *l, int32_t m) {
   int32_t n = m * (m - 1) / 2, e = 0;
   int32_t *left = NEW_ARRAY(E->arena, int32_t, n), *right = NEW_ARRAY(E->arena, int32_t, n);
@@ -106,7 +113,8 @@ static Value *without_column(Eval *E, Value *S, Value *l, int32_t m) {
 /* L_kk = sqrt(A_kk), L_ik = A_ik / L_kk, then A_ij -= L_ik L_jk */
 Value *linear_cholesky(Eval *E, Value *A, const char *who, Loc loc) {
   if (A->dims[0] != A->dims[1])
-    ctx_fail(E->ctx, PVI_PROGRAM, loc, "%s: a %d x %d matrix is not square", who, A->dims[0], A->dims[1]);
+    ctx_fail(E->ctx, PVI_PROGRAM, loc, "%s: a %d x %d matrix is not square", who, A->dims[0],
+             A->dims[1]);
   if (A->known || !A->n) return known_cholesky(E, A, who, loc);
   int32_t K = A->dims[0], *index = NEW_ARRAY(E->arena, int32_t, A->n);
   Value *S = lower_triangle(E, A);
@@ -123,18 +131,21 @@ Value *linear_cholesky(Eval *E, Value *A, const char *who, Loc loc) {
   return piece_take(E, &pieces, index, A);
 }
 
-/* ---- triangular systems ------------------------------------------------------------------------------------------- */
+/* ---- triangular systems ---------------------------------------------------------------------- */
 
-/* Where step k finds the coefficient of unknown k in equation i; upper triangles are solved from the last unknown on. */
+/* Where step k finds the coefficient of unknown k in equation i; upper triangles are solved from
+ * the last unknown on. */
 static int32_t coefficient(Triangle kind, int32_t i, int32_t k, int32_t K) {
   int32_t p = K - 1 - i, q = K - 1 - k;
   return kind == LOWER ? i * K + k : kind == UPPER ? p * K + q : q * K + p;
 }
 
 /* b_i - T_ik x_k for the equations after k; b has m elements per item, of equations k.. */
-static Value *without_unknown(Eval *E, Triangle kind, Value *T, Value *x, Items b, int32_t k, int32_t K) {
+static Value *without_unknown(Eval *E, Triangle kind, Value *T, Value *x, Items b, int32_t k,
+                              int32_t K) {
   int32_t m = b.size - 1, n = b.count * m;
-  int32_t *t = NEW_ARRAY(E->arena, int32_t, n), *own = NEW_ARRAY(E->arena, int32_t, n), *rest = NEW_ARRAY(E->arena, int32_t, n);
+  int32_t *t = NEW_ARRAY(E->arena, int32_t, n), *own = NEW_ARRAY(E->arena, int32_t, n),
+          *rest = NEW_ARRAY(E->arena, int32_t, n);
   for (int32_t e = 0; e < n; e++) {
     int32_t item = e / m, i = e % m;
     t[e] = coefficient(kind, k + 1 + i, k, K);
@@ -161,7 +172,8 @@ Items linear_solve(Eval *E, Triangle kind, Value *T, Items b) {
   for (int32_t k = 0; k < K; k++) {
     int32_t *first = NEW_ARRAY(E->arena, int32_t, b.count);
     for (int32_t r = 0; r < b.count; r++) first[r] = r * rest.size;
-    Value *x = DIV(take(E, rest.v, b.count, first), value_element(E, T, coefficient(kind, k, k, K)));
+    Value *x =
+        DIV(take(E, rest.v, b.count, first), value_element(E, T, coefficient(kind, k, k, K)));
     int32_t at = piece_add(E, &pieces, x);
     for (int32_t r = 0; r < b.count; r++) index[r * K + (kind == LOWER ? k : K - 1 - k)] = at + r;
     if (k + 1 == K) break;
@@ -170,7 +182,7 @@ Items linear_solve(Eval *E, Triangle kind, Value *T, Items b) {
   return (Items){piece_take(E, &pieces, index, value_shape(E, TY_VECTOR, 0, 1, &n)), b.count, K};
 }
 
-/* ---- Householder -------------------------------------------------------------------------------------------------- */
+/* ---- Householder ----------------------------------------------------------------------------- */
 
 /* Columns of m elements each. */
 typedef struct {
@@ -193,15 +205,17 @@ static Value *tails(Eval *E, Columns c, int32_t first) {
 
 /* (I - beta v v') c, v repeated for every column */
 static Value *reflected(Eval *E, Value *v, Value *beta, Columns c) {
-  int32_t n = c.m * c.columns, *row = NEW_ARRAY(E->arena, int32_t, n), *column = NEW_ARRAY(E->arena, int32_t, n);
+  int32_t n = c.m * c.columns, *row = NEW_ARRAY(E->arena, int32_t, n),
+          *column = NEW_ARRAY(E->arena, int32_t, n);
   for (int32_t e = 0; e < n; e++) row[e] = e % c.m, column[e] = e / c.m;
   Value *each = take(E, v, n, row);
-  Value *w = value_reduce_rows(E, IR_SUM, MUL(each, c.v), c.m, value_shape(E, TY_VECTOR, 0, 1, &c.columns));
+  Value *w = value_reduce_rows(E, IR_SUM, MUL(each, c.v), c.m,
+                               value_shape(E, TY_VECTOR, 0, 1, &c.columns));
   return map3(E, IR_FNMA, each, take(E, MUL(beta, w), n, column), c.v);
 }
 
-/* The reflection that turns the first of the columns into (alpha, 0, ..., 0), applied to the others: alpha = -sign(x_1) |x|,
- * v = x - alpha e_1, beta = 2 / v'v = 1 / (|x| (|x| + |x_1|)) */
+/* The reflection that turns the first of the columns into (alpha, 0, ..., 0), applied to the
+ * others: alpha = -sign(x_1) |x|, v = x - alpha e_1, beta = 2 / v'v = 1 / (|x| (|x| + |x_1|)) */
 static Columns reflect(Eval *E, Columns c, Value **alpha) {
   Value *x = value_slice(E, c.v, 0, c.m), *top = value_element(E, x, 0);
   Value *norm = M(SQRT, value_sum(E, M(SQUARE, x)));
@@ -216,7 +230,8 @@ static Columns reflect(Eval *E, Columns c, Value **alpha) {
 Reflected linear_reflect(Eval *E, Value *A, Value *B) {
   int32_t m = A->dims[0], K = A->dims[1], C = B ? B->dims[1] : 0;
   Value *parts[2] = {value_transpose(E, A), B ? value_transpose(E, B) : NULL};
-  int32_t n = A->n + (B ? B->n : 0), *r = NEW_ARRAY(E->arena, int32_t, K * K), *q = NEW_ARRAY(E->arena, int32_t, m * C);
+  int32_t n = A->n + (B ? B->n : 0), *r = NEW_ARRAY(E->arena, int32_t, K * K),
+          *q = NEW_ARRAY(E->arena, int32_t, m * C);
   Columns c = {value_join(E, parts, B ? 2 : 1, value_shape(E, TY_VECTOR, 0, 1, &n)), m, K + C};
   Reflected out = {0};
   Pieces pieces = {0};

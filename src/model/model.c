@@ -1,11 +1,12 @@
-/* model.c: a program and its data become a Model: run the blocks, gather what they added to the log density, split it. */
+/* model.c: a program and its data become a Model: run the blocks, gather what they added to the log
+ * density, split it. */
 #include "model/eval.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- data --------------------------------------------------------------------------------------------------------- */
+/* ---- data ------------------------------------------------------------------------------------ */
 
 static bool is_size_of_data(const Program *p, const Decl *size) {
   const Stmt *block = p->blocks[BLOCK_DATA];
@@ -17,12 +18,15 @@ static bool is_size_of_data(const Program *p, const Decl *size) {
   return false;
 }
 
-static const double *values_of(Eval *E, const Program *p, const Data *data, const Decl *d, const Value *shape) {
+static const double *values_of(Eval *E, const Program *p, const Data *data, const Decl *d,
+                               const Value *shape) {
   long dims[MAX_DIMS];
   for (int k = 0; k < shape->ndims; k++) dims[k] = shape->dims[k];
-  if (d->type->kind == TY_INT && shape->ndims == 0 && data_rows(data) >= 0 && !data_find(data, d->name) &&
-      is_size_of_data(p, d)) {
-    double *rows = NEW_ARRAY(E->arena, double, 1); /* a table's number of rows is the size its columns are declared with */
+  if (d->type->kind == TY_INT && shape->ndims == 0 && data_rows(data) >= 0 &&
+      !data_find(data, d->name) && is_size_of_data(p, d)) {
+    double *rows =
+        NEW_ARRAY(E->arena, double,
+                  1); /* a table's number of rows is the size its columns are declared with */
     rows[0] = (double)data_rows(data);
     return rows;
   }
@@ -36,8 +40,8 @@ static void check_data(Eval *E, const Decl *d, const Value *v) {
   for (int k = 0; k < v->ndims; k++) dims[k] = v->dims[k];
   if (d->con.kind == CON_BOUNDS) {
     Value *lo = bound(E, d->con.lower), *hi = bound(E, d->con.upper);
-    data_check_bounds(E->ctx, d, v->ndims, dims, v->v, lo ? lo->v : NULL, lo ? (size_t)lo->n : 0, hi ? hi->v : NULL,
-                      hi ? (size_t)hi->n : 0);
+    data_check_bounds(E->ctx, d, v->ndims, dims, v->v, lo ? lo->v : NULL, lo ? (size_t)lo->n : 0,
+                      hi ? hi->v : NULL, hi ? (size_t)hi->n : 0);
   } else if (d->con.kind > CON_AFFINE) {
     data_check_structure(E->ctx, d, v->ndims, dims, v->v);
   }
@@ -49,7 +53,8 @@ static void bind_data(Eval *E, const Program *p, const Data *data) {
     for (int j = 0; j < block->body[k]->ndecls; j++) {
       const Decl *d = block->body[k]->decls[j];
       if (d->type->kind == TY_TUPLE || d->type->kind == TY_COMPLEX || d->type->kind > TY_MATRIX)
-        ctx_fail(E->ctx, PVI_PROGRAM, d->loc, "data variable %s: tuples and complex numbers are not supported yet", d->name);
+        ctx_fail(E->ctx, PVI_PROGRAM, d->loc,
+                 "data variable %s: tuples and complex numbers are not supported yet", d->name);
       Value shape;
       eval_dims(E, d, &shape);
       const double *v = values_of(E, p, data, d, &shape);
@@ -64,14 +69,15 @@ static void bind_data(Eval *E, const Program *p, const Data *data) {
   data_forget_text(data);
 }
 
-/* ---- parameters and outputs --------------------------------------------------------------------------------------- */
+/* ---- parameters and outputs ------------------------------------------------------------------ */
 
-static void add_output(Model *m, int *cap, const Decl *d, BlockId block, const Value *v, int32_t offset, int32_t unconstrained,
-                       Node node) {
+static void add_output(Model *m, int *cap, const Decl *d, BlockId block, const Value *v,
+                       int32_t offset, int32_t unconstrained, Node node) {
   Arena *a = &m->ctx->arena;
   int32_t *dims = NEW_ARRAY(a, int32_t, v->ndims + 1);
   for (int k = 0; k < v->ndims; k++) dims[k] = v->dims[k];
-  Output o = {d->name, block, v->kind, v->array_dims, v->ndims, dims, v->n, offset, unconstrained, node, d};
+  Output o = {d->name, block,  v->kind,       v->array_dims, v->ndims, dims,
+              v->n,    offset, unconstrained, node,          d};
   PUSH(a, m->outputs, m->noutputs, *cap, o);
 }
 
@@ -84,7 +90,8 @@ static void make_parameters(Eval *E, Model *m, int *cap) {
       int32_t first = at;
       Value *v = constrain(E, d, &at);
       E->frame[d->slot] = (Var){v, d, NULL};
-      add_output(m, cap, d, BLOCK_PARAMETERS, v, first, at - first, v->n ? value_node(E, v) : NO_NODE);
+      add_output(m, cap, d, BLOCK_PARAMETERS, v, first, at - first,
+                 v->n ? value_node(E, v) : NO_NODE);
     }
   m->dim = (size_t)at;
 }
@@ -99,26 +106,29 @@ static void collect_outputs(Eval *E, Model *m, int *cap, BlockId id) {
       const Decl *d = s->decls[j];
       if (id == BLOCK_GENERATED) {
         if (d->type->kind == TY_TUPLE)
-          ctx_fail(E->ctx, PVI_PROGRAM, d->loc, "tuples in generated quantities are not supported yet");
+          ctx_fail(E->ctx, PVI_PROGRAM, d->loc,
+                   "tuples in generated quantities are not supported yet");
         Value shape;
         eval_dims(E, d, &shape);
         add_output(m, cap, d, id, &shape, 0, 0, NO_NODE);
       } else {
         Value *v = E->frame[d->slot].value;
         if (v->kind == TY_TUPLE)
-          ctx_fail(E->ctx, PVI_PROGRAM, d->loc, "tuples as transformed parameters are not supported yet");
+          ctx_fail(E->ctx, PVI_PROGRAM, d->loc,
+                   "tuples as transformed parameters are not supported yet");
         add_output(m, cap, d, id, v, 0, 0, v->n ? value_node(E, v) : NO_NODE);
       }
     }
   }
 }
 
-/* ---- splitting the log density ------------------------------------------------------------------------------------ */
+/* ---- splitting the log density --------------------------------------------------------------- */
 
 static Node total(Eval *E, Value **terms, size_t n) {
   int32_t count = (int32_t)n;
   if (!n) return ir_number(E->graph, 0);
-  return value_node(E, value_sum(E, value_join(E, terms, count, value_shape(E, TY_VECTOR, 0, 1, &count))));
+  return value_node(
+      E, value_sum(E, value_join(E, terms, count, value_shape(E, TY_VECTOR, 0, 1, &count))));
 }
 
 static void add_block(Model *m, int *cap, const Site *s, Node root, const int32_t *obs) {
@@ -152,7 +162,8 @@ static void join_outcomes(Model *m, Site *all, const Site *s, int32_t count) {
   Arena *a = &m->ctx->arena;
   for (int p = 0; p < all->npar; p++) {
     Pick *picks = NEW_ARRAY(a, Pick, count * all->width);
-    for (int32_t k = 0; k < count * all->width; k++) picks[k] = (Pick){s[k / all->width].par[p], k % all->width};
+    for (int32_t k = 0; k < count * all->width; k++)
+      picks[k] = (Pick){s[k / all->width].par[p], k % all->width};
     all->par[p] = ir_pack(m->graph, picks, count * all->width);
   }
   double *y = NEW_ARRAY(a, double, count), *size = all->size ? NEW_ARRAY(a, double, count) : NULL;
@@ -171,7 +182,8 @@ static void split_unrolled(Model *m, int *cap, const Site *s, size_t n) {
   int32_t count = 0, last = -1;
   bool alike = true; /* one statement makes every observation */
   for (size_t k = 0; k < n; k++) {
-    alike &= s[k].dist == s[0].dist && s[k].npar == s[0].npar && s[k].width == s[0].width && s[k].iteration != last;
+    alike &= s[k].dist == s[0].dist && s[k].npar == s[0].npar && s[k].width == s[0].width &&
+             s[k].iteration != last;
     if (s[k].iteration == last) {
       Pick *p = &picks[count - 1];
       p->node = ir_map(m->graph, IR_ADD, (Node[]){p->node, s[k].node});
@@ -184,7 +196,8 @@ static void split_unrolled(Model *m, int *cap, const Site *s, size_t n) {
   for (int32_t k = 0; k < count; k++) obs[k] = (int32_t)m->n_obs + k;
   Site all = *s;
   if (!alike) all.dist = -1;
-  all.sim = NO_NODE; /* every observation has its own noise node: scores by simulation want one statement for all */
+  all.sim = NO_NODE; /* every observation has its own noise node: scores by simulation want one
+                        statement for all */
   if (all.dist >= 0) join_outcomes(m, &all, s, count);
   add_block(m, cap, &all, ir_pack(m->graph, picks, count), obs);
   m->n_obs += (size_t)count;
@@ -196,7 +209,8 @@ static Node padded(Model *m, const Site *s, const int32_t *rank, int32_t covered
   Pick *picks = NEW_ARRAY(&m->ctx->arena, Pick, covered);
   Node zero = ir_number(m->graph, 0);
   for (int32_t k = 0; k < covered; k++) picks[k] = (Pick){zero, 0};
-  for (int32_t k = 0; k < s->axis->rows; k++) picks[rank[s->axis->iteration[k]]] = (Pick){s->node, k};
+  for (int32_t k = 0; k < s->axis->rows; k++)
+    picks[rank[s->axis->iteration[k]]] = (Pick){s->node, k};
   return ir_pack(m->graph, picks, covered);
 }
 
@@ -214,12 +228,14 @@ static void split_lifted(Model *m, int *cap, const Site *s, size_t n) {
   if (disjoint) {
     for (size_t k = 0; k < n; k++) {
       int32_t *obs = NEW_ARRAY(a, int32_t, s[k].axis->rows);
-      for (int32_t r = 0; r < s[k].axis->rows; r++) obs[r] = (int32_t)m->n_obs + rank[s[k].axis->iteration[r]];
+      for (int32_t r = 0; r < s[k].axis->rows; r++)
+        obs[r] = (int32_t)m->n_obs + rank[s[k].axis->iteration[r]];
       add_block(m, cap, &s[k], s[k].node, obs);
     }
   } else {
     Node sum = padded(m, &s[0], rank, covered);
-    for (size_t k = 1; k < n; k++) sum = ir_map(m->graph, IR_ADD, (Node[]){sum, padded(m, &s[k], rank, covered)});
+    for (size_t k = 1; k < n; k++)
+      sum = ir_map(m->graph, IR_ADD, (Node[]){sum, padded(m, &s[k], rank, covered)});
     int32_t *obs = NEW_ARRAY(a, int32_t, covered);
     for (int32_t k = 0; k < covered; k++) obs[k] = (int32_t)m->n_obs + k;
     Site all = *s;
@@ -240,7 +256,8 @@ static bool only_bare(const Site *s, size_t n) {
 static void add_to_prior(Eval *E, const Site *s, size_t n) {
   for (size_t k = 0; k < n; k++) {
     int32_t size = ir_size(E->graph, s[k].node);
-    Value *v = value_sum(E, value_of_node(E, value_shape(E, TY_VECTOR, 0, 1, &size), NULL, s[k].node));
+    Value *v =
+        value_sum(E, value_of_node(E, value_shape(E, TY_VECTOR, 0, 1, &size), NULL, s[k].node));
     PUSH(E->arena, E->prior, E->nprior, E->cap_prior, v);
   }
 }
@@ -263,7 +280,7 @@ static void split_sites(Eval *E, Model *m) {
   }
 }
 
-/* ---- making ------------------------------------------------------------------------------------------------------- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 static void run_block(Eval *E, BlockId id, bool quiet) {
   E->quiet = quiet;
@@ -272,7 +289,7 @@ static void run_block(Eval *E, BlockId id, bool quiet) {
   for (size_t k = first; k < E->nloops; k++) E->loops[k].block = id;
 }
 
-/* ---- simulators --------------------------------------------------------------------------------------------------- */
+/* ---- simulators ------------------------------------------------------------------------------ */
 
 static const Decl *find_decl(const Program *p, BlockId id, const char *name) {
   const Stmt *block = p->blocks[id];
@@ -285,17 +302,23 @@ static const Decl *find_decl(const Program *p, BlockId id, const char *name) {
 /* Generated quantities as functions of parameters and noise; one block of observations. */
 static void simulate_observations(Eval *E, Model *m, const char *simulate, const char *observed) {
   Ctx *c = m->ctx;
-  const Decl *s = find_decl(m->program, BLOCK_GENERATED, simulate), *o = find_decl(m->program, BLOCK_DATA, observed);
-  if (!s) ctx_fail(c, PVI_USAGE, NOWHERE, "--simulate %s: generated quantities has no such variable", simulate);
-  if (!o) ctx_fail(c, PVI_USAGE, NOWHERE, "--observed %s: the data block has no such variable", observed);
+  const Decl *s = find_decl(m->program, BLOCK_GENERATED, simulate),
+             *o = find_decl(m->program, BLOCK_DATA, observed);
+  if (!s)
+    ctx_fail(c, PVI_USAGE, NOWHERE, "--simulate %s: generated quantities has no such variable",
+             simulate);
+  if (!o)
+    ctx_fail(c, PVI_USAGE, NOWHERE, "--observed %s: the data block has no such variable", observed);
   E->simulate = true;
   run_block(E, BLOCK_GENERATED, true);
   E->simulate = false;
   Value *sim = E->frame[s->slot].value, *y = E->frame[o->slot].value;
   if (sim->n != y->n || !sim->ndims || sim->dims[0] != y->dims[0])
-    ctx_fail(c, PVI_PROGRAM, s->loc, "%s has %d elements, %s has %d: they must have the same sizes", simulate, sim->n, observed,
-             y->n);
-  if (sim->known) ctx_fail(c, PVI_PROGRAM, s->loc, "%s depends neither on parameters nor on random numbers", simulate);
+    ctx_fail(c, PVI_PROGRAM, s->loc, "%s has %d elements, %s has %d: they must have the same sizes",
+             simulate, sim->n, observed, y->n);
+  if (sim->known)
+    ctx_fail(c, PVI_PROGRAM, s->loc, "%s depends neither on parameters nor on random numbers",
+             simulate);
   int32_t rows = y->dims[0], *obs = NEW_ARRAY(&c->arena, int32_t, rows);
   for (int32_t k = 0; k < rows; k++) obs[k] = k;
   m->blocks = NEW(&c->arena, ObsBlock);
@@ -318,16 +341,20 @@ bool model_has_densities(const Model *m) {
   return true;
 }
 
-Model *model_make(Ctx *c, const Program *p, const Data *d) { return model_make_simulator(c, p, d, NULL, NULL); }
+Model *model_make(Ctx *c, const Program *p, const Data *d) {
+  return model_make_simulator(c, p, d, NULL, NULL);
+}
 
-Model *model_make_simulator(Ctx *c, const Program *p, const Data *d, const char *simulate, const char *observed) {
+Model *model_make_simulator(Ctx *c, const Program *p, const Data *d, const char *simulate,
+                            const char *observed) {
   Model *m = NEW(&c->arena, Model);
   m->ctx = c;
   m->program = p;
   m->data = d;
   m->graph = ir_graph(c);
   Eval *E = NEW(&c->arena, Eval);
-  *E = (Eval){.ctx = c, .arena = &c->arena, .graph = m->graph, .program = p, .loop = -1, .iteration = -1};
+  *E = (Eval){
+      .ctx = c, .arena = &c->arena, .graph = m->graph, .program = p, .loop = -1, .iteration = -1};
   E->frame = NEW_ARRAY(&c->arena, Var, p->nslots + 1);
   RngStream rng = rngs_make(1, 0);
   E->rng = &rng;
@@ -343,7 +370,9 @@ Model *model_make_simulator(Ctx *c, const Program *p, const Data *d, const char 
   collect_outputs(E, m, &cap, BLOCK_GENERATED);
   for (int k = 0; k < p->nobserve; k++)
     if (!p->observe_found[k])
-      ctx_fail(c, PVI_USAGE, NOWHERE, "--observe %ld: no increment of the log density is made on that line", p->observe[k]);
+      ctx_fail(c, PVI_USAGE, NOWHERE,
+               "--observe %ld: no increment of the log density is made on that line",
+               p->observe[k]);
   split_sites(E, m);
   m->prior = total(E, E->prior, E->nprior);
   m->jacobian = total(E, E->jacobian, E->njacobian);
@@ -354,7 +383,7 @@ Model *model_make_simulator(Ctx *c, const Program *p, const Data *d, const char 
   return m;
 }
 
-/* ---- names -------------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 /* Indexes of column k of a variable, first index fastest; returns the row-major place. */
 static int32_t column_place(const Output *o, int32_t k, int32_t *at) {
@@ -394,7 +423,9 @@ const char *model_output_name(const Model *m, Arena *a, size_t k, bool dotted) {
   return column_name(a, o, (int32_t)k, dotted);
 }
 
-bool model_output_is_parameter(const Model *m, size_t k) { return find_column(m, &k)->block == BLOCK_PARAMETERS; }
+bool model_output_is_parameter(const Model *m, size_t k) {
+  return find_column(m, &k)->block == BLOCK_PARAMETERS;
+}
 
 const char *model_unconstrained_name(const Model *m, Arena *a, size_t k) {
   for (int j = 0; j < m->noutputs; j++) {
@@ -407,7 +438,7 @@ const char *model_unconstrained_name(const Model *m, Arena *a, size_t k) {
   return "?";
 }
 
-/* ---- output values ------------------------------------------------------------------------------------------------ */
+/* ---- output values --------------------------------------------------------------------------- */
 
 /* Parameters and transformed parameters of `count` draws, from lane 0 on, into out. */
 static void graph_outputs(const Model *m, const Work *w, size_t count, double *out, size_t ncols) {
@@ -479,7 +510,8 @@ static void generate_all(const Model *m, size_t ndraws, uint64_t seed, double *o
   arena_free(&scratch);
 }
 
-void model_outputs(const Model *m, const double *theta, size_t ld, size_t ndraws, uint64_t seed, double *out) {
+void model_outputs(const Model *m, const double *theta, size_t ld, size_t ndraws, uint64_t seed,
+                   double *out) {
   enum { BATCH = 64 };
   Arena *a = &m->ctx->arena;
   size_t ncols = model_output_count(m);
@@ -492,7 +524,8 @@ void model_outputs(const Model *m, const double *theta, size_t ld, size_t ndraws
   for (size_t i = 0; i < ndraws; i += BATCH) {
     size_t count = ndraws - i < BATCH ? ndraws - i : BATCH;
     for (size_t k = 0; k < m->dim; k++)
-      for (size_t j = 0; j < BATCH; j++) block[k * BATCH + j] = theta[k * ld + i + (j < count ? j : 0)];
+      for (size_t j = 0; j < BATCH; j++)
+        block[k * BATCH + j] = theta[k * ld + i + (j < count ? j : 0)];
     vm_forward(w, block);
     graph_outputs(m, w, count, out + i * ncols, ncols);
   }

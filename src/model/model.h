@@ -1,4 +1,5 @@
-/* model.h: Model, a program with its data: graphs of the prior and of every observation's log likelihood.
+/* model.h: Model, a program with its data: graphs of the prior and of every observation's log
+ * likelihood.
  *
  * model_make binds the data, runs the program by partial evaluation and splits its log density:
  *     log density = prior (with the Jacobians of the constraints) + sum of observations.
@@ -21,7 +22,8 @@ typedef struct {
   int32_t n;
   int32_t offset; /* parameters: first of its unconstrained numbers */
   int32_t unconstrained;
-  Node node; /* parameters and transformed parameters: its elements, row-major; NO_NODE for generated quantities */
+  Node node; /* parameters and transformed parameters: its elements, row-major; NO_NODE for
+                generated quantities */
   const Decl *decl;
 } Output;
 
@@ -71,43 +73,55 @@ typedef struct Model {
 } Model;
 
 Model *model_make(Ctx *c, const Program *p, const Data *d);
-/* Likelihood-free: the observations are those of the data variable `observed`, simulated by the variable `simulate` of
- * generated quantities; densities of data count as nothing. The first dimension of both is the observations. */
-Model *model_make_simulator(Ctx *c, const Program *p, const Data *d, const char *simulate, const char *observed);
+/* Likelihood-free: the observations are those of the data variable `observed`, simulated by the
+ * variable `simulate` of generated quantities; densities of data count as nothing. The first
+ * dimension of both is the observations. */
+Model *model_make_simulator(Ctx *c, const Program *p, const Data *d, const char *simulate,
+                            const char *observed);
 bool model_has_densities(const Model *m);
 
-/* A selection of observations as tapes have it: block by block, within a block in the order of the selection. */
+/* A selection of observations as tapes have it: block by block, within a block in the order of the
+ * selection. */
 typedef struct {
   size_t n;
   size_t *first;      /* nblocks + 1: block b has the rows [first[b], first[b + 1]) */
   const int32_t *row; /* of its block, for each of them */
 } ModelRows;
-ModelRows model_rows(Arena *a, const Model *m, const size_t *rows, size_t nrows); /* 0-based numbers; rows NULL: all */
+ModelRows model_rows(Arena *a, const Model *m, const size_t *rows,
+                     size_t nrows); /* 0-based numbers; rows NULL: all */
 /* The rows [from, to) of r, or as many of them as there are; it reads r's. */
 ModelRows model_slice(Arena *a, const Model *m, const ModelRows *r, size_t from, size_t to);
-/* One of each kind among rows that are the same: equal functions of theta, equal outcomes. count: so many of them. */
-ModelRows model_distinct(Arena *a, const Model *m, const ModelRows *r, unsigned wants, double **count);
+/* One of each kind among rows that are the same: equal functions of theta, equal outcomes. count:
+ * so many of them. */
+ModelRows model_distinct(Arena *a, const Model *m, const ModelRows *r, unsigned wants,
+                         double **count);
 int32_t model_widest(const Model *m, const ModelRows *r,
                      unsigned wants); /* elements of the widest shared value that rows pick from */
 /* The same rows, those of a block together that read the same parameters. */
-ModelRows model_sorted(Arena *a, const Model *m, const ModelRows *r, unsigned wants, size_t *from); /* from[k]: row k was it */
-void model_numbers(const Model *m, const ModelRows *r, int32_t *obs); /* number of the observation of each row */
+ModelRows model_sorted(Arena *a, const Model *m, const ModelRows *r, unsigned wants,
+                       size_t *from); /* from[k]: row k was it */
+void model_numbers(const Model *m, const ModelRows *r,
+                   int32_t *obs); /* number of the observation of each row */
 
-/* A tape of these rows, with the prior and the Jacobian as roots 0 and 1. Its tiles' heads are the log likelihood (HEAD_LL)
- * and, where wanted and known, the parameters of the outcome (HEAD_PAR ...). */
+/* A tape of these rows, with the prior and the Jacobian as roots 0 and 1. Its tiles' heads are the
+ * log likelihood (HEAD_LL) and, where wanted and known, the parameters of the outcome (HEAD_PAR
+ * ...). */
 enum { ROOT_PRIOR, ROOT_JACOBIAN, MODEL_ROOTS };
 enum { HEAD_LL, HEAD_PAR, HEAD_SIM = HEAD_PAR + 3 };
 typedef enum { WANT_LL = 1, WANT_PARAMETERS = 2, WANT_SIM = 4 } ModelWants;
 Tape *model_tape(Arena *a, const Model *m, const ModelRows *r, unsigned wants);
 
-const char *model_unconstrained_name(const Model *m, Arena *a, size_t k); /* theta[1,2], as tables print it */
+const char *model_unconstrained_name(const Model *m, Arena *a,
+                                     size_t k); /* theta[1,2], as tables print it */
 
 /* Names and values of all output columns in CmdStan's order (dotted, column-major). */
 typedef struct ModelOutputs ModelOutputs;
 size_t model_output_count(const Model *m);
 const char *model_output_name(const Model *m, Arena *a, size_t k, bool dotted);
 bool model_output_is_parameter(const Model *m, size_t k);
-/* theta: [dim x ld], a row per dimension; writes out[draw ncols + column]. Generated quantities are run draw by draw. */
-void model_outputs(const Model *m, const double *theta, size_t ld, size_t ndraws, uint64_t seed, double *out);
+/* theta: [dim x ld], a row per dimension; writes out[draw ncols + column]. Generated quantities are
+ * run draw by draw. */
+void model_outputs(const Model *m, const double *theta, size_t ld, size_t ndraws, uint64_t seed,
+                   double *out);
 
 #endif

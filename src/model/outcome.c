@@ -1,5 +1,6 @@
-/* outcome.c: what an observation's statement says about its outcome: the distribution, in one canonical form per kind, with a
- * node for each parameter and one row an observation. Scores other than the log score are computed from it. */
+/* outcome.c: what an observation's statement says about its outcome: the distribution, in one
+ * canonical form per kind, with a node for each parameter and one row an observation. Scores other
+ * than the log score are computed from it. */
 #include "model/dist.h"
 
 #include <math.h>
@@ -8,7 +9,8 @@ static Outcome with(DistId dist, Value *y, int npar, Value *p0, Value *p1, Value
   return (Outcome){.dist = dist, .known = true, .y = y, .npar = npar, .par = {p0, p1, p2}};
 }
 
-/* P(y = k) = F(c[k] - eta) - F(c[k-1] - eta), one vector per observation; only one observation at a time. */
+/* P(y = k) = F(c[k] - eta) - F(c[k-1] - eta), one vector per observation; only one observation at a
+ * time. */
 static Outcome ordinal(Eval *E, Value **a) {
   if (a[1]->ndims || a[0]->ndims) return (Outcome){.known = false};
   int32_t K = a[2]->n + 1;
@@ -27,7 +29,8 @@ static Outcome categorical(Value *y, Value *p) {
   return o;
 }
 
-/* The outcome of a density statement; .known is false where there is no canonical form. a[0] is the outcome. */
+/* The outcome of a density statement; .known is false where there is no canonical form. a[0] is the
+ * outcome. */
 Outcome outcome_of(Eval *E, DistId id, Value **a) {
   Value *y = a[0];
   Outcome o;
@@ -45,23 +48,31 @@ Outcome outcome_of(Eval *E, DistId id, Value **a) {
   case DIST_exponential:
   case DIST_bernoulli:
   case DIST_poisson: return with(id, y, 1, a[1], NULL, NULL);
-  case DIST_bernoulli_logit: return with(DIST_bernoulli, y, 1, map1(E, IR_INV_LOGIT, a[1]), NULL, NULL);
+  case DIST_bernoulli_logit:
+    return with(DIST_bernoulli, y, 1, map1(E, IR_INV_LOGIT, a[1]), NULL, NULL);
   case DIST_poisson_log: return with(DIST_poisson, y, 1, map1(E, IR_EXP, a[1]), NULL, NULL);
-  case DIST_neg_binomial_2_log: return with(DIST_neg_binomial_2, y, 2, map1(E, IR_EXP, a[1]), a[2], NULL);
-  case DIST_normal_id_glm: return with(DIST_normal, y, 2, dist_linear_predictor(E, a[1], a[2], a[3]), a[4], NULL);
+  case DIST_neg_binomial_2_log:
+    return with(DIST_neg_binomial_2, y, 2, map1(E, IR_EXP, a[1]), a[2], NULL);
+  case DIST_normal_id_glm:
+    return with(DIST_normal, y, 2, dist_linear_predictor(E, a[1], a[2], a[3]), a[4], NULL);
   case DIST_bernoulli_logit_glm:
-    return with(DIST_bernoulli, y, 1, map1(E, IR_INV_LOGIT, dist_linear_predictor(E, a[1], a[2], a[3])), NULL, NULL);
+    return with(DIST_bernoulli, y, 1,
+                map1(E, IR_INV_LOGIT, dist_linear_predictor(E, a[1], a[2], a[3])), NULL, NULL);
   case DIST_poisson_log_glm:
-    return with(DIST_poisson, y, 1, map1(E, IR_EXP, dist_linear_predictor(E, a[1], a[2], a[3])), NULL, NULL);
+    return with(DIST_poisson, y, 1, map1(E, IR_EXP, dist_linear_predictor(E, a[1], a[2], a[3])),
+                NULL, NULL);
   case DIST_neg_binomial_2_log_glm:
-    return with(DIST_neg_binomial_2, y, 2, map1(E, IR_EXP, dist_linear_predictor(E, a[1], a[2], a[3])), a[4], NULL);
+    return with(DIST_neg_binomial_2, y, 2,
+                map1(E, IR_EXP, dist_linear_predictor(E, a[1], a[2], a[3])), a[4], NULL);
   case DIST_binomial_logit_glm:
-    o = with(DIST_binomial, y, 1, map1(E, IR_INV_LOGIT, dist_linear_predictor(E, a[2], a[3], a[4])), NULL, NULL);
+    o = with(DIST_binomial, y, 1, map1(E, IR_INV_LOGIT, dist_linear_predictor(E, a[2], a[3], a[4])),
+             NULL, NULL);
     o.size = a[1];
     return o;
   case DIST_binomial:
   case DIST_binomial_logit:
-    o = with(DIST_binomial, y, 1, id == DIST_binomial ? a[2] : map1(E, IR_INV_LOGIT, a[2]), NULL, NULL);
+    o = with(DIST_binomial, y, 1, id == DIST_binomial ? a[2] : map1(E, IR_INV_LOGIT, a[2]), NULL,
+             NULL);
     o.size = a[1];
     return o;
   case DIST_categorical: return categorical(y, a[1]);
@@ -74,16 +85,18 @@ Outcome outcome_of(Eval *E, DistId id, Value **a) {
   }
 }
 
-/* ---- one row an observation --------------------------------------------------------------------------------------- */
+/* ---- one row an observation ------------------------------------------------------------------ */
 
-/* width elements per row of axis (lifted), per element of a vectorized statement (n of them), or of the one observation. */
+/* width elements per row of axis (lifted), per element of a vectorized statement (n of them), or of
+ * the one observation. */
 static Node rows_node(Eval *E, Value *v, const Axis *axis, int32_t n, int32_t width) {
   v = value_on_axis(E, v, E->axis);
   int32_t rows = axis ? axis->rows : n;
   if (width == 1) {
     Node node = value_node_total(E, v, axis, axis ? 1 : n);
     if (ir_size(E->graph, node) == rows) return node;
-    return ir_gather_kept(E->graph, node, NEW_ARRAY(E->arena, int32_t, rows), rows); /* sites are kept as long as the graph */
+    return ir_gather_kept(E->graph, node, NEW_ARRAY(E->arena, int32_t, rows),
+                          rows); /* sites are kept as long as the graph */
   }
   Node node = value_node(E, v);
   if (v->axis) return node;
@@ -104,7 +117,8 @@ static const double *rows_known(Eval *E, Value *v, const Axis *axis, int32_t n) 
   return x;
 }
 
-/* Lay the outcome of a site out by rows; a site whose observations have several elements each keeps none. */
+/* Lay the outcome of a site out by rows; a site whose observations have several elements each keeps
+ * none. */
 void outcome_place(Eval *E, Site *site, const Outcome *o, int32_t n) {
   site->dist = -1;
   site->sim = NO_NODE;
@@ -122,7 +136,8 @@ void outcome_place(Eval *E, Site *site, const Outcome *o, int32_t n) {
   site->y = rows_known(E, o->y, site->axis, n);
   site->size = o->size ? rows_known(E, o->size, site->axis, n) : NULL;
   Value *par[3] = {o->par[0], o->par[1], o->par[2]};
-  if (!site->axis && n > 1) par[0] = map2(E, IR_ADD, par[0], value_vector(E, n)); /* one draw per observation */
+  if (!site->axis && n > 1)
+    par[0] = map2(E, IR_ADD, par[0], value_vector(E, n)); /* one draw per observation */
   Value *sim = width == 1 ? dist_simulate(E, o->dist, par, o->npar) : NULL;
   if (sim) site->sim = rows_node(E, sim, site->axis, n, 1);
 }

@@ -1,8 +1,9 @@
 /* reduce.c: cutting observations at their affine functions of theta.
  *
- * Every node of the model's graph is constant, affine in theta, or neither. The walk goes down from an observation's root with
- * a map (which element of the node belongs to which row), rebuilds what is not affine, and makes a leaf of what is. Functions
- * that differ only by sign and constant share a leaf.
+ * Every node of the model's graph is constant, affine in theta, or neither. The walk goes down from
+ * an observation's root with a map (which element of the node belongs to which row), rebuilds what
+ * is not affine, and makes a leaf of what is. Functions that differ only by sign and constant share
+ * a leaf.
  */
 #include "model/reduce.h"
 
@@ -12,7 +13,7 @@
 
 enum { MOST_TERMS = 2048, MOST_WIDTH = 64, MOST_DEPTH = 500, MOST_PRIOR_BLOCKS = 256 };
 
-/* ---- which nodes are affine --------------------------------------------------------------------------------------- */
+/* ---- which nodes are affine ------------------------------------------------------------------ */
 
 typedef enum { IS_CONST, IS_AFFINE, IS_OTHER } Degree;
 
@@ -28,7 +29,8 @@ static Degree degree_of(const uint8_t *degree, const IrNode *x) {
   if (x->op == IR_INPUT) return IS_AFFINE;
   if (x->op == IR_PACK) {
     most = IS_CONST;
-    for (int32_t e = 0; e < x->n; e++) most = degree[x->u.picks[e].node] > most ? degree[x->u.picks[e].node] : most;
+    for (int32_t e = 0; e < x->n; e++)
+      most = degree[x->u.picks[e].node] > most ? degree[x->u.picks[e].node] : most;
     return most;
   }
   for (int k = 0; k < x->nargs; k++) d[k] = degree[x->args[k]];
@@ -52,7 +54,7 @@ static uint8_t *degrees(Arena *a, const Graph *g) {
   return degree;
 }
 
-/* ---- the reducer -------------------------------------------------------------------------------------------------- */
+/* ---- the reducer ----------------------------------------------------------------------------- */
 
 typedef struct {
   Node node;
@@ -112,7 +114,7 @@ static const int32_t *arg_map(const Reducer *r, const IrNode *x, int k, const in
   return ir_node(r->g, x->args[k])->n == x->n ? map : r->zeros;
 }
 
-/* ---- collecting an affine function down to theta ------------------------------------------------------------------ */
+/* ---- collecting an affine function down to theta --------------------------------------------- */
 
 typedef struct {
   int32_t *index;     /* one, or one a row */
@@ -142,7 +144,8 @@ static bool all_equal(const double *x, int32_t n) {
 
 static bool same_index(const Term *t, const int32_t *index, bool same, int32_t rows) {
   if (t->same != same) return false;
-  return same ? t->index[0] == index[0] : memcmp(t->index, index, (size_t)rows * sizeof *index) == 0;
+  return same ? t->index[0] == index[0]
+              : memcmp(t->index, index, (size_t)rows * sizeof *index) == 0;
 }
 
 /* One more term; coef stays as it is. */
@@ -154,7 +157,9 @@ static bool add_term(Collector *c, int32_t first, const int32_t *map, const doub
   for (int k = 0; k < c->count; k++) {
     Term *t = &c->terms[k];
     if (!same_index(t, index, same, rows)) continue;
-    if (!t->sum) t->coef = t->sum = memcpy(NEW_ARRAY(c->r->temp, double, rows), t->coef, (size_t)rows * sizeof *coef);
+    if (!t->sum)
+      t->coef = t->sum =
+          memcpy(NEW_ARRAY(c->r->temp, double, rows), t->coef, (size_t)rows * sizeof *coef);
     for (int32_t i = 0; i < rows; i++) t->sum[i] += coef[i];
     return true;
   }
@@ -177,11 +182,13 @@ static double *scaled(Collector *c, const double *coef, Node by, const int32_t *
   return out;
 }
 
-static bool collect_arg(Collector *c, const IrNode *x, int k, const int32_t *map, const double *coef, int depth) {
+static bool collect_arg(Collector *c, const IrNode *x, int k, const int32_t *map,
+                        const double *coef, int depth) {
   return collect(c, x->args[k], arg_map(c->r, x, k, map), coef, depth + 1);
 }
 
-static bool collect_matvec(Collector *c, const IrNode *x, const int32_t *map, const double *coef, int depth) {
+static bool collect_matvec(Collector *c, const IrNode *x, const int32_t *map, const double *coef,
+                           int depth) {
   int32_t rows = c->r->rows, K = x->attr;
   const double *X = ir_node(c->r->g, x->args[0])->u.values;
   int32_t *at = NEW_ARRAY(c->r->temp, int32_t, rows);
@@ -196,7 +203,8 @@ static bool collect_matvec(Collector *c, const IrNode *x, const int32_t *map, co
   return true;
 }
 
-static bool collect_sum(Collector *c, const IrNode *x, const int32_t *map, const double *coef, int depth) {
+static bool collect_sum(Collector *c, const IrNode *x, const int32_t *map, const double *coef,
+                        int depth) {
   if (x->attr > MOST_TERMS) return refuse(c->r, "a linear predictor has too many terms"), false;
   for (int32_t w = 0; w < x->attr; w++)
     if (!collect(c, x->args[0], column_map(c->r, map, x->attr, w), coef, depth + 1)) return false;
@@ -219,28 +227,36 @@ static bool collect(Collector *c, Node id, const int32_t *map, const double *coe
   case IR_GATHER: return collect(c, x->args[0], through(c->r, x->u.index, map), coef, depth + 1);
   case IR_PACK:
     from = one_pick(c->r, x, map, &elements);
-    if (from == NO_NODE) return refuse(c->r, "observations take a predictor from different places"), false;
+    if (from == NO_NODE)
+      return refuse(c->r, "observations take a predictor from different places"), false;
     return collect(c, from, elements, coef, depth + 1);
-  case IR_ADD: return collect_arg(c, x, 0, map, coef, depth) && collect_arg(c, x, 1, map, coef, depth);
+  case IR_ADD:
+    return collect_arg(c, x, 0, map, coef, depth) && collect_arg(c, x, 1, map, coef, depth);
   case IR_SUB:
-    return collect_arg(c, x, 0, map, coef, depth) && collect_arg(c, x, 1, map, scaled(c, coef, NO_NODE, map, false), depth);
+    return collect_arg(c, x, 0, map, coef, depth) &&
+           collect_arg(c, x, 1, map, scaled(c, coef, NO_NODE, map, false), depth);
   case IR_NEG: return collect_arg(c, x, 0, map, scaled(c, coef, NO_NODE, map, false), depth);
   case IR_MUL:
     left_const = ir_is_const(c->r->g, x->args[0]);
     if (!left_const && !ir_is_const(c->r->g, x->args[1]))
       return refuse(c->r, "a product is not a number times a parameter"), false;
-    return collect_arg(c, x, left_const, map, scaled(c, coef, x->args[!left_const], arg_map(c->r, x, !left_const, map), false),
-                       depth);
+    return collect_arg(
+        c, x, left_const, map,
+        scaled(c, coef, x->args[!left_const], arg_map(c->r, x, !left_const, map), false), depth);
   case IR_DIV:
-    if (!ir_is_const(c->r->g, x->args[1])) return refuse(c->r, "a quotient is not a parameter over a number"), false;
-    return collect_arg(c, x, 0, map, scaled(c, coef, x->args[1], arg_map(c->r, x, 1, map), true), depth);
+    if (!ir_is_const(c->r->g, x->args[1]))
+      return refuse(c->r, "a quotient is not a parameter over a number"), false;
+    return collect_arg(c, x, 0, map, scaled(c, coef, x->args[1], arg_map(c->r, x, 1, map), true),
+                       depth);
   case IR_MATVEC: return collect_matvec(c, x, map, coef, depth);
   case IR_SUM: return collect_sum(c, x, map, coef, depth);
   default: return refuse(c->r, "an affine expression of a kind that is not known"), false;
   }
 }
 
-static bool may_share(const AffineTerm *a, const AffineTerm *b) { return a->low <= b->high && b->low <= a->high; }
+static bool may_share(const AffineTerm *a, const AffineTerm *b) {
+  return a->low <= b->high && b->low <= a->high;
+}
 
 /* Terms as they are kept: no zeros, no ones, one row where all rows are alike. */
 static Affine assemble(Collector *c) {
@@ -254,12 +270,16 @@ static Affine assemble(Collector *c) {
     shared = shared && c->terms[k].same && same_coef;
     c->terms[n++] = c->terms[k];
   }
-  Affine f = {.rows = shared ? 1 : rows, .constant = c->constant, .terms = NEW_ARRAY(a, AffineTerm, n + 1), .nterms = n};
+  Affine f = {.rows = shared ? 1 : rows,
+              .constant = c->constant,
+              .terms = NEW_ARRAY(a, AffineTerm, n + 1),
+              .nterms = n};
   for (int k = 0; k < n; k++) {
     const Term *t = &c->terms[k];
     bool ones = all_equal(t->coef, rows) && t->coef[0] == 1;
     AffineTerm *to = &f.terms[k];
-    *to = (AffineTerm){t->index[0], t->same ? NULL : t->index, ones ? NULL : t->coef, t->index[0], t->index[0]};
+    *to = (AffineTerm){t->index[0], t->same ? NULL : t->index, ones ? NULL : t->coef, t->index[0],
+                       t->index[0]};
     for (int32_t i = 0; !t->same && i < rows; i++) {
       to->low = t->index[i] < to->low ? t->index[i] : to->low;
       to->high = t->index[i] > to->high ? t->index[i] : to->high;
@@ -276,7 +296,8 @@ static const double *filled(Reducer *r, double x) {
 }
 
 /* The given elements of node, minus those of another where there is one, as one function. */
-static bool affine_of(Reducer *r, Node node, const int32_t *map, Node minus, const int32_t *minus_map, Affine *out) {
+static bool affine_of(Reducer *r, Node node, const int32_t *map, Node minus,
+                      const int32_t *minus_map, Affine *out) {
   Collector c = {.r = r, .constant = NEW_ARRAY(r->temp, double, r->rows)};
   if (!r->ones) r->ones = filled(r, 1);
   if (!collect(&c, node, map, r->ones, 0)) return false;
@@ -289,7 +310,9 @@ static double coef_at(const AffineTerm *t, int32_t r) { return t->coef ? t->coef
 
 static bool same_term(const AffineTerm *a, const AffineTerm *b, double sign, int32_t rows) {
   if (!a->index != !b->index) return false;
-  if (a->index ? memcmp(a->index, b->index, (size_t)rows * sizeof *a->index) != 0 : a->input != b->input) return false;
+  if (a->index ? memcmp(a->index, b->index, (size_t)rows * sizeof *a->index) != 0
+               : a->input != b->input)
+    return false;
   for (int32_t k = 0; k < rows; k++)
     if (coef_at(a, k) != sign * coef_at(b, k)) return false;
   return true;
@@ -300,7 +323,8 @@ static bool same_terms(const Affine *a, const Affine *b, double sign, int32_t ro
   if (a->nterms != b->nterms) return false;
   for (int k = 0; k < a->nterms; k++) {
     bool found = false;
-    for (int j = 0; j < b->nterms && !found; j++) found = same_term(&a->terms[k], &b->terms[j], sign, rows);
+    for (int j = 0; j < b->nterms && !found; j++)
+      found = same_term(&a->terms[k], &b->terms[j], sign, rows);
     if (!found) return false;
   }
   return true;
@@ -309,7 +333,8 @@ static bool same_terms(const Affine *a, const Affine *b, double sign, int32_t ro
 static Node map2(Graph *g, unsigned op, Node a, Node b) { return ir_map(g, op, (Node[]){a, b}); }
 
 static Node constant_node(Reducer *r, const double *values) {
-  return all_equal(values, r->rows) ? ir_number(r->out, values[0]) : ir_const(r->out, values, r->rows);
+  return all_equal(values, r->rows) ? ir_number(r->out, values[0])
+                                    : ir_const(r->out, values, r->rows);
 }
 
 static Node leaf(Reducer *r, int k) {
@@ -327,14 +352,17 @@ static Node affine_node(Reducer *r, const Affine *f) {
       for (int32_t i = 0; i < r->rows; i++) shift[i] = f->constant[i] - s * r->f[k].constant[i];
       Node at = leaf(r, k);
       if (s < 0) at = ir_map(r->out, IR_NEG, &at);
-      return all_equal(shift, r->rows) && shift[0] == 0 ? at : map2(r->out, IR_ADD, at, constant_node(r, shift));
+      return all_equal(shift, r->rows) && shift[0] == 0
+                 ? at
+                 : map2(r->out, IR_ADD, at, constant_node(r, shift));
     }
-  if (r->count == 2) return refuse(r, "an observation sees more than two affine functions of the parameters");
+  if (r->count == 2)
+    return refuse(r, "an observation sees more than two affine functions of the parameters");
   r->f[r->count++] = *f;
   return leaf(r, r->count - 1);
 }
 
-/* ---- rebuilding --------------------------------------------------------------------------------------------------- */
+/* ---- rebuilding ------------------------------------------------------------------------------ */
 
 static Node rebuild(Reducer *r, Node id, const int32_t *map);
 
@@ -350,14 +378,18 @@ static Node rebuild_reduction(Reducer *r, const IrNode *x, const int32_t *map) {
 }
 
 static bool location_family(unsigned op) {
-  return op == IR_NORMAL || op == IR_CAUCHY || op == IR_DOUBLE_EXP || op == IR_LOGISTIC || op == IR_STUDENT_T;
+  return op == IR_NORMAL || op == IR_CAUCHY || op == IR_DOUBLE_EXP || op == IR_LOGISTIC ||
+         op == IR_STUDENT_T;
 }
 
 /* p(a - b): two affine arguments are one. */
 static bool difference(Reducer *r, const IrNode *x, const int32_t *map, Node *args) {
-  if (!location_family(x->op) || r->degree[x->args[0]] != IS_AFFINE || r->degree[x->args[1]] != IS_AFFINE) return false;
+  if (!location_family(x->op) || r->degree[x->args[0]] != IS_AFFINE ||
+      r->degree[x->args[1]] != IS_AFFINE)
+    return false;
   Affine f;
-  if (!affine_of(r, x->args[0], arg_map(r, x, 0, map), x->args[1], arg_map(r, x, 1, map), &f)) return true;
+  if (!affine_of(r, x->args[0], arg_map(r, x, 0, map), x->args[1], arg_map(r, x, 1, map), &f))
+    return true;
   args[0] = affine_node(r, &f);
   args[1] = ir_number(r->out, 0);
   return true;
@@ -381,7 +413,8 @@ static Node rebuild_other(Reducer *r, const IrNode *x, const int32_t *map) {
   case IR_GATHER: return rebuild(r, x->args[0], through(r, x->u.index, map));
   case IR_PACK:
     from = one_pick(r, x, map, &elements);
-    return from == NO_NODE ? refuse(r, "observations take a value from different places") : rebuild(r, from, elements);
+    return from == NO_NODE ? refuse(r, "observations take a value from different places")
+                           : rebuild(r, from, elements);
   case IR_SUM:
   case IR_LSE: return rebuild_reduction(r, x, map);
   case IR_MATVEC:
@@ -404,7 +437,8 @@ static bool is_iota(const int32_t *map, int32_t n) {
 static Node rebuild_constant(Reducer *r, const IrNode *x, const int32_t *map) {
   if (x->n == 1) return ir_number(r->out, x->u.values[0]);
   if (x->n == r->rows && is_iota(map, r->rows))
-    return all_equal(x->u.values, r->rows) ? ir_number(r->out, x->u.values[0]) : ir_const_kept(r->out, x->u.values, r->rows);
+    return all_equal(x->u.values, r->rows) ? ir_number(r->out, x->u.values[0])
+                                           : ir_const_kept(r->out, x->u.values, r->rows);
   double *v = NEW_ARRAY(r->temp, double, r->rows);
   for (int32_t k = 0; k < r->rows; k++) v[k] = value_at(x, map[k]);
   return constant_node(r, v);
@@ -436,9 +470,10 @@ static void forget(Reducer *r) {
   r->depth = 0;
 }
 
-/* ---- the normal form ---------------------------------------------------------------------------------------------- */
+/* ---- the normal form ------------------------------------------------------------------------- */
 
-/* root = normal(y | mu, 1 / precision) plus a constant? Then the normal node, and where its elements and the constant's are. */
+/* root = normal(y | mu, 1 / precision) plus a constant? Then the normal node, and where its
+ * elements and the constant's are. */
 typedef struct {
   const IrNode *normal;
   const int32_t *map;
@@ -481,7 +516,8 @@ static bool reduce_normal(Reducer *r, Node root, const int32_t *map, Reduced *b,
   Affine f;
   bool turned = dmu == IS_CONST, both = dy == IS_AFFINE && dmu == IS_AFFINE;
   int at = turned || both ? 0 : 1;
-  if (!affine_of(r, x->args[at], arg_map(r, x, at, n.map), both ? x->args[1] : NO_NODE, arg_map(r, x, 1, n.map), &f))
+  if (!affine_of(r, x->args[at], arg_map(r, x, at, n.map), both ? x->args[1] : NO_NODE,
+                 arg_map(r, x, 1, n.map), &f))
     return false;
   if (!f.nterms) return false;
   /* the scale must not see f: reduce it with a list of its own */
@@ -491,26 +527,31 @@ static bool reduce_normal(Reducer *r, Node root, const int32_t *map, Reduced *b,
   Affine none = {.rows = 1};
   scale.f[scale.count++] = none; /* keeps the first leaf free */
   Node precision = rebuild(&scale, x->args[2], arg_map(r, x, 2, n.map));
-  Node log_sigma = precision == NO_NODE ? NO_NODE : rebuild(&scale, x->args[3], arg_map(r, x, 3, n.map));
+  Node log_sigma =
+      precision == NO_NODE ? NO_NODE : rebuild(&scale, x->args[3], arg_map(r, x, 3, n.map));
   if (log_sigma == NO_NODE) return false;
-  if (scale.count == 2 && (same_terms(&scale.f[1], &f, 1, r->rows) || same_terms(&scale.f[1], &f, -1, r->rows))) return false;
+  if (scale.count == 2 &&
+      (same_terms(&scale.f[1], &f, 1, r->rows) || same_terms(&scale.f[1], &f, -1, r->rows)))
+    return false;
   r->f[0] = f;
   r->f[1] = scale.f[1];
   r->count = scale.count;
   b->form = FORM_NORMAL;
   b->first_rows = f.rows == 1 && (r->count == 1 || r->f[1].rows == 1) ? 1 : r->rows;
   Graph *g = r->out;
-  Node mu = ir_outer(g, LEAF_FIRST, b->first_rows), extra = ir_outer(g, LEAF_VARIANCE, b->first_rows);
+  Node mu = ir_outer(g, LEAF_FIRST, b->first_rows),
+       extra = ir_outer(g, LEAF_VARIANCE, b->first_rows);
   Node y = both ? ir_number(g, 0) : rebuild(r, x->args[!at], arg_map(r, x, !at, n.map));
   Node own = ir_map(g, IR_INV_SQUARE, &precision), variance = map2(g, IR_ADD, own, extra);
   *sigma = ir_map(g, IR_SQRT, &variance);
   b->density = with_constant(r, &n, ir_map(g, IR_NORMAL_WIDE, (Node[]){y, mu, own, extra}));
-  Node mean = map2(g, IR_SUB, ir_map(g, IR_NORMAL_MEAN, (Node[]){y, mu, precision, extra}), log_sigma);
+  Node mean =
+      map2(g, IR_SUB, ir_map(g, IR_NORMAL_MEAN, (Node[]){y, mu, precision, extra}), log_sigma);
   b->mean = with_constant(r, &n, mean);
   return true;
 }
 
-/* ---- one block ---------------------------------------------------------------------------------------------------- */
+/* ---- one block ------------------------------------------------------------------------------- */
 
 /* Heads must have a row each. */
 static Node by_rows(Reducer *r, Node x) {
@@ -518,7 +559,8 @@ static Node by_rows(Reducer *r, Node x) {
   return ir_gather(r->out, x, r->zeros, r->rows);
 }
 
-static Reducer reducer(const Model *m, Arena *temp, const uint8_t *degree, Graph *out, int32_t rows) {
+static Reducer reducer(const Model *m, Arena *temp, const uint8_t *degree, Graph *out,
+                       int32_t rows) {
   return (Reducer){.m = m,
                    .arena = out->arena,
                    .temp = temp,
@@ -529,7 +571,9 @@ static Reducer reducer(const Model *m, Arena *temp, const uint8_t *degree, Graph
                    .zeros = NEW_ARRAY(temp, int32_t, rows)};
 }
 
-static void *kept(Arena *a, const void *x, size_t bytes) { return x ? memcpy(arena_alloc(a, bytes), x, bytes) : NULL; }
+static void *kept(Arena *a, const void *x, size_t bytes) {
+  return x ? memcpy(arena_alloc(a, bytes), x, bytes) : NULL;
+}
 
 /* A function as it stays; one row where all are alike. */
 static Affine keep(Reducer *r, Affine f) {
@@ -546,7 +590,11 @@ static Affine keep(Reducer *r, Affine f) {
 
 /* The root of a block; its form and functions. */
 static bool reduce_root(Reducer *r, Node root, const int32_t *map, Reduced *b, Node *sigma) {
-  *b = (Reduced){.rows = r->rows, .factor = 1, .density = NO_NODE, .centred = NO_NODE, .par = {NO_NODE, NO_NODE, NO_NODE}};
+  *b = (Reduced){.rows = r->rows,
+                 .factor = 1,
+                 .density = NO_NODE,
+                 .centred = NO_NODE,
+                 .par = {NO_NODE, NO_NODE, NO_NODE}};
   *sigma = NO_NODE;
   if (reduce_normal(r, root, map, b, sigma)) {
     r->why = NULL;
@@ -557,7 +605,8 @@ static bool reduce_root(Reducer *r, Node root, const int32_t *map, Reduced *b, N
     b->density = b->mean = rebuild(r, root, map);
     if (b->density == NO_NODE) return false;
     b->form = r->count == 2 ? FORM_PLANE : FORM_LINE;
-    if (r->count == 2 && r->f[0].rows < r->f[1].rows) { /* the first is the one that may have a row each */
+    if (r->count == 2 &&
+        r->f[0].rows < r->f[1].rows) { /* the first is the one that may have a row each */
       Affine shared = r->f[0];
       r->f[0] = r->f[1];
       r->f[1] = shared;
@@ -574,7 +623,8 @@ static bool reduce_root(Reducer *r, Node root, const int32_t *map, Reduced *b, N
 }
 
 /* The parameters of the outcome, on the same leaves. */
-static void reduce_parameters(Reducer *r, const ObsBlock *o, const int32_t *map, Reduced *b, Node sigma) {
+static void reduce_parameters(Reducer *r, const ObsBlock *o, const int32_t *map, Reduced *b,
+                              Node sigma) {
   if (o->dist < 0 || o->width != 1) return;
   Node par[3] = {NO_NODE, NO_NODE, NO_NODE};
   int count = r->count;
@@ -621,7 +671,8 @@ Reduction *reduce_observations(Arena *a, const Model *m, const ModelRows *rows, 
     Node sigma;
     if (o->root == NO_NODE) refuse(&r, "their density is not known");
     if (r.why || !reduce_root(&r, o->root, map, to, &sigma)) {
-      *why = arena_format(a, "the observations of line %u (%s): %s", o->loc.line, o->name, r.why ? r.why : "not reducible");
+      *why = arena_format(a, "the observations of line %u (%s): %s", o->loc.line, o->name,
+                          r.why ? r.why : "not reducible");
       temp_close(task);
       return NULL;
     }
@@ -632,7 +683,7 @@ Reduction *reduce_observations(Arena *a, const Model *m, const ModelRows *rows, 
   return out;
 }
 
-/* ---- the prior: a sum of terms ------------------------------------------------------------------------------------ */
+/* ---- the prior: a sum of terms --------------------------------------------------------------- */
 
 typedef struct {
   const Model *m;
@@ -662,7 +713,8 @@ static void add_prior(PriorSplit *s, Node node, const int32_t *map, int32_t rows
 
 static void split_prior(PriorSplit *s, Node id, double factor, int depth);
 
-/* factor times the sum of all elements of a vector: a block; packs fall apart into the nodes they are made of. */
+/* factor times the sum of all elements of a vector: a block; packs fall apart into the nodes they
+ * are made of. */
 static void split_vector(PriorSplit *s, Node id, double factor, int depth) {
   const IrNode *x = ir_node(s->m->graph, id);
   Arena *a = s->temp;
@@ -716,7 +768,10 @@ static void split_prior(PriorSplit *s, Node id, double factor, int depth) {
 
 Reduction *reduce_prior(Arena *a, const Model *m, const char **why) {
   TempArena *task = temp_open(m->ctx);
-  PriorSplit s = {.m = m, .temp = &task->arena, .degree = degrees(&task->arena, m->graph), .out = NEW(a, Reduction)};
+  PriorSplit s = {.m = m,
+                  .temp = &task->arena,
+                  .degree = degrees(&task->arena, m->graph),
+                  .out = NEW(a, Reduction)};
   s.out->graph = ir_graph_in(a);
   split_prior(&s, m->prior, 1, 0);
   split_prior(&s, m->jacobian, 1, 0);
@@ -730,5 +785,6 @@ const char *reduced_text(const Reduced *r) {
   if (!r->count) return "nothing to integrate";
   if (r->form == FORM_PLANE) return "quadrature over two affine functions of the parameters";
   if (r->form == FORM_LINE) return "quadrature over one affine function of the parameters";
-  return r->count == 2 ? "analytic in the location, quadrature over the scale" : "analytic in the location";
+  return r->count == 2 ? "analytic in the location, quadrature over the scale"
+                       : "analytic in the location";
 }

@@ -1,20 +1,21 @@
 /* reduce.h: Reduction: observations that see theta only through one or two affine functions of it.
  *
- * A linear predictor, a log scale: whatever else an observation computes, it computes from these. Under a normal q they are
- * normal, and the predictive is an integral in one or two dimensions. So the observation's graph is cut at its affine
- * functions and rebuilt, in a graph of its own, on leaves (IR_OUTER) that hold quadrature nodes of them:
- *   FORM_LINE    one function: its law is a line of nodes
- *   FORM_PLANE   two: nodes on a product grid, the second function's nodes given the first's
- *   FORM_NORMAL  normal(f, sigma) with sigma seen through at most one other function g: given g the predictive is
- *                normal(E[f | g], sqrt(sigma^2 + var[f | g])), so the nodes are g's alone
- * The terms of the prior are reduced in the same way.
+ * A linear predictor, a log scale: whatever else an observation computes, it computes from these.
+ * Under a normal q they are normal, and the predictive is an integral in one or two dimensions. So
+ * the observation's graph is cut at its affine functions and rebuilt, in a graph of its own, on
+ * leaves (IR_OUTER) that hold quadrature nodes of them: FORM_LINE    one function: its law is a
+ * line of nodes FORM_PLANE   two: nodes on a product grid, the second function's nodes given the
+ * first's FORM_NORMAL  normal(f, sigma) with sigma seen through at most one other function g: given
+ * g the predictive is normal(E[f | g], sqrt(sigma^2 + var[f | g])), so the nodes are g's alone The
+ * terms of the prior are reduced in the same way.
  */
 #ifndef PVI_REDUCE_H
 #define PVI_REDUCE_H
 
 #include "model/model.h"
 
-/* One term an input: coef[r] theta[index[r]]; index NULL: theta[input] in every row; coef NULL: 1. */
+/* One term an input: coef[r] theta[index[r]]; index NULL: theta[input] in every row; coef NULL: 1.
+ */
 typedef struct {
   int32_t input;
   const int32_t *index;
@@ -33,8 +34,9 @@ typedef struct {
 
 typedef enum { FORM_LINE, FORM_PLANE, FORM_NORMAL } ReducedForm;
 
-/* Leaves of a reduced graph. First: nodes of f[0] (FORM_NORMAL: its mean given f[1]); second: nodes of f[1]; variance: of f[0]
- * given f[1]; centred: nodes of f[0] placed for each observation; weight: log of what they must be weighted with. */
+/* Leaves of a reduced graph. First: nodes of f[0] (FORM_NORMAL: its mean given f[1]); second: nodes
+ * of f[1]; variance: of f[0] given f[1]; centred: nodes of f[0] placed for each observation;
+ * weight: log of what they must be weighted with. */
 enum { LEAF_FIRST, LEAF_SECOND, LEAF_VARIANCE, LEAF_CENTRED, LEAF_WEIGHT };
 
 /* One block, row by row. */
@@ -58,7 +60,8 @@ typedef struct {
   double constant; /* prior: what does not depend on theta */
 } Reduction;
 
-/* The given observations; NULL where one of them sees more, and *why. It lives in the arena and reads constants of the model.
+/* The given observations; NULL where one of them sees more, and *why. It lives in the arena and
+ * reads constants of the model.
  */
 Reduction *reduce_observations(Arena *a, const Model *m, const ModelRows *rows, const char **why);
 /* log prior + Jacobian = constant + sum over blocks and rows of factor times log density. */

@@ -1,5 +1,5 @@
-/* rows.c: selections of a model's observations (ModelRows): in the order given, one of each kind, sorted by what they read; and
- * their tapes. */
+/* rows.c: selections of a model's observations (ModelRows): in the order given, one of each kind,
+ * sorted by what they read; and their tapes. */
 #include "model/model.h"
 
 #include <stdlib.h>
@@ -15,7 +15,8 @@ static int by_position(const void *a, const void *b) {
   return x->row < y->row ? -1 : x->row > y->row;
 }
 
-/* Place + 1 of every observation in the selection; 0 where it is not in it. NULL: all are, each in its own place. */
+/* Place + 1 of every observation in the selection; 0 where it is not in it. NULL: all are, each in
+ * its own place. */
 static const int32_t *positions(Arena *a, const Model *m, const size_t *rows, size_t nrows) {
   if (!rows) return NULL;
   int32_t *position = NEW_ARRAY(a, int32_t, m->n_obs + 1);
@@ -28,7 +29,8 @@ static int32_t position_of(const ObsBlock *o, const int32_t *position, int32_t r
 }
 
 /* The selected rows of a block, in the order of the selection; how many. */
-static size_t select_rows(Arena *temp, const ObsBlock *o, const int32_t *position, int32_t *select) {
+static size_t select_rows(Arena *temp, const ObsBlock *o, const int32_t *position,
+                          int32_t *select) {
   size_t n = 0;
   bool sorted = true;
   for (int32_t r = 0, last = 0; r < o->rows; r++) {
@@ -40,7 +42,8 @@ static size_t select_rows(Arena *temp, const ObsBlock *o, const int32_t *positio
   }
   if (sorted) return n;
   Placed *placed = NEW_ARRAY(temp, Placed, n);
-  for (size_t k = 0; k < n; k++) placed[k] = (Placed){position_of(o, position, select[k]), select[k]};
+  for (size_t k = 0; k < n; k++)
+    placed[k] = (Placed){position_of(o, position, select[k]), select[k]};
   qsort(placed, n, sizeof *placed, by_position);
   for (size_t k = 0; k < n; k++) select[k] = placed[k].row;
   return n;
@@ -52,18 +55,22 @@ ModelRows model_rows(Arena *a, const Model *m, const size_t *rows, size_t nrows)
   TempArena *temp = temp_open(m->ctx);
   const int32_t *position = positions(&temp->arena, m, rows, nrows);
   for (int b = 0; b < m->nblocks; b++)
-    r.first[b + 1] = r.first[b] + select_rows(&temp->arena, &m->blocks[b], position, row + r.first[b]);
+    r.first[b + 1] =
+        r.first[b] + select_rows(&temp->arena, &m->blocks[b], position, row + r.first[b]);
   temp_close(temp);
   r.row = row;
   return r;
 }
 
-static size_t clamp(size_t x, size_t low, size_t high) { return x < low ? low : x > high ? high : x; }
+static size_t clamp(size_t x, size_t low, size_t high) {
+  return x < low ? low : x > high ? high : x;
+}
 
 ModelRows model_slice(Arena *a, const Model *m, const ModelRows *r, size_t from, size_t to) {
   from = clamp(from, 0, r->n);
   to = clamp(to, from, r->n);
-  ModelRows s = {.n = to - from, .first = NEW_ARRAY(a, size_t, m->nblocks + 1), .row = r->row + from};
+  ModelRows s = {
+      .n = to - from, .first = NEW_ARRAY(a, size_t, m->nblocks + 1), .row = r->row + from};
   for (int b = 0; b <= m->nblocks; b++) s.first[b] = clamp(r->first[b], from, to) - from;
   return s;
 }
@@ -77,7 +84,8 @@ static VmBlock tape_block(const ObsBlock *o, const int32_t *select, size_t n, un
   VmBlock v = {.rows = o->rows, .select = select, .nselect = (int32_t)n};
   for (int h = 0; h < VM_HEADS; h++) v.heads[h] = NO_NODE;
   if (wants & WANT_LL) v.heads[HEAD_LL] = o->root;
-  for (int k = 0; (wants & WANT_PARAMETERS) && o->dist >= 0 && k < o->npar; k++) v.heads[HEAD_PAR + k] = o->par[k];
+  for (int k = 0; (wants & WANT_PARAMETERS) && o->dist >= 0 && k < o->npar; k++)
+    v.heads[HEAD_PAR + k] = o->par[k];
   if (wants & WANT_SIM) v.heads[HEAD_SIM] = o->sim;
   return v;
 }
@@ -86,10 +94,12 @@ static VmBlock tape_block(const ObsBlock *o, const int32_t *select, size_t n, un
 static void mix_outcome(const ObsBlock *o, int32_t row, RowKey *key) {
   if (o->dist >= 0) ir_key_mix_number(key, o->y[row]);
   if (o->dist >= 0 && o->size) ir_key_mix_number(key, o->size[row]);
-  for (int32_t k = 0; o->sim_y && k < o->sim_width; k++) ir_key_mix_number(key, o->sim_y[row * o->sim_width + k]);
+  for (int32_t k = 0; o->sim_y && k < o->sim_width; k++)
+    ir_key_mix_number(key, o->sim_y[row * o->sim_width + k]);
 }
 
-static RowKey *block_keys(Arena *temp, const Model *m, const ObsBlock *o, const int32_t *row, size_t n, unsigned wants) {
+static RowKey *block_keys(Arena *temp, const Model *m, const ObsBlock *o, const int32_t *row,
+                          size_t n, unsigned wants) {
   RowKey *keys = NEW_ARRAY(temp, RowKey, n);
   VmBlock v = tape_block(o, row, n, wants);
   for (int h = 0; h < VM_HEADS; h++)
@@ -113,7 +123,8 @@ static void find_first(Arena *temp, const RowKey *keys, size_t n, size_t *first)
   }
 }
 
-ModelRows model_distinct(Arena *a, const Model *m, const ModelRows *r, unsigned wants, double **count) {
+ModelRows model_distinct(Arena *a, const Model *m, const ModelRows *r, unsigned wants,
+                         double **count) {
   ModelRows d = {.first = NEW_ARRAY(a, size_t, m->nblocks + 1)};
   int32_t *row = NEW_ARRAY(a, int32_t, r->n);
   *count = NEW_ARRAY(a, double, r->n);
@@ -172,6 +183,8 @@ ModelRows model_sorted(Arena *a, const Model *m, const ModelRows *r, unsigned wa
 Tape *model_tape(Arena *a, const Model *m, const ModelRows *r, unsigned wants) {
   VmBlock *blocks = NEW_ARRAY(a, VmBlock, m->nblocks + 1);
   for (int b = 0; b < m->nblocks; b++)
-    blocks[b] = tape_block(&m->blocks[b], r->row + r->first[b], r->first[b + 1] - r->first[b], wants);
-  return vm_plan(m->ctx, a, m->graph, m->dim, (Node[]){m->prior, m->jacobian}, MODEL_ROOTS, blocks, m->nblocks);
+    blocks[b] =
+        tape_block(&m->blocks[b], r->row + r->first[b], r->first[b + 1] - r->first[b], wants);
+  return vm_plan(m->ctx, a, m->graph, m->dim, (Node[]){m->prior, m->jacobian}, MODEL_ROOTS, blocks,
+                 m->nblocks);
 }

@@ -1,5 +1,6 @@
-/* simulate.c: draws of a distribution as differentiable functions of its parameters and of noise: location-scale and
- * inverse-cdf forms. Simulation-based scores and likelihood-free programs are made of these. */
+/* simulate.c: draws of a distribution as differentiable functions of its parameters and of noise:
+ * location-scale and inverse-cdf forms. Simulation-based scores and likelihood-free programs are
+ * made of these. */
 #include "model/arith.h"
 
 #include <math.h>
@@ -29,7 +30,8 @@ Value *dist_simulate(Eval *E, DistId id, Value **a, int n) {
   case DIST_normal: return ADD(a[0], MUL(a[1], NORMAL_NOISE));
   case DIST_std_normal: return NORMAL_NOISE;
   case DIST_lognormal: return M(EXP, ADD(a[0], MUL(a[1], NORMAL_NOISE)));
-  case DIST_cauchy: return ADD(a[0], MUL(a[1], M(TAN, MUL(NUM(M_PI), SUB(UNIFORM_NOISE, NUM(0.5))))));
+  case DIST_cauchy:
+    return ADD(a[0], MUL(a[1], M(TAN, MUL(NUM(M_PI), SUB(UNIFORM_NOISE, NUM(0.5))))));
   case DIST_logistic: return ADD(a[0], MUL(a[1], M(LOGIT, UNIFORM_NOISE)));
   case DIST_double_exponential: return ADD(a[0], MUL(a[1], laplace(E, UNIFORM_NOISE)));
   case DIST_gumbel: return SUB(a[0], MUL(a[1], M(LOG, M(NEG, M(LOG, UNIFORM_NOISE)))));

@@ -4,21 +4,26 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- declarations and assignment ---------------------------------------------------------------------------------- */
+/* ---- declarations and assignment ------------------------------------------------------------- */
 
 void eval_dims(Eval *E, const Decl *d, Value *shape) {
   int32_t dims[MAX_DIMS];
-  if (d->nsizes > MAX_DIMS) ctx_fail(E->ctx, PVI_PROGRAM, d->loc, "%s has more than %d dimensions", d->name, MAX_DIMS);
-  bool square =
-      d->con.kind == CON_CHOLESKY_CORR || d->con.kind == CON_CORR || d->con.kind == CON_COV || d->con.kind == CON_CHOLESKY_COV;
+  if (d->nsizes > MAX_DIMS)
+    ctx_fail(E->ctx, PVI_PROGRAM, d->loc, "%s has more than %d dimensions", d->name, MAX_DIMS);
+  bool square = d->con.kind == CON_CHOLESKY_CORR || d->con.kind == CON_CORR ||
+                d->con.kind == CON_COV || d->con.kind == CON_CHOLESKY_COV;
   int n = 0;
   for (int k = 0; k < d->nsizes; k++) {
     long size = value_int_of(E, eval_expr(E, d->sizes[k]), d->sizes[k]->loc, "a size");
-    if (size < 0) ctx_fail(E->ctx, PVI_DATA, d->sizes[k]->loc, "size %ld of %s is negative", size, d->name);
-    if (size > INT32_MAX) ctx_fail(E->ctx, PVI_DATA, d->sizes[k]->loc, "size %ld of %s is too large", size, d->name);
+    if (size < 0)
+      ctx_fail(E->ctx, PVI_DATA, d->sizes[k]->loc, "size %ld of %s is negative", size, d->name);
+    if (size > INT32_MAX)
+      ctx_fail(E->ctx, PVI_DATA, d->sizes[k]->loc, "size %ld of %s is too large", size, d->name);
     dims[n++] = (int32_t)size;
   }
-  int inner = d->type->kind == TY_MATRIX ? 2 : d->type->kind == TY_VECTOR || d->type->kind == TY_ROW_VECTOR ? 1 : 0;
+  int inner = d->type->kind == TY_MATRIX                                     ? 2
+              : d->type->kind == TY_VECTOR || d->type->kind == TY_ROW_VECTOR ? 1
+                                                                             : 0;
   if (square && inner == 2 && n == d->type->array_dims + 1 && n < MAX_DIMS) {
     dims[n] = dims[n - 1]; /* corr_matrix[K] is K x K */
     n++;
@@ -34,8 +39,9 @@ Value *eval_default(Eval *E, const Decl *d) {
     for (int k = 0; k < d->nitems; k++) t->items[k] = eval_default(E, d->items[k]);
     return t;
   }
-  if (d->type->kind == TY_TUPLE || d->type->kind == TY_COMPLEX || d->type->kind == TY_COMPLEX_VECTOR ||
-      d->type->kind == TY_COMPLEX_ROW_VECTOR || d->type->kind == TY_COMPLEX_MATRIX)
+  if (d->type->kind == TY_TUPLE || d->type->kind == TY_COMPLEX ||
+      d->type->kind == TY_COMPLEX_VECTOR || d->type->kind == TY_COMPLEX_ROW_VECTOR ||
+      d->type->kind == TY_COMPLEX_MATRIX)
     ctx_fail(E->ctx, PVI_PROGRAM, d->loc, "variable %s: %s are not supported yet", d->name,
              d->type->kind == TY_TUPLE ? "arrays of tuples" : "complex numbers");
   Value shape;
@@ -49,7 +55,9 @@ static void check_fits(Eval *E, const Value *to, const Value *from, Loc loc) {
   if (to->kind == TY_TUPLE) return;
   bool same = to->ndims == from->ndims;
   for (int k = 0; same && k < to->ndims; k++) same = to->dims[k] == from->dims[k];
-  if (!same) ctx_fail(E->ctx, PVI_PROGRAM, loc, "sizes do not match in assignment: %d elements into %d", from->n, to->n);
+  if (!same)
+    ctx_fail(E->ctx, PVI_PROGRAM, loc, "sizes do not match in assignment: %d elements into %d",
+             from->n, to->n);
 }
 
 /* The whole variable; it keeps its declared kind. */
@@ -76,7 +84,8 @@ static void set_elements(Eval *E, Var *var, const Index *indexes, int n, Value *
 }
 
 static void set_field(Eval *E, const Expr *lhs, Value *v) {
-  if (lhs->args[0]->kind != EX_VAR) ctx_fail(E->ctx, PVI_PROGRAM, lhs->loc, "nested tuple assignment is not supported yet");
+  if (lhs->args[0]->kind != EX_VAR)
+    ctx_fail(E->ctx, PVI_PROGRAM, lhs->loc, "nested tuple assignment is not supported yet");
   if (E->lift) lift_bail(E, "a tuple is assigned");
   Var *var = &E->frame[lhs->args[0]->decl->slot];
   value_own(E, &var->value);
@@ -122,7 +131,7 @@ static void eval_decl(Eval *E, const Stmt *s) {
   }
 }
 
-/* ---- the log density ---------------------------------------------------------------------------------------------- */
+/* ---- the log density ------------------------------------------------------------------------- */
 
 static void add_scalar(Eval *E, Value ***list, size_t *n, size_t *cap, Value *v) {
   Value *s = value_sum(E, v);
@@ -168,7 +177,12 @@ void eval_add_target(Eval *E, Value *v, Loc loc, const char *name, const Outcome
     add_scalar(E, &E->prior, &E->nprior, &E->cap_prior, v);
     return;
   }
-  Site site = {.loop = E->loop, .iteration = E->iteration, .loc = loc, .name = name, .sim = NO_NODE, .dist = -1};
+  Site site = {.loop = E->loop,
+               .iteration = E->iteration,
+               .loc = loc,
+               .name = name,
+               .sim = NO_NODE,
+               .dist = -1};
   if (E->guard) outcome = NULL;
   if (E->axis && E->iteration < 0) {
     site.axis = E->axis;
@@ -176,8 +190,8 @@ void eval_add_target(Eval *E, Value *v, Loc loc, const char *name, const Outcome
     outcome_place(E, &site, outcome, v->n);
   } else if (E->axis) { /* a lifted loop inside of an unrolled one: part of that one's iteration */
     int32_t rows = E->axis->rows;
-    site.node =
-        value_node(E, value_sum(E, value_of_node(E, value_shape(E, TY_VECTOR, 0, 1, &rows), NULL, per_iteration(E, v))));
+    site.node = value_node(E, value_sum(E, value_of_node(E, value_shape(E, TY_VECTOR, 0, 1, &rows),
+                                                         NULL, per_iteration(E, v))));
   } else {
     site.node = value_node(E, E->loop >= 0 ? value_sum(E, v) : v);
     if (E->loop < 0 || v->n == 1) outcome_place(E, &site, outcome, v->n);
@@ -186,13 +200,15 @@ void eval_add_target(Eval *E, Value *v, Loc loc, const char *name, const Outcome
 }
 
 Value *eval_as_likelihood(Eval *E, Value *v) {
-  if (!v->known) return value_of_node(E, v, v->axis, ir_mark_likelihood(E->graph, value_node(E, v)));
+  if (!v->known)
+    return value_of_node(E, v, v->axis, ir_mark_likelihood(E->graph, value_node(E, v)));
   Value *r = value_reshape(E, v, v->kind, v->array_dims, v->ndims, v->dims);
   r->likelihood = true;
   return r;
 }
 
-/* A term of target += a + b - c. A density by name is of data or of parameters; other terms are neither by themselves. */
+/* A term of target += a + b - c. A density by name is of data or of parameters; other terms are
+ * neither by themselves. */
 typedef struct {
   Value *v; /* one element per observation, where it is a vectorized density */
   bool density;
@@ -210,7 +226,8 @@ static Term eval_term(Eval *E, const Expr *e) {
     t.v = dist_lpdf(E, (DistId)e->builtin, args, e->nargs, e->loc);
     t.density = true;
     t.name = stan_dist_names[e->builtin];
-  } else if (e->kind == EX_CALL && e->call == CALL_FUNCTION && e->builtin == FUN_sum && e->nargs == 1) {
+  } else if (e->kind == EX_CALL && e->call == CALL_FUNCTION && e->builtin == FUN_sum &&
+             e->nargs == 1) {
     t.v = eval_expr(E, e->args[0]);
   } else {
     t.v = eval_expr(E, e);
@@ -221,7 +238,8 @@ static Term eval_term(Eval *E, const Expr *e) {
 
 static void collect_terms(Eval *E, const Expr *e, bool minus, Term **terms, int *n, int *cap) {
   while (e->kind == EX_PAREN) e = e->args[0];
-  bool scalar = e->type->array_dims == 0 && (e->type->kind == TY_REAL || e->type->kind == TY_INT); /* vector + 1 adds n ones */
+  bool scalar = e->type->array_dims == 0 &&
+                (e->type->kind == TY_REAL || e->type->kind == TY_INT); /* vector + 1 adds n ones */
   if (e->kind == EX_BINARY && scalar && (e->op == OP_ADD || e->op == OP_SUB)) {
     collect_terms(E, e->args[0], minus, terms, n, cap);
     collect_terms(E, e->args[1], minus != (e->op == OP_SUB), terms, n, cap);
@@ -236,8 +254,9 @@ static void collect_terms(Eval *E, const Expr *e, bool minus, Term **terms, int 
   PUSH(E->arena, *terms, *n, *cap, t);
 }
 
-/* target += e. Densities of parameters are prior. What stands beside a density of data belongs to it, shared evenly by its
- * elements: log1m(theta) + poisson_lpmf(y | lambda). Where there is no density at all, the loop decides (Site.bare). */
+/* target += e. Densities of parameters are prior. What stands beside a density of data belongs to
+ * it, shared evenly by its elements: log1m(theta) + poisson_lpmf(y | lambda). Where there is no
+ * density at all, the loop decides (Site.bare). */
 void eval_increment(Eval *E, const Expr *e) {
   Term *terms = NULL, *data = NULL;
   int n = 0, cap = 0;
@@ -247,7 +266,8 @@ void eval_increment(Eval *E, const Expr *e) {
   for (int k = 0; k < n; k++) {
     Term *t = &terms[k];
     if (!data || t->density || t->v->likelihood) continue;
-    data->v = map2(E, IR_ADD, data->v, map2(E, IR_DIV, value_sum(E, t->v), value_real(E, data->v->n)));
+    data->v =
+        map2(E, IR_ADD, data->v, map2(E, IR_DIV, value_sum(E, t->v), value_real(E, data->v->n)));
     data->outcome.known = false;
     t->v = NULL;
   }
@@ -268,7 +288,8 @@ static void eval_tilde(Eval *E, const Stmt *s) {
   Value *lower = s->truncated && s->lower ? eval_expr(E, s->lower) : NULL;
   Value *upper = s->truncated && s->upper ? eval_expr(E, s->upper) : NULL;
   if (s->call == CALL_USER) {
-    if (s->truncated) ctx_fail(E->ctx, PVI_PROGRAM, s->loc, "truncation of a user's distribution is not supported");
+    if (s->truncated)
+      ctx_fail(E->ctx, PVI_PROGRAM, s->loc, "truncation of a user's distribution is not supported");
     bool data = args[0]->known;
     Value *v = eval_user(E, s->user, args, s->loc, data);
     eval_add_target(E, data ? eval_as_likelihood(E, v) : v, s->loc, s->name, NULL);
@@ -277,20 +298,23 @@ static void eval_tilde(Eval *E, const Stmt *s) {
   Value *v = dist_lpdf(E, (DistId)s->builtin, args, s->nargs + 1, s->loc);
   if (lower || upper) {
     bool likelihood = v->likelihood;
-    v = map2(E, IR_SUB, v, dist_truncation(E, (DistId)s->builtin, args, s->nargs + 1, lower, upper, s->loc));
+    v = map2(E, IR_SUB, v,
+             dist_truncation(E, (DistId)s->builtin, args, s->nargs + 1, lower, upper, s->loc));
     v->likelihood = likelihood;
   }
-  Outcome o = args[0]->known && !s->truncated ? outcome_of(E, (DistId)s->builtin, args) : (Outcome){.known = false};
+  Outcome o = args[0]->known && !s->truncated ? outcome_of(E, (DistId)s->builtin, args)
+                                              : (Outcome){.known = false};
   eval_add_target(E, v, s->loc, s->name, &o);
 }
 
-/* ---- branches ----------------------------------------------------------------------------------------------------- */
+/* ---- branches -------------------------------------------------------------------------------- */
 
 /* The rows of the running axis where the condition is `wanted`. */
 static Axis *sub_axis(Eval *E, const Value *c, bool wanted) {
   const Axis *p = c->axis;
   Axis *a = NEW(E->arena, Axis);
-  int32_t *rows = NEW_ARRAY(E->arena, int32_t, p->rows), *iteration = NEW_ARRAY(E->arena, int32_t, p->rows);
+  int32_t *rows = NEW_ARRAY(E->arena, int32_t, p->rows),
+          *iteration = NEW_ARRAY(E->arena, int32_t, p->rows);
   for (int32_t r = 0; r < p->rows; r++)
     if ((c->v[r] != 0) == wanted) {
       rows[a->rows] = r;
@@ -326,7 +350,8 @@ static void collect_changed(Eval *E, const Stmt *s, Changed **list, int *n, int 
   if (s->kind == ST_ASSIGN) {
     const Expr *e = s->lhs;
     while (e->kind == EX_INDEX || e->kind == EX_FIELD || e->kind == EX_PAREN) e = e->args[0];
-    if (e->kind == EX_TUPLE) ctx_fail(E->ctx, PVI_PROGRAM, s->loc, "tuple assignment under a condition on parameters");
+    if (e->kind == EX_TUPLE)
+      ctx_fail(E->ctx, PVI_PROGRAM, s->loc, "tuple assignment under a condition on parameters");
     Var *var = &E->frame[e->decl->slot];
     bool seen = !var->value || var->decl != e->decl;
     for (int k = 0; k < *n; k++) seen |= (*list)[k].var == var;
@@ -359,8 +384,9 @@ static Flow eval_choice(Eval *E, const Stmt *s, Value *c) {
   if (s->nbody > 1 && s->body[1] && flow == FLOW_NEXT) flow = eval_stmt(E, s->body[1]);
   E->guard = guard;
   if (flow != FLOW_NEXT)
-    ctx_fail(E->ctx, PVI_PROGRAM, s->loc,
-             "a condition on parameters decides about break, continue or return; write it as a value");
+    ctx_fail(
+        E->ctx, PVI_PROGRAM, s->loc,
+        "a condition on parameters decides about break, continue or return; write it as a value");
   for (int k = 0; k < n; k++) {
     Value *otherwise = list[k].var->value;
     if (otherwise != list[k].then) {
@@ -380,13 +406,14 @@ static Flow eval_if(Eval *E, const Stmt *s) {
   return branch ? eval_stmt(E, branch) : FLOW_NEXT;
 }
 
-/* ---- loops -------------------------------------------------------------------------------------------------------- */
+/* ---- loops ----------------------------------------------------------------------------------- */
 
 static void note_loop(Eval *E, Loc loc, long iterations, bool lifted, const char *why) {
   if (E->quiet || E->lift) return;
   for (size_t k = 0; k < E->nloops; k++) {
     LoopInfo *l = &E->loops[k];
-    if (l->loc.source != loc.source || l->loc.line != loc.line || l->loc.column != loc.column) continue;
+    if (l->loc.source != loc.source || l->loc.line != loc.line || l->loc.column != loc.column)
+      continue;
     l->iterations += iterations;
     l->lifted &= lifted;
     if (!l->why) l->why = why;
@@ -469,8 +496,10 @@ static Flow eval_foreach(Eval *E, const Stmt *s) {
       for (int d = 1; d < c->ndims; d++) shape.n *= shape.dims[d - 1] = c->dims[d];
     }
     int32_t *index = NEW_ARRAY(E->arena, int32_t, shape.n);
-    for (int32_t e = 0; e < shape.n; e++) index[e] = matrix ? k % c->dims[0] * c->dims[1] + k / c->dims[0] : k * shape.n + e;
-    E->frame[s->decls[0]->slot] = (Var){value_take(E, c, &shape, NULL, index), s->decls[0], E->lift};
+    for (int32_t e = 0; e < shape.n; e++)
+      index[e] = matrix ? k % c->dims[0] * c->dims[1] + k / c->dims[0] : k * shape.n + e;
+    E->frame[s->decls[0]->slot] =
+        (Var){value_take(E, c, &shape, NULL, index), s->decls[0], E->lift};
     f = run_body(E, s, outermost, k);
   }
   leave_loop(E, o);
@@ -479,7 +508,8 @@ static Flow eval_foreach(Eval *E, const Stmt *s) {
 
 static bool condition(Eval *E, const Expr *e) {
   Value *c = value_on_axis(E, eval_expr(E, e), E->axis);
-  if (!c->known) ctx_fail(E->ctx, PVI_PROGRAM, e->loc, "the condition of a while loop depends on parameters");
+  if (!c->known)
+    ctx_fail(E->ctx, PVI_PROGRAM, e->loc, "the condition of a while loop depends on parameters");
   for (int32_t r = 1; c->axis && r < c->axis->rows; r++)
     if ((c->v[r] != 0) != (c->v[0] != 0)) lift_bail(E, "a while loop ends at different times");
   return c->v[0] != 0;
@@ -493,7 +523,9 @@ static Flow eval_while(Eval *E, const Stmt *s) {
   Flow f = FLOW_NEXT;
   int32_t k = 0;
   for (; f == FLOW_NEXT && condition(E, s->e); k++) {
-    if (k == MOST_WHILE) ctx_fail(E->ctx, PVI_PROGRAM, s->loc, "a while loop has run %d times and goes on", MOST_WHILE);
+    if (k == MOST_WHILE)
+      ctx_fail(E->ctx, PVI_PROGRAM, s->loc, "a while loop has run %d times and goes on",
+               MOST_WHILE);
     f = run_body(E, s, outermost, k);
   }
   note_loop(E, s->loc, k, false, "it is a while loop");
@@ -501,7 +533,7 @@ static Flow eval_while(Eval *E, const Stmt *s) {
   return f == FLOW_RETURN ? f : FLOW_NEXT;
 }
 
-/* ---- printing and rejecting --------------------------------------------------------------------------------------- */
+/* ---- printing and rejecting ------------------------------------------------------------------ */
 
 static void print_value(Eval *E, Text *t, const Expr *e) {
   if (e->kind == EX_STRING) {
@@ -530,11 +562,12 @@ static void eval_reject(Eval *E, const Stmt *s) {
   Text t = text_make(E->arena);
   for (int k = 0; k < s->nargs; k++) print_value(E, &t, s->args[k]);
   if (E->guard)
-    ctx_fail(E->ctx, PVI_PROGRAM, s->loc, "reject under a condition on parameters is not supported yet: %s", t.s ? t.s : "");
+    ctx_fail(E->ctx, PVI_PROGRAM, s->loc,
+             "reject under a condition on parameters is not supported yet: %s", t.s ? t.s : "");
   ctx_fail(E->ctx, PVI_PROGRAM, s->loc, "the program rejects: %s", t.s ? t.s : "");
 }
 
-/* ---- all ---------------------------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 Flow eval_block(Eval *E, const Stmt *block) {
   for (int k = 0; block && k < block->nbody; k++) {

@@ -1,11 +1,24 @@
-/* support.c: are the data inside of the supports that supports.def states. What depends on parameters is not looked at: there a
- * density without support is numerical trouble of a draw, not a user's mistake. */
+/* support.c: are the data inside of the supports that supports.def states. What depends on
+ * parameters is not looked at: there a density without support is numerical trouble of a draw, not
+ * a user's mistake. */
 #include "model/eval.h"
 
 #include <float.h>
 #include <math.h>
 
-typedef enum { ANYTHING, NUMBER, FINITE, POSITIVE, NONNEGATIVE, NATURAL, UNIT, BINARY, TRIALS, CATEGORY, CUT } Demand;
+typedef enum {
+  ANYTHING,
+  NUMBER,
+  FINITE,
+  POSITIVE,
+  NONNEGATIVE,
+  NATURAL,
+  UNIT,
+  BINARY,
+  TRIALS,
+  CATEGORY,
+  CUT
+} Demand;
 
 enum { MOST_ARGUMENTS = 5 };
 
@@ -34,7 +47,9 @@ static const struct {
 static int32_t last_size(const Value *v) { return v->ndims ? v->dims[v->ndims - 1] : v->n; }
 
 /* Element e of row r, broadcast. */
-static double element(const Value *v, int32_t r, int32_t e) { return v->v[(v->axis ? r * v->n : 0) + (v->n == 1 ? 0 : e)]; }
+static double element(const Value *v, int32_t r, int32_t e) {
+  return v->v[(v->axis ? r * v->n : 0) + (v->n == 1 ? 0 : e)];
+}
 
 static double upper_end(Demand d, Value **a, int n, int32_t r, int32_t e) {
   switch (d) {
@@ -45,14 +60,16 @@ static double upper_end(Demand d, Value **a, int n, int32_t r, int32_t e) {
   }
 }
 
-_Noreturn static void refuse(Eval *E, DistId id, int k, const Value *v, int32_t e, double x, Demand d, double upper, Loc loc) {
+_Noreturn static void refuse(Eval *E, DistId id, int k, const Value *v, int32_t e, double x,
+                             Demand d, double upper, Loc loc) {
   const char *what = k ? arena_format(E->arena, "parameter %d", k) : "the outcome";
-  const char *which = v->n > 1            ? arena_format(E->arena, " at element %d", e + 1)
-                      : E->iteration >= 0 ? arena_format(E->arena, " in iteration %d", E->iteration + 1)
-                                          : "";
+  const char *which = v->n > 1 ? arena_format(E->arena, " at element %d", e + 1)
+                      : E->iteration >= 0
+                          ? arena_format(E->arena, " in iteration %d", E->iteration + 1)
+                          : "";
   const char *end = d >= TRIALS ? arena_format(E->arena, ", %g", upper) : "";
-  ctx_fail(E->ctx, PVI_DATA, loc, "%s: %s is %g%s; it must be %s%s", stan_dist_names[id], what, x, which, intervals[d].text,
-           end);
+  ctx_fail(E->ctx, PVI_DATA, loc, "%s: %s is %g%s; it must be %s%s", stan_dist_names[id], what, x,
+           which, intervals[d].text, end);
 }
 
 void dist_check_support(Eval *E, DistId id, Value **args, int n, Loc loc) {

@@ -1,4 +1,5 @@
-/* value.c: Values: known numbers or graph elements, with or without an axis; taking, putting, joining and mapping them. */
+/* value.c: Values: known numbers or graph elements, with or without an axis; taking, putting,
+ * joining and mapping them. */
 #include "model/eval.h"
 
 #include <assert.h>
@@ -10,7 +11,7 @@ static int32_t rows_of(const Axis *a) { return a ? a->rows : 1; }
 int32_t value_total(const Value *v) { return rows_of(v->axis) * v->n; }
 bool value_is_scalar(const Value *v) { return v->ndims == 0 && v->kind != TY_TUPLE; }
 
-/* ---- making ------------------------------------------------------------------------------------------------------- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 Value *value_shape(Eval *E, TypeKind kind, int array_dims, int ndims, const int32_t *dims) {
   Value *v = NEW(E->arena, Value);
@@ -19,13 +20,16 @@ Value *value_shape(Eval *E, TypeKind kind, int array_dims, int ndims, const int3
   for (int k = 0; k < ndims; k++) {
     v->dims[k] = dims[k];
     n *= dims[k];
-    if (n > INT32_MAX) ctx_fail(E->ctx, PVI_DATA, NOWHERE, "a variable has more than 2^31 - 1 elements");
+    if (n > INT32_MAX)
+      ctx_fail(E->ctx, PVI_DATA, NOWHERE, "a variable has more than 2^31 - 1 elements");
   }
   v->n = (int32_t)n;
   return v;
 }
 
-Value *value_like(Eval *E, const Value *s) { return value_shape(E, s->kind, s->array_dims, s->ndims, s->dims); }
+Value *value_like(Eval *E, const Value *s) {
+  return value_shape(E, s->kind, s->array_dims, s->ndims, s->dims);
+}
 
 Value *value_known(Eval *E, const Value *shape, const Axis *axis) {
   Value *v = value_like(E, shape);
@@ -49,7 +53,9 @@ Value *value_int(Eval *E, long x) {
   return v;
 }
 
-Value *value_vector(Eval *E, int32_t n) { return value_known(E, value_shape(E, TY_VECTOR, 0, 1, &n), NULL); }
+Value *value_vector(Eval *E, int32_t n) {
+  return value_known(E, value_shape(E, TY_VECTOR, 0, 1, &n), NULL);
+}
 
 Value *value_of_node(Eval *E, const Value *shape, const Axis *axis, Node node) {
   const IrNode *x = ir_node(E->graph, node);
@@ -67,7 +73,8 @@ Value *value_of_node(Eval *E, const Value *shape, const Axis *axis, Node node) {
   return v;
 }
 
-Value *value_reshape(Eval *E, Value *v, TypeKind kind, int array_dims, int ndims, const int32_t *dims) {
+Value *value_reshape(Eval *E, Value *v, TypeKind kind, int array_dims, int ndims,
+                     const int32_t *dims) {
   Value *shape = value_shape(E, kind, array_dims, ndims, dims);
   assert(shape->n == v->n);
   Value *r = NEW(E->arena, Value);
@@ -80,7 +87,7 @@ Value *value_reshape(Eval *E, Value *v, TypeKind kind, int array_dims, int ndims
   return r;
 }
 
-/* ---- elements ----------------------------------------------------------------------------------------------------- */
+/* ---- elements -------------------------------------------------------------------------------- */
 
 /* Element k in row `row` as a graph element. */
 Pick value_pick(Eval *E, Value *v, int32_t row, int32_t k) {
@@ -139,7 +146,8 @@ void value_own(Eval *E, Value **v) {
   *c = **v;
   c->shared = false;
   if (c->known) {
-    c->v = memcpy(NEW_ARRAY(E->arena, double, value_total(c)), c->v, (size_t)value_total(c) * sizeof *c->v);
+    c->v = memcpy(NEW_ARRAY(E->arena, double, value_total(c)), c->v,
+                  (size_t)value_total(c) * sizeof *c->v);
   } else if (c->refs) {
     c->refs = memcpy(NEW_ARRAY(E->arena, Ref, c->n), c->refs, (size_t)c->n * sizeof *c->refs);
   } else if (c->kind == TY_TUPLE) {
@@ -190,9 +198,12 @@ static Value *share_known(Eval *E, Value *v, const Value *shape, const Axis *axi
 }
 
 Value *value_take(Eval *E, Value *v, const Value *shape, const Axis *axis, const int32_t *index) {
-  const Axis *out = axis ? axis : v->axis; /* index per row of axis; without one the same index in all rows of v */
+  const Axis *out =
+      axis ? axis
+           : v->axis; /* index per row of axis; without one the same index in all rows of v */
   int32_t rows = rows_of(out), n = shape->n;
-  if (v->known && !v->axis && rows * n == v->n && is_iota(index, v->n)) return share_known(E, v, shape, out);
+  if (v->known && !v->axis && rows * n == v->n && is_iota(index, v->n))
+    return share_known(E, v, shape, out);
   if (v->known) {
     Value *r = value_known(E, shape, out);
     for (int32_t i = 0; i < rows; i++) {
@@ -214,7 +225,8 @@ Value *value_take(Eval *E, Value *v, const Value *shape, const Axis *axis, const
   Pick *picks = NEW_ARRAY(E->arena, Pick, rows * n);
   for (int32_t i = 0; i < rows; i++) {
     int32_t row = v->axis ? ancestor_row(out, v->axis, i) : 0;
-    for (int32_t k = 0; k < n; k++) picks[i * n + k] = value_pick(E, v, row, index[(axis ? i * n : 0) + k]);
+    for (int32_t k = 0; k < n; k++)
+      picks[i * n + k] = value_pick(E, v, row, index[(axis ? i * n : 0) + k]);
   }
   return value_of_node(E, shape, out, ir_pack(E->graph, picks, rows * n));
 }
@@ -232,7 +244,8 @@ Value *value_slice(Eval *E, Value *v, int32_t from, int32_t n) {
 
 Value *value_take_or_zero(Eval *E, Value *v, const Value *shape, const int32_t *index) {
   int32_t n = v->n + 1;
-  Value *all = value_join(E, (Value *[]){value_real(E, 0), v}, 2, value_shape(E, TY_VECTOR, 0, 1, &n));
+  Value *all =
+      value_join(E, (Value *[]){value_real(E, 0), v}, 2, value_shape(E, TY_VECTOR, 0, 1, &n));
   return value_take(E, all, shape, NULL, index);
 }
 
@@ -247,7 +260,7 @@ Value *value_tuple(Eval *E, Value *const *items, int n) {
   return v;
 }
 
-/* ---- putting elements --------------------------------------------------------------------------------------------- */
+/* ---- putting elements ------------------------------------------------------------------------ */
 
 /* v with one row per iteration of axis. */
 static void widen(Eval *E, Value *v, const Axis *axis) {
@@ -255,7 +268,8 @@ static void widen(Eval *E, Value *v, const Axis *axis) {
   assert(!v->axis);
   if (v->known) {
     double *wide = NEW_ARRAY(E->arena, double, axis->rows * v->n);
-    for (int32_t r = 0; r < axis->rows; r++) memcpy(wide + r * v->n, v->v, (size_t)v->n * sizeof *wide);
+    for (int32_t r = 0; r < axis->rows; r++)
+      memcpy(wide + r * v->n, v->v, (size_t)v->n * sizeof *wide);
     v->v = wide;
   } else {
     make_refs(E, v);
@@ -263,7 +277,8 @@ static void widen(Eval *E, Value *v, const Axis *axis) {
   v->axis = axis;
 }
 
-static void put_known(Value *t, const Axis *index_axis, const int32_t *index, int32_t n, const Value *from, const Axis *axis) {
+static void put_known(Value *t, const Axis *index_axis, const int32_t *index, int32_t n,
+                      const Value *from, const Axis *axis) {
   for (int32_t r = 0; r < rows_of(axis); r++) {
     const int32_t *at = index + (index_axis ? r * n : 0);
     double *to = t->v + (t->axis ? ancestor_row(axis, t->axis, r) * t->n : 0);
@@ -272,9 +287,10 @@ static void put_known(Value *t, const Axis *index_axis, const int32_t *index, in
   }
 }
 
-/* Row by row where the index or the branch differs between rows: every element of every row is named. */
-static void put_rows(Eval *E, Value *t, const Axis *index_axis, const int32_t *index, int32_t n, Value *from,
-                     const Axis *axis) {
+/* Row by row where the index or the branch differs between rows: every element of every row is
+ * named. */
+static void put_rows(Eval *E, Value *t, const Axis *index_axis, const int32_t *index, int32_t n,
+                     Value *from, const Axis *axis) {
   int32_t total = value_total(t);
   Pick *picks = NEW_ARRAY(E->arena, Pick, total);
   for (int32_t r = 0; r < rows_of(t->axis); r++)
@@ -282,7 +298,8 @@ static void put_rows(Eval *E, Value *t, const Axis *index_axis, const int32_t *i
   for (int32_t r = 0; r < rows_of(axis); r++) {
     int32_t row = t->axis ? ancestor_row(axis, t->axis, r) : 0;
     for (int32_t k = 0; k < n; k++)
-      picks[row * t->n + index[(index_axis ? r * n : 0) + k]] = value_pick(E, from, r, from->n == 1 ? 0 : k);
+      picks[row * t->n + index[(index_axis ? r * n : 0) + k]] =
+          value_pick(E, from, r, from->n == 1 ? 0 : k);
   }
   t->known = false;
   t->v = NULL;
@@ -293,7 +310,8 @@ static void put_rows(Eval *E, Value *t, const Axis *index_axis, const int32_t *i
 /* Elements index of *target become those of from. In a lifted loop:
  *   - a target without rows and an index with rows: every iteration writes its own elements
  *   - else a value with rows gives the target rows */
-void value_put(Eval *E, Value **target, const Axis *index_axis, const int32_t *index, int32_t n, Value *from) {
+void value_put(Eval *E, Value **target, const Axis *index_axis, const int32_t *index, int32_t n,
+               Value *from) {
   value_own(E, target);
   Value *t = *target;
   const Axis *axis = E->axis;
@@ -360,7 +378,9 @@ Value *value_join(Eval *E, Value *const *parts, int nparts, const Value *shape) 
     for (int p = 0; p < nparts; p++) {
       const Value *x = value_on_axis(E, parts[p], axis);
       for (int32_t i = 0; i < rows_of(axis); i++)
-        if (x->n) memcpy(r->v + i * r->n + at, x->v + (x->axis ? i * x->n : 0), (size_t)x->n * sizeof *r->v);
+        if (x->n)
+          memcpy(r->v + i * r->n + at, x->v + (x->axis ? i * x->n : 0),
+                 (size_t)x->n * sizeof *r->v);
       at += x->n;
     }
     r->likelihood = likelihood;
@@ -385,7 +405,7 @@ Value *value_join(Eval *E, Value *const *parts, int nparts, const Value *shape) 
   return r;
 }
 
-/* ---- elementwise -------------------------------------------------------------------------------------------------- */
+/* ---- elementwise ----------------------------------------------------------------------------- */
 
 /* rows x n elements of v, or a single one when it is the same everywhere. */
 Node value_node_total(Eval *E, Value *v, const Axis *axis, int32_t n) {
@@ -395,12 +415,14 @@ Node value_node_total(Eval *E, Value *v, const Axis *axis, int32_t n) {
   if (!v->axis && rows == 1) return value_node(E, v);
   int32_t *index = NEW_ARRAY(E->arena, int32_t, rows * n);
   for (int32_t r = 0; r < rows; r++)
-    for (int32_t k = 0; k < n; k++) index[r * n + k] = (v->axis ? r * v->n : 0) + (v->n == 1 ? 0 : k);
+    for (int32_t k = 0; k < n; k++)
+      index[r * n + k] = (v->axis ? r * v->n : 0) + (v->n == 1 ? 0 : k);
   return gather(E, value_node(E, v), index, rows * n);
 }
 
 /* The same for known numbers; *size tells which. */
-static const double *known_total(Eval *E, const Value *v, const Axis *axis, int32_t n, size_t *size) {
+static const double *known_total(Eval *E, const Value *v, const Axis *axis, int32_t n,
+                                 size_t *size) {
   int32_t rows = rows_of(axis);
   *size = (size_t)(rows * n);
   if (v->n == 1 && !v->axis) {
@@ -410,7 +432,8 @@ static const double *known_total(Eval *E, const Value *v, const Axis *axis, int3
   if (value_total(v) == rows * n && (v->axis == axis || !axis)) return v->v;
   double *x = NEW_ARRAY(E->arena, double, rows *n);
   for (int32_t r = 0; r < rows; r++)
-    for (int32_t k = 0; k < n; k++) x[r * n + k] = v->v[(v->axis ? r * v->n : 0) + (v->n == 1 ? 0 : k)];
+    for (int32_t k = 0; k < n; k++)
+      x[r * n + k] = v->v[(v->axis ? r * v->n : 0) + (v->n == 1 ? 0 : k)];
   return x;
 }
 
@@ -453,11 +476,17 @@ Value *value_map(Eval *E, unsigned op, Value *const *given) {
 }
 
 Value *map1(Eval *E, unsigned op, Value *a) { return value_map(E, op, (Value *[]){a}); }
-Value *map2(Eval *E, unsigned op, Value *a, Value *b) { return value_map(E, op, (Value *[]){a, b}); }
-Value *map3(Eval *E, unsigned op, Value *a, Value *b, Value *c) { return value_map(E, op, (Value *[]){a, b, c}); }
-Value *map4(Eval *E, unsigned op, Value *a, Value *b, Value *c, Value *d) { return value_map(E, op, (Value *[]){a, b, c, d}); }
+Value *map2(Eval *E, unsigned op, Value *a, Value *b) {
+  return value_map(E, op, (Value *[]){a, b});
+}
+Value *map3(Eval *E, unsigned op, Value *a, Value *b, Value *c) {
+  return value_map(E, op, (Value *[]){a, b, c});
+}
+Value *map4(Eval *E, unsigned op, Value *a, Value *b, Value *c, Value *d) {
+  return value_map(E, op, (Value *[]){a, b, c, d});
+}
 
-/* ---- reductions and products -------------------------------------------------------------------------------------- */
+/* ---- reductions and products ----------------------------------------------------------------- */
 
 static double reduce_known(unsigned op, const double *x, int32_t n) {
   double s = 0, top = -INFINITY;
@@ -475,7 +504,8 @@ Value *value_reduce(Eval *E, unsigned op, Value *v) {
   if (v->n == 1) return value_reshape(E, v, TY_REAL, 0, 0, NULL);
   if (v->known || v->n == 0) {
     Value *r = value_known(E, &scalar_real, v->n ? v->axis : NULL);
-    for (int32_t i = 0; i < rows_of(r->axis); i++) r->v[i] = reduce_known(op, v->v + i * v->n, v->n);
+    for (int32_t i = 0; i < rows_of(r->axis); i++)
+      r->v[i] = reduce_known(op, v->v + i * v->n, v->n);
     r->likelihood = v->likelihood;
     return r;
   }
@@ -483,10 +513,12 @@ Value *value_reduce(Eval *E, unsigned op, Value *v) {
 }
 
 Value *value_reduce_rows(Eval *E, unsigned op, Value *v, int32_t width, const Value *shape) {
-  if (width == 1) return value_reshape(E, v, shape->kind, shape->array_dims, shape->ndims, shape->dims);
+  if (width == 1)
+    return value_reshape(E, v, shape->kind, shape->array_dims, shape->ndims, shape->dims);
   if (v->known || v->n == 0) {
     Value *r = value_known(E, shape, v->n ? v->axis : NULL);
-    for (int32_t i = 0; i < value_total(r); i++) r->v[i] = reduce_known(op, v->v + i * width, width);
+    for (int32_t i = 0; i < value_total(r); i++)
+      r->v[i] = reduce_known(op, v->v + i * width, width);
     r->likelihood = v->likelihood;
     return r;
   }
@@ -494,11 +526,14 @@ Value *value_reduce_rows(Eval *E, unsigned op, Value *v, int32_t width, const Va
 }
 
 Value *value_sum(Eval *E, Value *v) { return value_reduce(E, IR_SUM, v); }
-Value *value_mean(Eval *E, Value *v) { return map2(E, IR_DIV, value_sum(E, v), value_real(E, v->n)); }
+Value *value_mean(Eval *E, Value *v) {
+  return map2(E, IR_DIV, value_sum(E, v), value_real(E, v->n));
+}
 
 Value *value_transpose(Eval *E, Value *a) {
   if (a->kind == TY_VECTOR || a->kind == TY_ROW_VECTOR)
-    return value_reshape(E, a, a->kind == TY_VECTOR ? TY_ROW_VECTOR : TY_VECTOR, a->array_dims, a->ndims, a->dims);
+    return value_reshape(E, a, a->kind == TY_VECTOR ? TY_ROW_VECTOR : TY_VECTOR, a->array_dims,
+                         a->ndims, a->dims);
   int32_t R = a->dims[0], C = a->dims[1], dims[2] = {C, R};
   int32_t *index = NEW_ARRAY(E->arena, int32_t, R * C);
   for (int32_t i = 0; i < R; i++)
@@ -506,8 +541,8 @@ Value *value_transpose(Eval *E, Value *a) {
   return value_take(E, a, value_shape(E, TY_MATRIX, 0, 2, dims), NULL, index);
 }
 
-static Value *matmul_known(Eval *E, const Value *a, const Value *b, int32_t rows, int32_t inner, int32_t cols,
-                           const Value *shape) {
+static Value *matmul_known(Eval *E, const Value *a, const Value *b, int32_t rows, int32_t inner,
+                           int32_t cols, const Value *shape) {
   const Axis *axis = a->axis ? a->axis : b->axis;
   Value *r = value_known(E, shape, axis);
   for (int32_t z = 0; z < rows_of(axis); z++) {
@@ -520,8 +555,10 @@ static Value *matmul_known(Eval *E, const Value *a, const Value *b, int32_t rows
   return r;
 }
 
-/* a: rows x inner, b: inner x cols. Data times a vector is one matrix-vector node; rows of data in a lifted loop likewise. */
-Value *value_matmul(Eval *E, Value *a, Value *b, int32_t rows, int32_t inner, int32_t cols, const Value *shape) {
+/* a: rows x inner, b: inner x cols. Data times a vector is one matrix-vector node; rows of data in
+ * a lifted loop likewise. */
+Value *value_matmul(Eval *E, Value *a, Value *b, int32_t rows, int32_t inner, int32_t cols,
+                    const Value *shape) {
   a = value_on_axis(E, a, E->axis);
   b = value_on_axis(E, b, E->axis);
   if (a->known && b->known) return matmul_known(E, a, b, rows, inner, cols, shape);
@@ -530,14 +567,17 @@ Value *value_matmul(Eval *E, Value *a, Value *b, int32_t rows, int32_t inner, in
   if (a->known && !b->axis && cols == 1) /* A b, and X[n] b with X[n] a row of data */
     return value_of_node(E, shape, a->axis, ir_matvec(g, value_node(E, a), value_node(E, b)));
   if (b->known && !a->axis && rows == 1 && (!b->axis || cols == 1)) { /* a B = B' a */
-    if (cols == 1) return value_of_node(E, shape, b->axis, ir_matvec(g, value_node(E, b), value_node(E, a)));
+    if (cols == 1)
+      return value_of_node(E, shape, b->axis, ir_matvec(g, value_node(E, b), value_node(E, a)));
     int32_t dims[2] = {inner, cols};
     Value *t = value_transpose(E, value_reshape(E, b, TY_MATRIX, 0, 2, dims));
     return value_of_node(E, shape, NULL, ir_matvec(g, value_node(E, t), value_node(E, a)));
   }
   if (!a->axis && !b->axis && inner > 1 && (rows > 1 || cols > 1))
-    return value_of_node(E, shape, NULL, ir_matmul(g, value_node(E, a), value_node(E, b), inner, cols));
-  /* with rows of their own: out[i, j] = sum_k a[i, k] b[k, j], as a sum over products laid out i, j, k */
+    return value_of_node(E, shape, NULL,
+                         ir_matmul(g, value_node(E, a), value_node(E, b), inner, cols));
+  /* with rows of their own: out[i, j] = sum_k a[i, k] b[k, j], as a sum over products laid out i,
+   * j, k */
   int32_t n = rows * cols * inner;
   int32_t *ia = NEW_ARRAY(E->arena, int32_t, n), *ib = NEW_ARRAY(E->arena, int32_t, n);
   for (int32_t i = 0, e = 0; i < rows; i++)
@@ -552,7 +592,9 @@ Value *value_matmul(Eval *E, Value *a, Value *b, int32_t rows, int32_t inner, in
 }
 
 long value_int_of(Eval *E, Value *v, Loc loc, const char *what) {
-  if (!v->known) ctx_fail(E->ctx, PVI_PROGRAM, loc, "%s depends on parameters; it must be known from the data", what);
+  if (!v->known)
+    ctx_fail(E->ctx, PVI_PROGRAM, loc, "%s depends on parameters; it must be known from the data",
+             what);
   v = value_on_axis(E, v, E->axis);
   for (int32_t r = 1; v->axis && r < v->axis->rows; r++)
     if (v->v[r] != v->v[0]) lift_bail(E, "a size or bound differs between iterations");

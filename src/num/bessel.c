@@ -1,4 +1,5 @@
-/* bessel.c: modified Bessel functions, for the von Mises distribution and Stan's functions of the same names. */
+/* bessel.c: modified Bessel functions, for the von Mises distribution and Stan's functions of the
+ * same names. */
 #include <math.h>
 
 #include "num/special.h"
@@ -6,7 +7,8 @@
 #define EULER 0.57721566490153286061
 #define LOG_2PI 1.8378770664093454836
 
-/* sum_k>=1 y^k / (k! (nu+1)...(nu+k)), y = x^2/4: I_nu's power series without its first term; all terms are positive. */
+/* sum_k>=1 y^k / (k! (nu+1)...(nu+k)), y = x^2/4: I_nu's power series without its first term; all
+ * terms are positive. */
 static double i_series(double nu, double y) {
   double t = 1, s = 0;
   for (int k = 1; k < 1000; k++) {
@@ -17,7 +19,8 @@ static double i_series(double nu, double y) {
   return s;
 }
 
-/* Hankel's expansion: I_nu(x) sqrt(2 pi x) e^-x = 1 - (4 nu^2 - 1)/(8x) + (4 nu^2 - 1)(4 nu^2 - 9)/(2! (8x)^2) - ... */
+/* Hankel's expansion: I_nu(x) sqrt(2 pi x) e^-x = 1 - (4 nu^2 - 1)/(8x) + (4 nu^2 - 1)(4 nu^2 -
+ * 9)/(2! (8x)^2) - ... */
 static double i_hankel(double nu, double x) {
   double t = 1, s = 0;
   for (int k = 1; k < 200; k++) {
@@ -76,10 +79,12 @@ double num_bessel_i(int n, double x) {
   return x < 0 && (m & 1) ? -r : r;
 }
 
-/* K_0 = -(log(x/2) + gamma) I_0 + sum_k y^k/(k!)^2 (1 + 1/2 + ... + 1/k), and K_1 from the Wronskian I_0 K_1 + I_1 K_0 = 1/x.
+/* K_0 = -(log(x/2) + gamma) I_0 + sum_k y^k/(k!)^2 (1 + 1/2 + ... + 1/k), and K_1 from the
+ * Wronskian I_0 K_1 + I_1 K_0 = 1/x.
  */
 static void k_series(double x, double *k0, double *k1) {
-  double y = 0.25 * x * x, t = 1, H = 0, s = 0, i0 = 1 + i_series(0, y), i1 = 0.5 * x * (1 + i_series(1, y));
+  double y = 0.25 * x * x, t = 1, H = 0, s = 0, i0 = 1 + i_series(0, y),
+         i1 = 0.5 * x * (1 + i_series(1, y));
   for (int k = 1; k < 50; k++) {
     t *= y / ((double)k * k);
     H += 1.0 / k;
@@ -89,9 +94,11 @@ static void k_series(double x, double *k0, double *k1) {
   *k1 = (1 / x - i1 * *k0) / i0;
 }
 
-/* Steed's method for Temme's continued fraction (Numerical Recipes, section 6.7), at order 0; x >= 2. */
+/* Steed's method for Temme's continued fraction (Numerical Recipes, section 6.7), at order 0; x
+ * >= 2. */
 static void k_steed(double x, double *k0, double *k1) {
-  double b = 2 * (1 + x), d = 1 / b, h = d, dh = d, q1 = 0, q2 = 1, a1 = 0.25, q = a1, c = a1, a = -a1, s = 1 + q * dh;
+  double b = 2 * (1 + x), d = 1 / b, h = d, dh = d, q1 = 0, q2 = 1, a1 = 0.25, q = a1, c = a1,
+         a = -a1, s = 1 + q * dh;
   for (int i = 2; i < 10000; i++) {
     a -= 2 * (i - 1);
     c = -a * c / i;

@@ -1,11 +1,13 @@
 /* incomplete.c: the incomplete gamma and beta functions with their derivatives in all arguments.
  *
- * Either function is a factor F, known in closed form, times a slowly varying s: a series or a continued fraction. s is
- * computed in dual numbers (value and derivatives in a and b), so that every derivative comes out of the same few lines as the
- * value; and because F stays apart, the logs and the implicit derivatives do not underflow. Which of the two complementary
- * functions is computed directly is decided by the argument, so that neither s suffers from cancellation.
+ * Either function is a factor F, known in closed form, times a slowly varying s: a series or a
+ * continued fraction. s is computed in dual numbers (value and derivatives in a and b), so that
+ * every derivative comes out of the same few lines as the value; and because F stays apart, the
+ * logs and the implicit derivatives do not underflow. Which of the two complementary functions is
+ * computed directly is decided by the argument, so that neither s suffers from cancellation.
  *
- * F itself, for large parameters, is Loader's form (2000): exp(-a D((x-a)/a) - ...) instead of the difference of large logs.
+ * F itself, for large parameters, is Loader's form (2000): exp(-a D((x-a)/a) - ...) instead of the
+ * difference of large logs.
  */
 #include <float.h>
 #include <math.h>
@@ -17,7 +19,7 @@
 #define MAX_TERMS 2000000
 #define TINY 1e-290
 
-/* ---- dual numbers ------------------------------------------------------------------------------------------------- */
+/* ---- dual numbers ---------------------------------------------------------------------------- */
 
 typedef struct {
   double v, a, b; /* value, derivative in a, derivative in b */
@@ -26,13 +28,16 @@ typedef struct {
 static Dual constant(double v) { return (Dual){v, 0, 0}; }
 static Dual add(Dual x, Dual y) { return (Dual){x.v + y.v, x.a + y.a, x.b + y.b}; }
 static Dual times(Dual x, double c) { return (Dual){x.v * c, x.a * c, x.b * c}; }
-static Dual mul(Dual x, Dual y) { return (Dual){x.v * y.v, x.a * y.v + x.v * y.a, x.b * y.v + x.v * y.b}; }
+static Dual mul(Dual x, Dual y) {
+  return (Dual){x.v * y.v, x.a * y.v + x.v * y.a, x.b * y.v + x.v * y.b};
+}
 static Dual quo(Dual x, Dual y) {
   double r = 1 / y.v, q = x.v * r;
   return (Dual){q, (x.a - q * y.a) * r, (x.b - q * y.b) * r};
 }
 
-/* One function value in pieces: log F, its derivatives, and s; `lower` when F s is the lower function (P, I). */
+/* One function value in pieces: log F, its derivatives, and s; `lower` when F s is the lower
+ * function (P, I). */
 typedef struct {
   bool lower;
   double logF, logF_a, logF_b;
@@ -55,7 +60,7 @@ static double log_upper(Pieces p) { return p.lower ? log_complement(p) : log_dir
 static double lower_da(Pieces p) { return (p.lower ? 1 : -1) * (p.s.a + p.s.v * p.logF_a); }
 static double lower_db(Pieces p) { return (p.lower ? 1 : -1) * (p.s.b + p.s.v * p.logF_b); }
 
-/* ---- pieces of F -------------------------------------------------------------------------------------------------- */
+/* ---- pieces of F ----------------------------------------------------------------------------- */
 
 /* D(u) = u - log(1 + u) for |u| <= 0.6: from log(1+u) = 2 atanh(r), r = u/(2+u). */
 static double deviance(double u) {
@@ -77,13 +82,14 @@ static double deviance_of(double a, double x, double d) {
 /* psi(a) - log(a), which is -1/(2a) - B(1/a^2)/a^2 for large a. */
 static double digamma_minus_log(double a) {
   if (a < 10) return num_digamma(a) - log(a);
-  static const double B[] = {1.0 / 12, -1.0 / 120, 1.0 / 252, -1.0 / 240, 1.0 / 132, -691.0 / 32760, 1.0 / 12, -3617.0 / 8160};
+  static const double B[] = {1.0 / 12,  -1.0 / 120,     1.0 / 252, -1.0 / 240,
+                             1.0 / 132, -691.0 / 32760, 1.0 / 12,  -3617.0 / 8160};
   double y = 1 / (a * a), t = 0;
   for (int k = 7; k >= 0; k--) t = t * y + B[k];
   return -0.5 / a - y * t;
 }
 
-/* ---- incomplete gamma --------------------------------------------------------------------------------------------- */
+/* ---- incomplete gamma ------------------------------------------------------------------------ */
 
 /* log of x^a e^-x / Gamma(a + 1) */
 static double gamma_log_factor(double a, double x) {
@@ -99,7 +105,8 @@ static Pieces gamma_series(double a, double x) {
     s = add(s, t);
     if (t.v < 1e-17 * s.v && fabs(t.a) <= 1e-16 * fabs(s.a)) break;
   }
-  double la = a < 10 ? log(x) - num_digamma(a + 1) : log(x / a) - digamma_minus_log(a) - 1 / a; /* log x - psi(a + 1) */
+  double la = a < 10 ? log(x) - num_digamma(a + 1)
+                     : log(x / a) - digamma_minus_log(a) - 1 / a; /* log x - psi(a + 1) */
   return (Pieces){true, gamma_log_factor(a, x), la, 0, s};
 }
 
@@ -121,8 +128,8 @@ static Pieces gamma_fraction(double a, double x) {
   return (Pieces){false, gamma_log_factor(a, x) + log(a), log(x / a) - digamma_minus_log(a), 0, h};
 }
 
-/* Q for a < 1, x < 1, where 1 - P would cancel: with g = x^a / Gamma(1+a) and S = sum_n>0 (-x)^n / (n! (a+n)),
- * P = g (1 + a S), Q = (1 - g) - a g S, both terms positive. */
+/* Q for a < 1, x < 1, where 1 - P would cancel: with g = x^a / Gamma(1+a) and S = sum_n>0 (-x)^n /
+ * (n! (a+n)), P = g (1 + a S), Q = (1 - g) - a g S, both terms positive. */
 static double gamma_q_small(double a, double x) {
   double lg = a * log(x) - num_lgamma1p(a), t = 1, S = 0;
   for (int n = 1; n < 100; n++) {
@@ -137,8 +144,8 @@ static Pieces gamma_pieces(double a, double x) {
   return x < a + 1 && !(a < 1 && x >= 1) ? gamma_series(a, x) : gamma_fraction(a, x);
 }
 
-/* Temme's uniform expansion (1979), for a beyond the reach of the series: P = Phi(-eta sqrt(a)) - R, where eta^2/2 =
- * D((x-a)/a). */
+/* Temme's uniform expansion (1979), for a beyond the reach of the series: P = Phi(-eta sqrt(a)) -
+ * R, where eta^2/2 = D((x-a)/a). */
 #define A_HUGE 1e9
 static double gamma_eta(double a, double x) {
   double u = (x - a) / a, e = sqrt(2 * deviance_of(a, x, x - a) / a);
@@ -180,7 +187,8 @@ double num_log_gamma_p(double a, double x) {
   double p;
   if (gamma_trivial(a, x, &p)) return log(p);
   if (a > A_HUGE) return log(gamma_huge(a, x, false));
-  return a < 1 && x < 1 && (p = gamma_q_small(a, x)) < 0.5 ? log1p(-p) : log_lower(gamma_pieces(a, x));
+  return a < 1 && x < 1 && (p = gamma_q_small(a, x)) < 0.5 ? log1p(-p)
+                                                           : log_lower(gamma_pieces(a, x));
 }
 
 double num_log_gamma_q(double a, double x) {
@@ -196,7 +204,8 @@ double num_gamma_p_dx(double a, double x) {
   return isinf(x) ? 0 : exp(gamma_log_factor(a, x)) * (a / x);
 }
 
-/* A huge gamma is a normal moved by its skewness: x = a + z sqrt(a) + (z^2 - 1)/3, dx/da at fixed z. */
+/* A huge gamma is a normal moved by its skewness: x = a + z sqrt(a) + (z^2 - 1)/3, dx/da at fixed
+ * z. */
 static double gamma_huge_dx_da(double a, double x) { return 1 + 0.5 * (x - a) / a; }
 
 double num_gamma_dx_da(double a, double x) {
@@ -215,13 +224,16 @@ double num_gamma_p_da(double a, double x) {
   return lower_da(q) * exp(q.logF);
 }
 
-/* Newton's iteration on log P in log x (or on log Q, for the upper half), bracketed; the start is Wilson and Hilferty's. */
+/* Newton's iteration on log P in log x (or on log Q, for the upper half), bracketed; the start is
+ * Wilson and Hilferty's. */
 double num_gamma_quantile(double a, double p) {
   if (!(a > 0) || !(p >= 0) || !(p <= 1)) return (double)NAN;
   if (p == 0 || p == 1) return p == 0 ? 0 : (double)INFINITY;
-  double z = num_inv_Phi(p), c = 1 / (9 * a), w = 1 - c + z * sqrt(c), lo = 0, hi = (double)INFINITY;
+  double z = num_inv_Phi(p), c = 1 / (9 * a), w = 1 - c + z * sqrt(c), lo = 0,
+         hi = (double)INFINITY;
   double x = a * w * w * w;
-  if (!(w > 0.2) || a < 0.2) x = exp((log(p) + num_lgamma1p(a)) / a); /* P = x^a / Gamma(a+1) near zero */
+  if (!(w > 0.2) || a < 0.2)
+    x = exp((log(p) + num_lgamma1p(a)) / a); /* P = x^a / Gamma(a+1) near zero */
   if (x < DBL_MIN) return x;
   if (p > 0.5 && a < 0.2) x = fmax(x, 1e-3);
   for (int i = 0; i < 200; i++) {
@@ -241,7 +253,7 @@ double num_gamma_quantile(double a, double p) {
   return x;
 }
 
-/* ---- incomplete beta ---------------------------------------------------------------------------------------------- */
+/* ---- incomplete beta ------------------------------------------------------------------------- */
 
 /* log of x^a y^b / (a B(a, b)), y = 1 - x */
 static double beta_log_factor(double a, double b, double x, double y) {
@@ -250,11 +262,12 @@ static double beta_log_factor(double a, double b, double x, double y) {
     return a * lx + b * ly - num_lbeta(a, b) - log(a);
   }
   double n = a + b, e = (b * x - a * y); /* n x - a = b x - a y = -(n y - b) */
-  return num_stirling(n) - num_stirling(a) - num_stirling(b) - deviance_of(a, n * x, e) - deviance_of(b, n * y, -e) +
-         0.5 * log(b / (a * n)) - LOG_SQRT_2PI;
+  return num_stirling(n) - num_stirling(a) - num_stirling(b) - deviance_of(a, n * x, e) -
+         deviance_of(b, n * y, -e) + 0.5 * log(b / (a * n)) - LOG_SQRT_2PI;
 }
 
-/* The continued fraction of I_x(a, b) a B(a, b) / (x^a y^b) (Abramowitz & Stegun 26.5.8), Lentz' method, two steps at a time.
+/* The continued fraction of I_x(a, b) a B(a, b) / (x^a y^b) (Abramowitz & Stegun 26.5.8), Lentz'
+ * method, two steps at a time.
  */
 static Dual beta_fraction(Dual a, Dual b, double x) {
   Dual one = constant(1), n = add(a, b), c = one;
@@ -277,7 +290,9 @@ static Dual beta_fraction(Dual a, Dual b, double x) {
     }
     h = mul(h, change);
     double da = fabs(change.a * h.v), db = fabs(change.b * h.v);
-    if (fabs(change.v - 1) < 1e-16 && da <= 1e-16 * fabs(h.a) + 1e-300 && db <= 1e-16 * fabs(h.b) + 1e-300) break;
+    if (fabs(change.v - 1) < 1e-16 && da <= 1e-16 * fabs(h.a) + 1e-300 &&
+        db <= 1e-16 * fabs(h.b) + 1e-300)
+      break;
   }
   return h;
 }
@@ -331,13 +346,18 @@ double num_log1m_inc_beta(double a, double b, double x) {
 }
 
 /* x^(a-1) y^(b-1) / B(a, b) = F times this */
-static double beta_density_factor(Pieces p, double a, double b, double x, double y) { return (p.lower ? a : b) / (x * y); }
+static double beta_density_factor(Pieces p, double a, double b, double x, double y) {
+  return (p.lower ? a : b) / (x * y);
+}
 
 void num_inc_beta_d(double a, double b, double x, double *da, double *db, double *dx) {
   double p;
   if (beta_trivial(a, b, x, &p)) {
     *da = *db = isnan(p) ? p : 0;
-    *dx = isnan(p) ? p : (x == 0 ? a : b) < 1 ? (double)INFINITY : (x == 0 ? a : b) > 1 ? 0 : (x == 0 ? b : a);
+    *dx = isnan(p)               ? p
+          : (x == 0 ? a : b) < 1 ? (double)INFINITY
+          : (x == 0 ? a : b) > 1 ? 0
+                                 : (x == 0 ? b : a);
     return;
   }
   Pieces q = beta_pieces(a, b, x, 1 - x);
@@ -357,9 +377,10 @@ void num_beta_dx_dab(double a, double b, double x, double *da, double *db) {
   *db = lower_db(q) * r;
 }
 
-/* ---- Student's t -------------------------------------------------------------------------------------------------- */
+/* ---- Student's t ----------------------------------------------------------------------------- */
 
-/* P(T < -|t|) = I_x(nu/2, 1/2)/2 with x = nu/(nu + t^2), y = t^2/(nu + t^2): both ends of the interval are exact. */
+/* P(T < -|t|) = I_x(nu/2, 1/2)/2 with x = nu/(nu + t^2), y = t^2/(nu + t^2): both ends of the
+ * interval are exact. */
 static Pieces t_pieces(double t, double nu, double *x, double *y) {
   double r = t / sqrt(nu), s = 1 / (1 + r * r);
   *x = s;
@@ -368,7 +389,9 @@ static Pieces t_pieces(double t, double nu, double *x, double *y) {
   return beta_pieces(0.5 * nu, 0.5, *x, *y);
 }
 
-static bool t_trivial(double t, double nu) { return isnan(t) || !(nu > 0) || isinf(nu) || isinf(t) || t == 0; }
+static bool t_trivial(double t, double nu) {
+  return isnan(t) || !(nu > 0) || isinf(nu) || isinf(t) || t == 0;
+}
 
 double num_student_t_cdf(double t, double nu) {
   if (isnan(t) || !(nu > 0)) return (double)NAN;
@@ -380,7 +403,9 @@ double num_student_t_cdf(double t, double nu) {
 
 double num_student_t_log_cdf(double t, double nu) {
   if (t_trivial(t, nu) || nu > 1e15)
-    return isnan(t) || !(nu > 0) ? (double)NAN : isinf(t) || t == 0 ? log(num_student_t_cdf(t, nu)) : num_log_Phi(t);
+    return isnan(t) || !(nu > 0) ? (double)NAN
+           : isinf(t) || t == 0  ? log(num_student_t_cdf(t, nu))
+                                 : num_log_Phi(t);
   double x, y;
   Pieces p = t_pieces(t, nu, &x, &y);
   return t < 0 ? log_lower(p) - 0.6931471805599453 : log1p(-0.5 * lower_value(p));
@@ -388,23 +413,27 @@ double num_student_t_log_cdf(double t, double nu) {
 
 void num_student_t_cdf_d(double t, double nu, double *dt, double *dnu) {
   double c = nu > 1e15 ? 0 : num_stirling(0.5 * (nu + 1)) - num_stirling(0.5 * nu);
-  if (nu < 1e15) c += 0.5 * nu * log1p(1 / nu) - 0.5; /* log of Gamma((nu+1)/2) / (Gamma(nu/2) sqrt(nu/2)) */
+  if (nu < 1e15)
+    c += 0.5 * nu * log1p(1 / nu) - 0.5; /* log of Gamma((nu+1)/2) / (Gamma(nu/2) sqrt(nu/2)) */
   *dt = exp(c - LOG_SQRT_2PI - (nu > 1e15 ? 0.5 * t * t : 0.5 * (nu + 1) * log1p(t * t / nu)));
   *dnu = 0;
   if (t_trivial(t, nu) || nu > 1e15) return;
   double x, y;
   Pieces p = t_pieces(t, nu, &x, &y);
-  double tail = 0.25 * lower_da(p) * exp(p.logF) + 0.5 * fabs(t) / nu * *dt; /* dI/dx dx/dnu = 2 f(t) |t| / (2 nu) */
+  double tail = 0.25 * lower_da(p) * exp(p.logF) +
+                0.5 * fabs(t) / nu * *dt; /* dI/dx dx/dnu = 2 f(t) |t| / (2 nu) */
   *dnu = t < 0 ? tail : -tail;
 }
 
-/* Newton's steps inside of an interval that always holds the root; halved where a step would leave it. */
+/* Newton's steps inside of an interval that always holds the root; halved where a step would leave
+ * it. */
 double num_inv_inc_beta(double a, double b, double p) {
   double low = 0, high = 1, x = a / (a + b);
   if (!(a > 0 && b > 0 && p >= 0 && p <= 1)) return (double)NAN;
   if (p == 0 || p == 1) return p;
   for (int k = 0; k < 200 && high - low > 1e-17 * x; k++) {
-    double f = num_inc_beta(a, b, x) - p, log_slope = (a - 1) * log(x) + (b - 1) * log1p(-x) - num_lbeta(a, b);
+    double f = num_inc_beta(a, b, x) - p,
+           log_slope = (a - 1) * log(x) + (b - 1) * log1p(-x) - num_lbeta(a, b);
     *(f > 0 ? &high : &low) = x;
     double next = x - f * exp(-log_slope);
     if (fabs(next - x) <= 1e-16 * x) return next;

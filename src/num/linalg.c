@@ -49,8 +49,9 @@ bool la_cholesky(const double *A, double *L, size_t n) {
   return true;
 }
 
-/* dA = L^-T Phi(L' dL) L^-1, symmetrised, where Phi takes the lower triangle and halves the diagonal (Murray 2016). The
- * off-diagonal element of dA stands for both of A's, so it is twice the symmetric one. */
+/* dA = L^-T Phi(L' dL) L^-1, symmetrised, where Phi takes the lower triangle and halves the
+ * diagonal (Murray 2016). The off-diagonal element of dA stands for both of A's, so it is twice the
+ * symmetric one. */
 void la_cholesky_adjoint(const double *L, const double *dL, double *dA, double *work, size_t n) {
   double *P = work;
   for (size_t i = 0; i < n; i++) /* P = Phi(L' dL), made symmetric */
@@ -60,14 +61,15 @@ void la_cholesky_adjoint(const double *L, const double *dL, double *dA, double *
       P[i * n + j] = P[j * n + i] = 0.5 * s;
     }
   for (size_t i = 0; i < n; i++) la_solve_lower_t(L, P + i * n, P + i * n, n); /* rows: P L^-1 */
-  for (size_t j = 0; j < n; j++)                                               /* columns: L^-T (P L^-1) */
+  for (size_t j = 0; j < n; j++) /* columns: L^-T (P L^-1) */
     for (size_t i = n; i-- > 0;) {
       double s = P[i * n + j];
       for (size_t k = i + 1; k < n; k++) s -= L[k * n + i] * P[k * n + j];
       P[i * n + j] = s / L[i * n + i];
     }
   for (size_t i = 0; i < n; i++)
-    for (size_t j = 0; j <= i; j++) dA[i * n + j] += i == j ? P[i * n + i] : P[i * n + j] + P[j * n + i];
+    for (size_t j = 0; j <= i; j++)
+      dA[i * n + j] += i == j ? P[i * n + i] : P[i * n + j] + P[j * n + i];
 }
 
 void la_solve_lower(const double *L, const double *b, double *x, size_t n) {
@@ -143,10 +145,11 @@ void la_lu_solve(const double *LU, const size_t *pivot, const double *b, double 
     x[k] = t;
   }
   for (size_t i = 0; i < n; i++) x[i] -= la_dot(LU + i * n, x, i);
-  for (size_t i = n; i-- > 0;) x[i] = (x[i] - la_dot(LU + i * n + i + 1, x + i + 1, n - i - 1)) / LU[i * n + i];
+  for (size_t i = n; i-- > 0;)
+    x[i] = (x[i] - la_dot(LU + i * n + i + 1, x + i + 1, n - i - 1)) / LU[i * n + i];
 }
 
-/* ---- symmetric eigenvalues ---------------------------------------------------------------------------------------- */
+/* ---- symmetric eigenvalues ------------------------------------------------------------------- */
 
 static void set_identity(double *V, size_t n) {
   memset(V, 0, n * n * sizeof *V);
@@ -173,7 +176,8 @@ static void swap_columns(double *A, size_t p, size_t q, size_t m, size_t n) {
 /* The rotation in the plane (p, q) that makes A_pq zero (Golub & Van Loan, section 8.5). */
 static void rotate(double *A, double *V, size_t p, size_t q, size_t n) {
   double apq = A[p * n + q], theta = (A[q * n + q] - A[p * n + p]) / (2 * apq);
-  double t = (theta < 0 ? -1 : 1) / (fabs(theta) + sqrt(1 + theta * theta)), c = 1 / sqrt(1 + t * t), s = t * c;
+  double t = (theta < 0 ? -1 : 1) / (fabs(theta) + sqrt(1 + theta * theta)),
+         c = 1 / sqrt(1 + t * t), s = t * c;
   turn_columns(A, p, q, n, n, c, s);
   for (size_t k = 0; k < n; k++) {
     double x = A[p * n + k], y = A[q * n + k];
@@ -215,7 +219,7 @@ bool la_eigen_symmetric(double *A, double *w, double *V, size_t n) {
   return done;
 }
 
-/* ---- singular values ---------------------------------------------------------------------------------------------- */
+/* ---- singular values ------------------------------------------------------------------------- */
 
 static double column_dot(const double *A, size_t p, size_t q, size_t m, size_t n) {
   double s = 0;
@@ -225,9 +229,11 @@ static double column_dot(const double *A, size_t p, size_t q, size_t m, size_t n
 
 /* Columns p and q become orthogonal; true when they were. */
 static bool orthogonalise(double *A, double *V, size_t p, size_t q, size_t m, size_t n) {
-  double a = column_dot(A, p, p, m, n), b = column_dot(A, q, q, m, n), g = column_dot(A, p, q, m, n);
+  double a = column_dot(A, p, p, m, n), b = column_dot(A, q, q, m, n),
+         g = column_dot(A, p, q, m, n);
   if (!(fabs(g) > 1e-16 * sqrt(a * b)) || g == 0) return true;
-  double z = (b - a) / (2 * g), t = (z < 0 ? -1 : 1) / (fabs(z) + sqrt(1 + z * z)), c = 1 / sqrt(1 + t * t);
+  double z = (b - a) / (2 * g), t = (z < 0 ? -1 : 1) / (fabs(z) + sqrt(1 + z * z)),
+         c = 1 / sqrt(1 + t * t);
   turn_columns(A, p, q, m, n, c, c * t);
   turn_columns(V, p, q, n, n, c, c * t);
   return false;

@@ -10,7 +10,8 @@
 #define PHILOX_W1 UINT32_C(0xBB67AE85) /* sqrt(3) - 1 */
 
 void rng_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]) {
-  uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3], k0 = key[0], k1 = key[1];
+  uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3], k0 = key[0],
+           k1 = key[1];
   for (int round = 0; round < 10; round++) {
     uint64_t p0 = PHILOX_M0 * c0, p1 = PHILOX_M1 * c2;
     c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
@@ -30,7 +31,8 @@ Rng rng_make(uint64_t seed, uint64_t stream) {
 
 /* One block gives the words of two neighbouring draws. */
 static void block(Rng k, uint64_t pair, uint64_t dim, uint64_t w[2]) {
-  uint32_t c[4] = {(uint32_t)pair, (uint32_t)(pair >> 32), (uint32_t)dim, (uint32_t)(dim >> 32)}, o[4];
+  uint32_t c[4] = {(uint32_t)pair, (uint32_t)(pair >> 32), (uint32_t)dim, (uint32_t)(dim >> 32)},
+           o[4];
   rng_philox(c, k.key, o);
   w[0] = o[0] | (uint64_t)o[1] << 32;
   w[1] = o[2] | (uint64_t)o[3] << 32;
@@ -44,8 +46,12 @@ uint64_t rng_bits(Rng k, uint64_t draw, uint64_t dim) {
   return w[draw & 1];
 }
 
-double rng_uniform(Rng k, uint64_t draw, uint64_t dim) { return uniform_of(rng_bits(k, draw, dim)); }
-double rng_normal(Rng k, uint64_t draw, uint64_t dim) { return v_inv_Phi(v_splat(rng_uniform(k, draw, dim)))[0]; }
+double rng_uniform(Rng k, uint64_t draw, uint64_t dim) {
+  return uniform_of(rng_bits(k, draw, dim));
+}
+double rng_normal(Rng k, uint64_t draw, uint64_t dim) {
+  return v_inv_Phi(v_splat(rng_uniform(k, draw, dim)))[0];
+}
 
 void rng_fill_uniform(Rng k, uint64_t draw, uint64_t dim, double *out, size_t n) {
   size_t i = 0;
@@ -66,7 +72,9 @@ void rng_fill_normal(Rng k, uint64_t draw, uint64_t dim, double *out, size_t n) 
   for (; i < n; i++) out[i] = v_inv_Phi(v_splat(out[i]))[0];
 }
 
-RngStream rngs_make(uint64_t seed, uint64_t stream) { return (RngStream){.key = rng_make(seed, stream)}; }
+RngStream rngs_make(uint64_t seed, uint64_t stream) {
+  return (RngStream){.key = rng_make(seed, stream)};
+}
 
 uint64_t rngs_bits(RngStream *r) {
   uint64_t n = r->next++;

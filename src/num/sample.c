@@ -4,7 +4,7 @@
 #include "num/rng.h"
 #include "num/special.h"
 
-/* ---- continuous --------------------------------------------------------------------------------------------------- */
+/* ---- continuous ------------------------------------------------------------------------------ */
 
 double rngs_exponential(RngStream *r) { return -log(rngs_uniform(r)); }
 
@@ -24,7 +24,9 @@ double rngs_log_gamma(RngStream *r, double shape) {
   return log(gamma_large(r, shape + 1)) + log(rngs_uniform(r)) / shape;
 }
 
-double rngs_gamma(RngStream *r, double shape) { return shape >= 1 ? gamma_large(r, shape) : exp(rngs_log_gamma(r, shape)); }
+double rngs_gamma(RngStream *r, double shape) {
+  return shape >= 1 ? gamma_large(r, shape) : exp(rngs_log_gamma(r, shape));
+}
 
 /* x/(x+y) of two gammas, which may both underflow: through their logs. */
 double rngs_beta(RngStream *r, double a, double b) {
@@ -55,13 +57,16 @@ double rngs_skew_normal(RngStream *r, double alpha) {
   return isinf(s) ? copysign(z1, alpha) : (alpha * z1 + z2) / s;
 }
 
-/* Best & Fisher 1979: rejection from a wrapped Cauchy; for tiny kappa the uniform itself, for huge kappa the normal limit. */
+/* Best & Fisher 1979: rejection from a wrapped Cauchy; for tiny kappa the uniform itself, for huge
+ * kappa the normal limit. */
 double rngs_von_mises(RngStream *r, double mu, double kappa) {
   if (kappa < 1e-8) return mu + M_PI * (2 * rngs_uniform(r) - 1);
   if (kappa > 1e8) return mu + rngs_normal(r) / sqrt(kappa);
-  double tau = 1 + sqrt(1 + 4 * kappa * kappa), rho = (tau - sqrt(2 * tau)) / (2 * kappa), s = (1 + rho * rho) / (2 * rho);
+  double tau = 1 + sqrt(1 + 4 * kappa * kappa), rho = (tau - sqrt(2 * tau)) / (2 * kappa),
+         s = (1 + rho * rho) / (2 * rho);
   for (;;) {
-    double z = cos(M_PI * rngs_uniform(r)), f = (1 + s * z) / (s + z), c = kappa * (s - f), u = rngs_uniform(r);
+    double z = cos(M_PI * rngs_uniform(r)), f = (1 + s * z) / (s + z), c = kappa * (s - f),
+           u = rngs_uniform(r);
     if (c * (2 - c) > u || log(c / u) + 1 - c >= 0) {
       double angle = acos(fmin(1, fmax(-1, f)));
       return rngs_uniform(r) < 0.5 ? mu - angle : mu + angle;
@@ -69,7 +74,7 @@ double rngs_von_mises(RngStream *r, double mu, double kappa) {
   }
 }
 
-/* ---- discrete ----------------------------------------------------------------------------------------------------- */
+/* ---- discrete -------------------------------------------------------------------------------- */
 
 int64_t rngs_bernoulli(RngStream *r, double p) { return rngs_uniform(r) < p; }
 
@@ -83,13 +88,16 @@ static int64_t poisson_small(RngStream *r, double lambda) {
 
 /* Hoermann 1993, transformed rejection with squeeze (PTRS), lambda >= 10. */
 static int64_t poisson_large(RngStream *r, double lambda) {
-  double b = 0.931 + 2.53 * sqrt(lambda), a = -0.059 + 0.02483 * b, inv_alpha = 1.1239 + 1.1328 / (b - 3.4);
+  double b = 0.931 + 2.53 * sqrt(lambda), a = -0.059 + 0.02483 * b,
+         inv_alpha = 1.1239 + 1.1328 / (b - 3.4);
   double vr = 0.9277 - 3.6224 / (b - 2), log_lambda = log(lambda);
   for (;;) {
-    double u = rngs_uniform(r) - 0.5, v = rngs_uniform(r), us = 0.5 - fabs(u), k = floor((2 * a / us + b) * u + lambda + 0.43);
+    double u = rngs_uniform(r) - 0.5, v = rngs_uniform(r), us = 0.5 - fabs(u),
+           k = floor((2 * a / us + b) * u + lambda + 0.43);
     if (us >= 0.07 && v <= vr) return (int64_t)k;
     if (k < 0 || (us < 0.013 && v > us)) continue;
-    if (log(v * inv_alpha / (a / (us * us) + b)) <= k * log_lambda - lambda - num_lgamma(k + 1)) return (int64_t)k;
+    if (log(v * inv_alpha / (a / (us * us) + b)) <= k * log_lambda - lambda - num_lgamma(k + 1))
+      return (int64_t)k;
   }
 }
 
@@ -109,14 +117,18 @@ static int64_t binomial_small(RngStream *r, int64_t n, double p) {
 
 /* Hoermann 1993, BTRS, p <= 1/2, n p >= 10. */
 static int64_t binomial_large(RngStream *r, int64_t n, double p) {
-  double N = (double)n, sd = sqrt(N * p * (1 - p)), b = 1.15 + 2.53 * sd, a = -0.0873 + 0.0248 * b + 0.01 * p, c = N * p + 0.5;
-  double vr = 0.92 - 4.2 / b, alpha = (2.83 + 5.1 / b) * sd, odds = log(p / (1 - p)), m = floor((N + 1) * p);
+  double N = (double)n, sd = sqrt(N * p * (1 - p)), b = 1.15 + 2.53 * sd,
+         a = -0.0873 + 0.0248 * b + 0.01 * p, c = N * p + 0.5;
+  double vr = 0.92 - 4.2 / b, alpha = (2.83 + 5.1 / b) * sd, odds = log(p / (1 - p)),
+         m = floor((N + 1) * p);
   double h = num_lgamma(m + 1) + num_lgamma(N - m + 1);
   for (;;) {
-    double u = rngs_uniform(r) - 0.5, v = rngs_uniform(r), us = 0.5 - fabs(u), k = floor((2 * a / us + b) * u + c);
+    double u = rngs_uniform(r) - 0.5, v = rngs_uniform(r), us = 0.5 - fabs(u),
+           k = floor((2 * a / us + b) * u + c);
     if (k < 0 || k > N) continue;
     if (us >= 0.07 && v <= vr) return (int64_t)k;
-    if (log(v * alpha / (a / (us * us) + b)) <= h - num_lgamma(k + 1) - num_lgamma(N - k + 1) + (k - m) * odds)
+    if (log(v * alpha / (a / (us * us) + b)) <=
+        h - num_lgamma(k + 1) - num_lgamma(N - k + 1) + (k - m) * odds)
       return (int64_t)k;
   }
 }
@@ -128,8 +140,12 @@ int64_t rngs_binomial(RngStream *r, int64_t n, double p) {
   return (double)n * p < 10 ? binomial_small(r, n, p) : binomial_large(r, n, p);
 }
 
-int64_t rngs_beta_binomial(RngStream *r, int64_t n, double a, double b) { return rngs_binomial(r, n, rngs_beta(r, a, b)); }
-int64_t rngs_neg_binomial(RngStream *r, double alpha, double beta) { return rngs_poisson(r, rngs_gamma(r, alpha) / beta); }
+int64_t rngs_beta_binomial(RngStream *r, int64_t n, double a, double b) {
+  return rngs_binomial(r, n, rngs_beta(r, a, b));
+}
+int64_t rngs_neg_binomial(RngStream *r, double alpha, double beta) {
+  return rngs_poisson(r, rngs_gamma(r, alpha) / beta);
+}
 int64_t rngs_neg_binomial_2(RngStream *r, double mu, double phi) {
   return rngs_poisson(r, isinf(phi) ? mu : rngs_gamma(r, phi) * (mu / phi));
 }
@@ -140,7 +156,8 @@ int64_t rngs_hypergeometric(RngStream *r, int64_t n, int64_t a, int64_t b) {
   double A = (double)a, B = (double)b, N = (double)n;
   int64_t mode = (int64_t)floor((N + 1) * (A + 1) / (A + B + 2));
   mode = mode < lo ? lo : mode > hi ? hi : mode;
-  double K = (double)mode, top = exp(num_lchoose(A, K) + num_lchoose(B, N - K) - num_lchoose(A + B, N));
+  double K = (double)mode,
+         top = exp(num_lchoose(A, K) + num_lchoose(B, N - K) - num_lchoose(A + B, N));
   double u = rngs_uniform(r), up = top, down = top;
   if ((u -= top) <= 0) return mode;
   for (int64_t i = mode + 1, j = mode - 1; i <= hi || j >= lo; i++, j--) {

@@ -1,13 +1,16 @@
 /* sobol.c: Sobol's sequence with Owen's scrambling.
  *
- * Dimension 0 is van der Corput's sequence; dimension d > 0 belongs to the d-th primitive polynomial over GF(2) (Sobol' 1967,
- * Bratley & Fox 1988). Its initial numbers are odd numbers drawn by a hash of (d, choice), where `choice` minimises the 2-D
- * t-values with all dimensions before it (the aim of Joe & Kuo 2008): sobol_table.h has polynomial and choice for the first
- * dimensions. Beyond the table polynomials are found on the fly and choice is 0, so there is no largest dimension.
+ * Dimension 0 is van der Corput's sequence; dimension d > 0 belongs to the d-th primitive
+ * polynomial over GF(2) (Sobol' 1967, Bratley & Fox 1988). Its initial numbers are odd numbers
+ * drawn by a hash of (d, choice), where `choice` minimises the 2-D t-values with all dimensions
+ * before it (the aim of Joe & Kuo 2008): sobol_table.h has polynomial and choice for the first
+ * dimensions. Beyond the table polynomials are found on the fly and choice is 0, so there is no
+ * largest dimension.
  *
- * Scrambling (Owen 1995): every digit is flipped or not according to all the digits before it. The first m digits, 2^m >= M,
- * walk down a binary tree whose nodes are hashed bits; below, every point is alone in its interval, so its remaining digits are
- * random bits of its own. That is the exact nested uniform scramble, to 52 digits.
+ * Scrambling (Owen 1995): every digit is flipped or not according to all the digits before it. The
+ * first m digits, 2^m >= M, walk down a binary tree whose nodes are hashed bits; below, every point
+ * is alone in its interval, so its remaining digits are random bits of its own. That is the exact
+ * nested uniform scramble, to 52 digits.
  */
 #include "num/sobol.h"
 
@@ -19,7 +22,7 @@
 
 #define TABLE_DIMS (sizeof sobol_poly / sizeof *sobol_poly) /* dimension d > 0 is entry d - 1 */
 
-/* ---- primitive polynomials ---------------------------------------------------------------------------------------- */
+/* ---- primitive polynomials ------------------------------------------------------------------- */
 
 static int degree(uint32_t p) { return 31 - __builtin_clz(p); }
 
@@ -62,9 +65,10 @@ static uint32_t next_primitive(uint32_t p) {
   return p;
 }
 
-/* ---- direction numbers -------------------------------------------------------------------------------------------- */
+/* ---- direction numbers ----------------------------------------------------------------------- */
 
-/* m_1 .. m_s are odd, m_k < 2^k; m_k = 2 a_1 m_(k-1) ^ 4 a_2 m_(k-2) ^ ... ^ 2^s m_(k-s) ^ m_(k-s); v_k = m_k / 2^k. */
+/* m_1 .. m_s are odd, m_k < 2^k; m_k = 2 a_1 m_(k-1) ^ 4 a_2 m_(k-2) ^ ... ^ 2^s m_(k-s) ^ m_(k-s);
+ * v_k = m_k / 2^k. */
 static void directions(size_t d, uint32_t poly, uint32_t choice, uint32_t v[32]) {
   int s = degree(poly);
   for (int k = 0; k < 32; k++) {
@@ -106,10 +110,10 @@ static void directions_at(Walk *w, size_t d, uint32_t v[32]) {
 
 void sobol_directions(size_t d, uint32_t v[32]) { directions_at(&(Walk){0}, d, v); }
 
-/* ---- scrambling --------------------------------------------------------------------------------------------------- */
+/* ---- scrambling ------------------------------------------------------------------------------ */
 
-/* The nodes of the tree are numbered 1 (root), 2 3, 4 5 6 7, ...: at depth l, x's first l digits behind a one. 64 of them share
- * one hashed word. Returns x's first m digits, scrambled. */
+/* The nodes of the tree are numbered 1 (root), 2 3, 4 5 6 7, ...: at depth l, x's first l digits
+ * behind a one. 64 of them share one hashed word. Returns x's first m digits, scrambled. */
 static uint32_t scramble(uint32_t x, int m, uint64_t key, uint64_t top_word) {
   uint32_t flips = 0;
   for (int l = 0; l < m && l < 6; l++) {
@@ -123,7 +127,8 @@ static uint32_t scramble(uint32_t x, int m, uint64_t key, uint64_t top_word) {
   return m == 0 ? 0 : (x ^ flips) >> (32 - m);
 }
 
-/* One dimension: natural order, so going from i to i+1 changes the digits 0 .. c, c the number of trailing ones of i. */
+/* One dimension: natural order, so going from i to i+1 changes the digits 0 .. c, c the number of
+ * trailing ones of i. */
 static void uniforms(double *u, const uint32_t v[32], size_t M, uint64_t key, Rng tail, size_t d) {
   uint32_t upto[32], x = 0;
   for (int k = 0; k < 32; k++) upto[k] = v[k] ^ (k ? upto[k - 1] : 0);
@@ -145,9 +150,11 @@ static void to_normal(double *u, size_t n) {
   for (; i < n; i++) u[i] = v_inv_Phi(v_splat(u[i]))[0];
 }
 
-void sobol_normal_part(double *u, size_t first, size_t dim, size_t M, size_t ld, uint64_t seed, int use_uniform) {
+void sobol_normal_part(double *u, size_t first, size_t dim, size_t M, size_t ld, uint64_t seed,
+                       int use_uniform) {
   Walk walk = {0};
-  Rng nodes = rng_make(seed, UINT64_C(0x536f626f6c2d6e)), tail = rng_make(seed, UINT64_C(0x536f626f6c2d74));
+  Rng nodes = rng_make(seed, UINT64_C(0x536f626f6c2d6e)),
+      tail = rng_make(seed, UINT64_C(0x536f626f6c2d74));
   for (size_t k = 0; k < dim; k++) {
     uint32_t v[32];
     double *row = u + k * ld;

@@ -5,16 +5,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The first M points of a Sobol sequence in `dim` dimensions under Owen's nested uniform scramble, an independent one for every
- * seed and dimension. u[d * ld + i] is coordinate d of point i (i < M <= ld, M <= 2^32): a standard normal, or, when
- * use_uniform, a uniform in (0, 1). In every dimension each of the 2^m dyadic intervals of length 2^-m holds one point when
- * M = 2^m. Needs no memory beyond u; the work is M per dimension. */
+/* The first M points of a Sobol sequence in `dim` dimensions under Owen's nested uniform scramble,
+ * an independent one for every seed and dimension. u[d * ld + i] is coordinate d of point i (i < M
+ * <= ld, M <= 2^32): a standard normal, or, when use_uniform, a uniform in (0, 1). In every
+ * dimension each of the 2^m dyadic intervals of length 2^-m holds one point when M = 2^m. Needs no
+ * memory beyond u; the work is M per dimension. */
 void sobol_normal(double *u, size_t dim, size_t M, size_t ld, uint64_t seed, int use_uniform);
 
-/* The same for the dimensions [first, first + dim) of the sequence only, u[0] being dimension `first`; so threads can share. */
-void sobol_normal_part(double *u, size_t first, size_t dim, size_t M, size_t ld, uint64_t seed, int use_uniform);
+/* The same for the dimensions [first, first + dim) of the sequence only, u[0] being dimension
+ * `first`; so threads can share. */
+void sobol_normal_part(double *u, size_t first, size_t dim, size_t M, size_t ld, uint64_t seed,
+                       int use_uniform);
 
-/* Direction numbers of dimension d as 32-bit binary fractions: v[j] belongs to bit j of the point's index. */
+/* Direction numbers of dimension d as 32-bit binary fractions: v[j] belongs to bit j of the point's
+ * index. */
 void sobol_directions(size_t d, uint32_t v[32]);
 
 #endif

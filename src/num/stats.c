@@ -65,7 +65,7 @@ double stat_max(const double *x, size_t n) {
   return m;
 }
 
-/* ---- sorting: in place, nothing allocated -------------------------------------------------------------------------- */
+/* ---- sorting: in place, nothing allocated ---------------------------------------------------- */
 
 static void swap(double *a, double *b) {
   double t = *a;
@@ -141,10 +141,14 @@ double stat_quantile(const double *x, size_t n, double p, double *work) {
   return stat_quantile_sorted(work, n, p);
 }
 
-double stat_median(const double *x, size_t n, double *work) { return stat_quantile(x, n, 0.5, work); }
+double stat_median(const double *x, size_t n, double *work) {
+  return stat_quantile(x, n, 0.5, work);
+}
 
 double stat_log_sum_exp(const double *x, size_t n) { return num_log_sum_exp(x, n); }
-double stat_log_mean_exp(const double *x, size_t n) { return num_log_sum_exp(x, n) - log((double)n); }
+double stat_log_mean_exp(const double *x, size_t n) {
+  return num_log_sum_exp(x, n) - log((double)n);
+}
 
 void stat_add(StatSum *s, double x) {
   double t = s->sum + x;

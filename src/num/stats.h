@@ -1,4 +1,5 @@
-/* stats.h: summaries of an array, with sums of a fixed shape (the result does not depend on threads or alignment). */
+/* stats.h: summaries of an array, with sums of a fixed shape (the result does not depend on threads
+ * or alignment). */
 #ifndef PVI_NUM_STATS_H
 #define PVI_NUM_STATS_H
 
@@ -15,7 +16,8 @@ double stat_min(const double *x, size_t n);
 double stat_max(const double *x, size_t n);
 void stat_sort(double *x, size_t n); /* ascending, nan last */
 
-/* The quantile at p of sorted x, Hyndman & Fan's type 7 (R's and NumPy's default): linear between order statistics at (n-1) p.
+/* The quantile at p of sorted x, Hyndman & Fan's type 7 (R's and NumPy's default): linear between
+ * order statistics at (n-1) p.
  */
 double stat_quantile_sorted(const double *x, size_t n, double p);
 double stat_quantile(const double *x, size_t n, double p, double *work /* n */);
@@ -24,7 +26,8 @@ double stat_median(const double *x, size_t n, double *work /* n */);
 double stat_log_sum_exp(const double *x, size_t n);
 double stat_log_mean_exp(const double *x, size_t n);
 
-/* A running sum with Neumaier's compensation: exact to the last digits whatever the order of magnitude of the terms. */
+/* A running sum with Neumaier's compensation: exact to the last digits whatever the order of
+ * magnitude of the terms. */
 typedef struct StatSum {
   double sum, err;
 } StatSum;

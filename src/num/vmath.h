@@ -1,14 +1,17 @@
 /* vmath.h: elementary and special functions of a vector, inlined into the kernels.
  *
- * Largest errors in ulp that some 10^7 random arguments of all magnitudes showed, over the three instruction sets (test_vmath
- * has the bounds): exp log log1p sin cos pow 1; erf expm1 log1p_exp 1.5; log1m_exp tanh erfc inv_logit logit Phi log_Phi sinh 2
- * - 2.8; lgamma digamma log_Phi_d 3.5 (digamma, lgamma: also near their zeros); inv_Phi 5. Special values are those of IEEE
- * 754. No branches but the predictable ones that take rare arguments aside (marked so).
+ * Largest errors in ulp that some 10^7 random arguments of all magnitudes showed, over the three
+ * instruction sets (test_vmath has the bounds): exp log log1p sin cos pow 1; erf expm1
+ * log1p_exp 1.5; log1m_exp tanh erfc inv_logit logit Phi log_Phi sinh 2
+ * - 2.8; lgamma digamma log_Phi_d 3.5 (digamma, lgamma: also near their zeros); inv_Phi 5. Special
+ * values are those of IEEE 754. No branches but the predictable ones that take rare arguments aside
+ * (marked so).
  *
- * How to read: `v_exp` and `v_log` are the hot pair and the others are made from their cores (`exp_steps`, `log_core`), given
- * an extra low-order part where the argument is not a double (log1p: 1 + x; erfc: x^2). Polynomials whose origin is not named
- * are minimax fits made for this file (Remez in 50 digits; the error is stated relative to the function). Builds with FMA let
- * the compiler contract a*b + c; where that would hurt, the product passes through V_OPAQUE.
+ * How to read: `v_exp` and `v_log` are the hot pair and the others are made from their cores
+ * (`exp_steps`, `log_core`), given an extra low-order part where the argument is not a double
+ * (log1p: 1 + x; erfc: x^2). Polynomials whose origin is not named are minimax fits made for this
+ * file (Remez in 50 digits; the error is stated relative to the function). Builds with FMA let the
+ * compiler contract a*b + c; where that would hurt, the product passes through V_OPAQUE.
  */
 #ifndef PVI_NUM_VMATH_H
 #define PVI_NUM_VMATH_H
@@ -17,7 +20,7 @@
 
 #include "num/simd.h"
 
-/* ---- pieces ------------------------------------------------------------------------------------------------------- */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
 #if defined(__clang__)
 #define V_UNROLL _Pragma("clang loop unroll(full)")
@@ -82,12 +85,13 @@ VFN vd v_div_sum(vd n, vd d, vd dl) {
 /* x = n as an integer in the low bits of the result, for |x| < 2^51. */
 #define V_MAGIC 6755399441055744.0 /* 1.5 * 2^52 */
 
-/* ---- exp ---------------------------------------------------------------------------------------------------------- */
+/* ---- exp ------------------------------------------------------------------------------------- */
 
 /* exp(r) = 1 + r + r^2 P(r) for |r| <= log(2)/2; relative error 2^-58. */
-static const double exp_P[] = {0.5000000000000013,    0.166666666666667,      0.041666666666514966,   0.008333333333306981,
-                               0.00138888889471468,   0.00019841269917904558, 2.4801489794995142e-05, 2.7557215798968954e-06,
-                               2.763133680581867e-07, 2.5118029366010295e-08};
+static const double exp_P[] = {
+    0.5000000000000013,    0.166666666666667,      0.041666666666514966,   0.008333333333306981,
+    0.00138888889471468,   0.00019841269917904558, 2.4801489794995142e-05, 2.7557215798968954e-06,
+    2.763133680581867e-07, 2.5118029366010295e-08};
 #define EXP_LN2_HI 6.93147180369123816490e-01 /* 33 bits: n * EXP_LN2_HI is exact */
 #define EXP_LN2_LO 1.90821492927058770002e-10
 
@@ -119,7 +123,8 @@ VFN vd exp_finish(vd r, vd t, vd n) {
   return exp_scale(h + q, t, n);
 }
 
-/* Where exp is 0 the lane is set aside: a product that underflows costs the processor some 200 cycles. */
+/* Where exp is 0 the lane is set aside: a product that underflows costs the processor some 200
+ * cycles. */
 VFN vd v_exp(vd x) {
   vm gone = v_lt(x, v_splat(-745.13321910194122));
   vd y = v_min(v_splat(720.0), v_select(gone, v_splat(0), x)), t, n = exp_steps(y, &t);
@@ -127,7 +132,8 @@ VFN vd v_exp(vd x) {
   return v_select(gone, v_splat(0), e);
 }
 
-/* exp(-|x|) where only sums with 1 matter: not below the smallest normal number, and within 1.5 ulp. */
+/* exp(-|x|) where only sums with 1 matter: not below the smallest normal number, and within 1.5
+ * ulp. */
 VFN vd v_exp_unit(vd x) {
   vd y = v_max(v_splat(-708.0), -v_abs(x)), t, n = exp_steps(y, &t);
   vd r = v_fma(n, v_splat(-EXP_LN2_LO), v_fma(n, v_splat(-EXP_LN2_HI), y));
@@ -160,19 +166,21 @@ static inline vd v_expm1(vd x) {
   return v_select(v_isnan(x), x, e);
 }
 
-/* ---- log ---------------------------------------------------------------------------------------------------------- */
+/* ---- log ------------------------------------------------------------------------------------- */
 
-/* log(1+f) = 2 atanh(s) = f - (f^2/2 - s (f^2/2 + R)), s = f/(2+f), R = s^2 L(s^2); |s| <= 0.2, error 2^-61 (form: fdlibm
- * e_log.c). */
-static const double log_L[] = {0.666666666666666,   0.40000000000056346, 0.2857142855591009,  0.22222224287058479,
-                               0.18181666445243072, 0.1539109323205469,  0.13173915085441318, 0.13840897161097507};
+/* log(1+f) = 2 atanh(s) = f - (f^2/2 - s (f^2/2 + R)), s = f/(2+f), R = s^2 L(s^2); |s| <= 0.2,
+ * error 2^-61 (form: fdlibm e_log.c). */
+static const double log_L[] = {0.666666666666666,   0.40000000000056346, 0.2857142855591009,
+                               0.22222224287058479, 0.18181666445243072, 0.1539109323205469,
+                               0.13173915085441318, 0.13840897161097507};
 
-/* log(1+f) + k log 2 + c + (g - f); f in [-1/4, 1/2], c small. g = f gives the log; g = f + a adds a without rounding the log
- * first. */
+/* log(1+f) + k log 2 + c + (g - f); f in [-1/4, 1/2], c small. g = f gives the log; g = f + a adds
+ * a without rounding the log first. */
 VFN vd log_core_by(vd f, vd s, vd g, vd k, vd c) {
   vd z = s * s, h = 0.5 * f * f;
   vd R = z * V_POLY(z, log_L);
-  return v_fma(k, v_splat(EXP_LN2_HI), -((h - v_fma(s, h + R, v_fma(k, v_splat(EXP_LN2_LO), c))) - g));
+  return v_fma(k, v_splat(EXP_LN2_HI),
+               -((h - v_fma(s, h + R, v_fma(k, v_splat(EXP_LN2_LO), c))) - g));
 }
 
 VFN vd log_core_plus(vd f, vd g, vd k, vd c) { return log_core_by(f, f / (2.0 + f), g, k, c); }
@@ -187,17 +195,19 @@ VFN vd log_reduce(vd x, vd *k) {
 #else
   vm tiny = v_lt(x, v_splat(0x1p-1022));
   vu b = (vu)v_select(tiny, x * 0x1p54, x) + (0x3ff0000000000000 - 0x3fe8000000000000);
-  vd e = (vd)((b >> 52) | (vu)v_splat(0x1p52)) - v_select(tiny, v_splat(0x1p52 + 1077), v_splat(0x1p52 + 1023));
+  vd e = (vd)((b >> 52) | (vu)v_splat(0x1p52)) -
+         v_select(tiny, v_splat(0x1p52 + 1077), v_splat(0x1p52 + 1023));
   *k = e;
   return (vd)((b & 0x000fffffffffffff) + 0x3fe8000000000000);
 #endif
 }
 
-/* The value r of log(x) for positive finite x, else what IEEE says: log(0) = -inf, log(<0) = nan, log(inf) = inf, log(nan) =
- * nan. */
+/* The value r of log(x) for positive finite x, else what IEEE says: log(0) = -inf, log(<0) = nan,
+ * log(inf) = inf, log(nan) = nan. */
 VFN vd log_special(vd x, vd r) {
 #ifdef PVI_AVX512
-  /* classes: qnan snan 0 1 -inf +inf -x +x; actions: 0 keep, 1 copy x, 2 qnan(x), 3 indefinite nan, 4 -inf, 5 +inf */
+  /* classes: qnan snan 0 1 -inf +inf -x +x; actions: 0 keep, 1 copy x, 2 qnan(x), 3 indefinite nan,
+   * 4 -inf, 5 +inf */
   const int64_t table = 0x03530422;
   return (vd)_mm512_fixupimm_pd((__m512d)r, (__m512d)x, _mm512_set1_epi64(table), 0);
 #else
@@ -221,8 +231,8 @@ VFN vd v_log(vd x) {
 }
 VFN vd v_log_sum(vd x, vd l) { return log_any(x, l); }
 #else
-/* Without getexp and fixup it pays to let only normal positive finite lanes take the short way; any other lane sends the whole
- * vector to log_rare. */
+/* Without getexp and fixup it pays to let only normal positive finite lanes take the short way; any
+ * other lane sends the whole vector to log_rare. */
 static __attribute__((noinline, cold, unused)) vd log_rare(vd x, vd l) { return log_any(x, l); }
 
 VFN bool log_plain(vd x) { return v_all(v_and(v_le(v_splat(0x1p-1022), x), v_lt(x, V_INF))); }
@@ -252,16 +262,18 @@ static inline vd v_log1p(vd x) {
   return v_select(v_eq(x, v_splat(0)), x, r); /* keeps -0 */
 }
 
-/* log(1 + e) for e in [0, 1]: f = e, or f = (e-1)/2 and one log 2 when e > 1/2 (exact by Sterbenz). */
+/* log(1 + e) for e in [0, 1]: f = e, or f = (e-1)/2 and one log 2 when e > 1/2 (exact by Sterbenz).
+ */
 VFN vd log1p_unit(vd e) {
   vm big = v_lt(v_splat(0.5), e);
   vd f = v_select(big, 0.5 * (e - 1.0), e);
   return log_core(f, v_select(big, v_splat(1), v_splat(0)), v_splat(0));
 }
 
-/* ---- the logistic family ------------------------------------------------------------------------------------------ */
+/* ---- the logistic family --------------------------------------------------------------------- */
 
-/* 1/(1 + exp(-x)) from e = exp(-|x|); the small tail is e/(1+e), so it stays accurate down to the subnormals. */
+/* 1/(1 + exp(-x)) from e = exp(-|x|); the small tail is e/(1+e), so it stays accurate down to the
+ * subnormals. */
 VFN vd logistic_of(vd x, vd e) { return v_select(v_lt(x, v_splat(0)), e, v_splat(1)) / (1.0 + e); }
 
 VFN vd v_inv_logit(vd x) { return logistic_of(x, v_exp(-v_abs(x))); }
@@ -269,15 +281,17 @@ VFN vd v_inv_logit(vd x) { return logistic_of(x, v_exp(-v_abs(x))); }
 /* log(1 + exp(x)) = max(x, 0) + log1p(exp(-|x|)) */
 VFN vd v_log1p_exp(vd x) { return v_max(v_splat(0), x) + log1p_unit(v_exp(-v_abs(x))); }
 
-/* log(1 + exp(x)) and its derivative inv_logit(x), for the price of one exp and one division: log1p_unit and logistic_of with
- * the quotients f / (2 + f) and 1 / (1 + e) taken from 1 / ((2 + f) (1 + e)). */
+/* log(1 + exp(x)) and its derivative inv_logit(x), for the price of one exp and one division:
+ * log1p_unit and logistic_of with the quotients f / (2 + f) and 1 / (1 + e) taken from 1 / ((2 + f)
+ * (1 + e)). */
 VFN vd v_log1p_exp_d(vd x, vd *d) {
   vd e = v_exp(-v_abs(x));
   vm big = v_lt(v_splat(0.5), e);
   vd f = v_select(big, 0.5 * (e - 1.0), e), u = 2.0 + f, v = 1.0 + e;
   vd q = 1.0 / (u * v);
   *d = v_select(v_lt(x, v_splat(0)), e, v_splat(1)) * (u * q);
-  return v_max(v_splat(0), x) + log_core_by(f, v * q * f, f, v_select(big, v_splat(1), v_splat(0)), v_splat(0));
+  return v_max(v_splat(0), x) +
+         log_core_by(f, v * q * f, f, v_select(big, v_splat(1), v_splat(0)), v_splat(0));
 }
 
 /* log(x / (1-x)); near 1/2 as log1p of a small quotient. */
@@ -322,15 +336,18 @@ static inline vd v_cosh(vd x) {
   return v_select(v_lt(a, v_splat(700)), v_fma(v_splat(0.5), e, 0.5 / e), 0.5 * h * h);
 }
 
-/* ---- sin, cos ----------------------------------------------------------------------------------------------------- */
+/* ---- sin, cos -------------------------------------------------------------------------------- */
 
 /* fdlibm k_sin.c, k_cos.c: on [-pi/4, pi/4] */
-static const double sin_S[] = {-1.66666666666666324348e-01, 8.33333333332248946124e-03,  -1.98412698298579493134e-04,
-                               2.75573137070700676789e-06,  -2.50507602534068634195e-08, 1.58969099521155010221e-10};
-static const double cos_C[] = {4.16666666666666019037e-02,  -1.38888888888741095749e-03, 2.48015872894767294178e-05,
-                               -2.75573143513906633035e-07, 2.08757232129817482790e-09,  -1.13596475577881948265e-11};
+static const double sin_S[] = {-1.66666666666666324348e-01, 8.33333333332248946124e-03,
+                               -1.98412698298579493134e-04, 2.75573137070700676789e-06,
+                               -2.50507602534068634195e-08, 1.58969099521155010221e-10};
+static const double cos_C[] = {4.16666666666666019037e-02, -1.38888888888741095749e-03,
+                               2.48015872894767294178e-05, -2.75573143513906633035e-07,
+                               2.08757232129817482790e-09, -1.13596475577881948265e-11};
 
-/* x = n pi/2 + r + *rl for |x| < 2^19: pi/2 in three pieces of 33 bits, whose products with n are exact, and a tail (fdlibm).
+/* x = n pi/2 + r + *rl for |x| < 2^19: pi/2 in three pieces of 33 bits, whose products with n are
+ * exact, and a tail (fdlibm).
  */
 VFN vd trig_reduce(vd x, vd *rl, vi *quadrant) {
   vd t = v_fma(x, v_splat(0.6366197723675814), v_splat(V_MAGIC)), n = t - V_MAGIC, e1, e2;
@@ -375,16 +392,19 @@ VFN vd sin_shifted(vd x, int shift) {
 static inline vd v_sin(vd x) { return sin_shifted(x, 0); }
 static inline vd v_cos(vd x) { return sin_shifted(x, 1); }
 
-/* ---- the error function and the normal distribution ---------------------------------------------------------------- */
+/* ---- the error function and the normal distribution ------------------------------------------ */
 
-/* (1 + 2x) exp(x^2) erfc(x) = 1 + E(q), q = (x - K)/(x + K), K = 3.75, x >= 0; error 2^-58 (form: Shepherd & Laframboise 1981).
- * q is computed as 2x/(x + K) - 1, which is accurate where E is steep. */
+/* (1 + 2x) exp(x^2) erfc(x) = 1 + E(q), q = (x - K)/(x + K), K = 3.75, x >= 0; error 2^-58 (form:
+ * Shepherd & Laframboise 1981). q is computed as 2x/(x + K) - 1, which is accurate where E is
+ * steep. */
 static const double erfcx_E[] = {
-    0.2375126308378276,     -0.14024059858554697,   0.003585415485464774,   0.08227673849014676,     -0.10880393014176584,
-    0.0923043211603363,     -0.05869339858931061,   0.02836227741945864,    -0.009746579561252827,   0.0017556258494998177,
-    0.00029371368432917197, -0.0002901540665399064, 5.1649030025489785e-05, 2.238420213199647e-05,   -1.1443979984146484e-05,
-    -9.734957992865233e-07, 1.7513703972065835e-06, -5.729050937254717e-08, -2.5838519010458485e-07, 2.331464179216767e-08,
-    3.848511529753588e-08,  -3.764814382111734e-09, -5.100706858079345e-09, 3.147509190112634e-10,   4.1280715327643874e-10};
+    0.2375126308378276,     -0.14024059858554697,   0.003585415485464774,    0.08227673849014676,
+    -0.10880393014176584,   0.0923043211603363,     -0.05869339858931061,    0.02836227741945864,
+    -0.009746579561252827,  0.0017556258494998177,  0.00029371368432917197,  -0.0002901540665399064,
+    5.1649030025489785e-05, 2.238420213199647e-05,  -1.1443979984146484e-05, -9.734957992865233e-07,
+    1.7513703972065835e-06, -5.729050937254717e-08, -2.5838519010458485e-07, 2.331464179216767e-08,
+    3.848511529753588e-08,  -3.764814382111734e-09, -5.100706858079345e-09,  3.147509190112634e-10,
+    4.1280715327643874e-10};
 
 /* scale exp(x^2) erfc(x) for 0 <= x < 1e150. */
 VFN vd erfcx_times(vd x, vd scale) {
@@ -408,15 +428,17 @@ VFN vd exp_minus_square(vd x, double c) {
 }
 
 /* erf(x)/x = 1 + e(x^2) for |x| <= 1, error 2^-62. */
-static const double erf_e[] = {0.1283791670955126,    -0.3761263890318375,     0.11283791670954857,    -0.026866170645072893,
-                               0.005223977624780849,  -0.0008548326978741218,  0.00012055331036867641, -1.4925593506254136e-05,
-                               1.646097280914595e-06, -1.6350025163666317e-07, 1.4657879601536979e-08, -1.1365665583128013e-09,
-                               5.945261941183837e-11};
+static const double erf_e[] = {
+    0.1283791670955126,    -0.3761263890318375,     0.11283791670954857,    -0.026866170645072893,
+    0.005223977624780849,  -0.0008548326978741218,  0.00012055331036867641, -1.4925593506254136e-05,
+    1.646097280914595e-06, -1.6350025163666317e-07, 1.4657879601536979e-08, -1.1365665583128013e-09,
+    5.945261941183837e-11};
 
 static inline vd v_erfc(vd x) {
   vd a = v_min(v_splat(28), v_abs(x)), xc = v_min(v_splat(1), v_max(v_splat(-1), x));
   vd tail = erfcx_times(a, exp_minus_square(a, 1.0));
-  vd near = 1.0 - v_fma(xc, V_POLY(xc * xc, erf_e), xc); /* erfc >= 1/2 here, so the difference is safe */
+  vd near =
+      1.0 - v_fma(xc, V_POLY(xc * xc, erf_e), xc); /* erfc >= 1/2 here, so the difference is safe */
   vd r = v_select(v_lt(x, v_splat(0)), 2.0 - tail, tail);
   r = v_select(v_lt(v_abs(x), v_splat(0.45)), near, r);
   return v_select(v_isnan(x), x, r);
@@ -424,7 +446,8 @@ static inline vd v_erfc(vd x) {
 
 static inline vd v_erf(vd x) {
   vd a = v_min(v_splat(28), v_abs(x)), ac = v_min(v_splat(1), a);
-  vd near = v_fma(ac, V_POLY(ac * ac, erf_e), ac), far = 1.0 - erfcx_times(a, exp_minus_square(a, 1.0));
+  vd near = v_fma(ac, V_POLY(ac * ac, erf_e), ac),
+     far = 1.0 - erfcx_times(a, exp_minus_square(a, 1.0));
   vd r = v_copysign(v_select(v_lt(a, v_splat(1)), near, far), x);
   return v_select(v_isnan(x), x, r);
 }
@@ -447,7 +470,8 @@ static inline vd v_Phi(vd x) {
   return v_select(v_isnan(x), x, r);
 }
 
-/* What log Phi and its derivative share: w = P(Z > |x|) exp(x^2/2) below, P(Z > |x|) above, e = exp(-x^2/2). */
+/* What log Phi and its derivative share: w = P(Z > |x|) exp(x^2/2) below, P(Z > |x|) above, e =
+ * exp(-x^2/2). */
 VFN vd normal_scaled_tail(vd x, vm below, vd *e) {
   vd a = v_min(v_splat(1e150), v_abs(x));
   *e = exp_minus_square(v_min(v_splat(40), a), 0.5);
@@ -458,7 +482,8 @@ VFN vd normal_scaled_tail(vd x, vm below, vd *e) {
 static inline vd v_log_Phi(vd x) {
   vm near = v_lt(v_abs(x), v_splat(V_PHI_NEAR)), below = v_and(v_not(near), v_lt(x, v_splat(0)));
   vd e, err, w = normal_scaled_tail(x, below, &e);
-  vd u = v_two_sum(v_select(near, v_splat(0.5), v_splat(1)), v_select(near, normal_centre(x), -w), &err);
+  vd u = v_two_sum(v_select(near, v_splat(0.5), v_splat(1)), v_select(near, normal_centre(x), -w),
+                   &err);
   vd l = v_log_sum(v_select(below, w, u), v_select(below, v_splat(0), err));
   vd r = v_select(below, v_fma(-0.5 * x, x, l), l);
   return v_select(v_isnan(x), x, r);
@@ -473,9 +498,11 @@ static inline vd v_log_Phi_d(vd x) {
   return v_select(v_isnan(x), x, r);
 }
 
-/* Wichura 1988, AS 241 (PPND16): centre |p - 1/2| <= 0.425, and two tails in r = sqrt(-log(min(p, 1-p))). */
-static const double as241_a[] = {3.3871328727963666080e0,  1.3314166789178437745e+2, 1.9715909503065514427e+3,
-                                 1.3731693765509461125e+4, 4.5921953931549871457e+4, 6.7265770927008700853e+4,
+/* Wichura 1988, AS 241 (PPND16): centre |p - 1/2| <= 0.425, and two tails in r = sqrt(-log(min(p,
+ * 1-p))). */
+static const double as241_a[] = {3.3871328727963666080e0,  1.3314166789178437745e+2,
+                                 1.9715909503065514427e+3, 1.3731693765509461125e+4,
+                                 4.5921953931549871457e+4, 6.7265770927008700853e+4,
                                  3.3430575583588128105e+4, 2.5090809287301226727e+3};
 static const double as241_b[] = {1.0,
                                  4.2313330701600911252e+1,
@@ -485,8 +512,9 @@ static const double as241_b[] = {1.0,
                                  3.9307895800092710610e+4,
                                  2.8729085735721942674e+4,
                                  5.2264952788528545610e+3};
-static const double as241_c[] = {1.42343711074968357734e0,  4.63033784615654529590e0, 5.76949722146069140550e0,
-                                 3.64784832476320460504e0,  1.27045825245236838258e0, 2.41780725177450611770e-1,
+static const double as241_c[] = {1.42343711074968357734e0,  4.63033784615654529590e0,
+                                 5.76949722146069140550e0,  3.64784832476320460504e0,
+                                 1.27045825245236838258e0,  2.41780725177450611770e-1,
                                  2.27238449892691845833e-2, 7.74545014278341407640e-4};
 static const double as241_d[] = {1.0,
                                  2.05319162663775882187e0,
@@ -496,8 +524,9 @@ static const double as241_d[] = {1.0,
                                  1.51986665636164571966e-2,
                                  5.47593808499534494600e-4,
                                  1.05075007164441684324e-9};
-static const double as241_e[] = {6.65790464350110377720e0,  5.46378491116411436990e0,  1.78482653991729133580e0,
-                                 2.96560571828504891230e-1, 2.65321895265761230930e-2, 1.24266094738807843860e-3,
+static const double as241_e[] = {6.65790464350110377720e0,  5.46378491116411436990e0,
+                                 1.78482653991729133580e0,  2.96560571828504891230e-1,
+                                 2.65321895265761230930e-2, 1.24266094738807843860e-3,
                                  2.71155556874348757815e-5, 2.01033439929228813265e-7};
 static const double as241_f[] = {1.0,
                                  5.99832206555887937690e-1,
@@ -508,7 +537,8 @@ static const double as241_f[] = {1.0,
                                  1.42151175831644588870e-7,
                                  2.04426310338993978564e-15};
 
-/* The normal quantile at p = q + 1/2 where small = min(p, 1-p): both given, so that neither end loses digits. */
+/* The normal quantile at p = q + 1/2 where small = min(p, 1-p): both given, so that neither end
+ * loses digits. */
 static inline vd v_inv_Phi_split(vd q, vd small) {
   vd s = 0.180625 - q * q;
   vd centre = q * V_POLY(s, as241_a) / V_POLY(s, as241_b);
@@ -528,34 +558,40 @@ static inline vd v_inv_Phi_split(vd q, vd small) {
 
 static inline vd v_inv_Phi(vd p) { return v_inv_Phi_split(p - 0.5, v_min(1.0 - p, p)); }
 
-/* ---- gamma family ------------------------------------------------------------------------------------------------- */
+/* ---- gamma family ---------------------------------------------------------------------------- */
 
 /* lgamma(z) = (z-1)(z-2) H(z - 1.85), 1.2 <= z <= 2.5, error 2^-60. */
 static const double lgamma_H[] = {
-    0.4386181413306453,     -0.11111600481590589,    0.03929151501604128,    -0.015927547360777724,   0.006943969881309385,
-    -0.0031643055929994166, 0.001484712172429803,    -0.0007110685315790869, 0.0003457215990003121,   -0.00017003522819816142,
-    8.438947005276973e-05,  -4.219060180657949e-05,  2.1221758155864744e-05, -1.0733452534463399e-05, 5.4513073033035535e-06,
-    -2.762027813532685e-06, 1.4102579943882492e-06,  -7.676224292336282e-07, 3.9898729598906866e-07,  -1.322738764099205e-07,
+    0.4386181413306453,     -0.11111600481590589,    0.03929151501604128,    -0.015927547360777724,
+    0.006943969881309385,   -0.0031643055929994166,  0.001484712172429803,   -0.0007110685315790869,
+    0.0003457215990003121,  -0.00017003522819816142, 8.438947005276973e-05,  -4.219060180657949e-05,
+    2.1221758155864744e-05, -1.0733452534463399e-05, 5.4513073033035535e-06, -2.762027813532685e-06,
+    1.4102579943882492e-06, -7.676224292336282e-07,  3.9898729598906866e-07, -1.322738764099205e-07,
     6.417356938338374e-08,  -1.0273060018731427e-07, 5.507304914458076e-08};
 
 /* lgamma(x) = (x - 1/2)(log x - 1) + (log(2 pi) - 1)/2 + W(1/x^2)/x, x >= 4.5, error 2^-62 */
-static const double lgamma_W[] = {0.0833333333333333,     -0.00277777777774067,  0.0007936507799341726,
-                                  -0.0005952357766831282, 0.0008415362305705152, -0.0019056294994640604,
-                                  0.005996885752092955,   -0.020349859689460244, 0.04557546031389638};
+static const double lgamma_W[] = {
+    0.0833333333333333,     -0.00277777777774067,  0.0007936507799341726,
+    -0.0005952357766831282, 0.0008415362305705152, -0.0019056294994640604,
+    0.005996885752092955,   -0.020349859689460244, 0.04557546031389638};
 #define LGAMMA_W0 0.41893853320467274178
 
-/* lgamma of x > 0. Below 4.5 the recurrence leads to z = x + shift in [1.2, 2.5], and the product goes into the one log:
- *   lgamma(x) = lgamma(z) + log((x-1)(x-2)...) above, lgamma(z) - log(x) or - log(x (x+1)) below.
- * Where log and addend nearly cancel (around 1; and log x - 1 for large x) they are added before the log is rounded. */
+/* lgamma of x > 0. Below 4.5 the recurrence leads to z = x + shift in [1.2, 2.5], and the product
+ * goes into the one log: lgamma(x) = lgamma(z) + log((x-1)(x-2)...) above, lgamma(z) - log(x) or -
+ * log(x (x+1)) below. Where log and addend nearly cancel (around 1; and log x - 1 for large x) they
+ * are added before the log is rounded. */
 VFN vd lgamma_positive(vd x) {
   vm big = v_le(v_splat(4.5), x), b1 = v_lt(x, v_splat(1.2)), b2 = v_lt(x, v_splat(0.5));
-  vm a1 = v_lt(v_splat(2.5), x), a2 = v_lt(v_splat(3.5), x), one = v_and(b1, v_le(v_splat(0.75), x));
+  vm a1 = v_lt(v_splat(2.5), x), a2 = v_lt(v_splat(3.5), x),
+     one = v_and(b1, v_le(v_splat(0.75), x));
   vd prod = v_select(a2, (x - 1.0) * (x - 2.0), v_select(a1, x - 1.0, v_splat(1)));
   prod = v_select(b2, v_fma(x, x, x), v_select(b1, x, prod));
-  vd shift =
-      v_select(a2, v_splat(-2), v_select(a1, v_splat(-1), v_select(b2, v_splat(2), v_select(b1, v_splat(1), v_splat(0)))));
+  vd shift = v_select(
+      a2, v_splat(-2),
+      v_select(a1, v_splat(-1), v_select(b2, v_splat(2), v_select(b1, v_splat(1), v_splat(0)))));
   vd H = V_POLY(x + (shift - 1.85), lgamma_H);
-  vd z1 = (x + (shift - 1.0)) * H, z2 = x + (shift - 2.0); /* lgamma(z) = z1 z2; both shifts are exact */
+  vd z1 = (x + (shift - 1.0)) * H,
+     z2 = x + (shift - 2.0); /* lgamma(z) = z1 z2; both shifts are exact */
   vd k, f = log_reduce(v_select(big, x, prod), &k) - 1.0;
   vd g = v_select(big, f - 1.0, v_select(one, v_fma(-z1, z2, f), f));
   vd l = log_core_plus(f, g, k, v_splat(0));
@@ -577,26 +613,33 @@ static inline vd v_lgamma(vd x) {
 
 /* digamma(x)/(x - x0) = D(x - 3/2) for 1 <= x <= 2, x0 the positive zero; error 2^-58. */
 static const double digamma_D[] = {
-    0.9510558760318328,     -0.4236274212814606,    0.24054248424078722,     -0.14840492305388028,   0.09498872445284977,
-    -0.061922133275542406,  0.04076083394339051,    -0.026975796657635307,   0.017907248235603145,   -0.011908220153004733,
-    0.007927023326825232,   -0.005279936637416975,  0.003518088712589137,    -0.0023454998282592156, 0.0015635033431069159,
-    -0.0010364320401476407, 0.0006902823989954693,  -0.00048603460529828013, 0.00032588001099547126, -0.00014465636830106868,
-    9.329631731420076e-05,  -0.0001783334314902464, 0.00012117243818408086};
+    0.9510558760318328,    -0.4236274212814606,     0.24054248424078722,    -0.14840492305388028,
+    0.09498872445284977,   -0.061922133275542406,   0.04076083394339051,    -0.026975796657635307,
+    0.017907248235603145,  -0.011908220153004733,   0.007927023326825232,   -0.005279936637416975,
+    0.003518088712589137,  -0.0023454998282592156,  0.0015635033431069159,  -0.0010364320401476407,
+    0.0006902823989954693, -0.00048603460529828013, 0.00032588001099547126, -0.00014465636830106868,
+    9.329631731420076e-05, -0.0001783334314902464,  0.00012117243818408086};
 #define DIGAMMA_X0 1.4616321449683622
 #define DIGAMMA_X0_LO 9.549995429965697e-17
 
 /* digamma(x) = log x - 1/(2x) - B(1/x^2)/x^2, x >= 4, error 2^-61 */
-static const double digamma_B[] = {0.08333333333333234,  -0.008333333332524933, 0.003968253740014513, -0.004166634519699558,
-                                   0.007573122606006319, -0.02095631904306992,  0.07864280433495685,  -0.3325884122163699,
-                                   1.1918340709240889,   -2.3491080080769415};
+static const double digamma_B[] = {
+    0.08333333333333234,  -0.008333333332524933, 0.003968253740014513, -0.004166634519699558,
+    0.007573122606006319, -0.02095631904306992,  0.07864280433495685,  -0.3325884122163699,
+    1.1918340709240889,   -2.3491080080769415};
 
-/* digamma of x > 0. Below 4 the recurrence leads to [1, 2]; the sum of reciprocals is one quotient num/den. */
+/* digamma of x > 0. Below 4 the recurrence leads to [1, 2]; the sum of reciprocals is one quotient
+ * num/den. */
 VFN vd digamma_positive(vd x) {
   vm below = v_lt(x, v_splat(1)), a1 = v_lt(v_splat(2), x), a2 = v_lt(v_splat(3), x);
-  vd shift = v_select(below, v_splat(1), v_select(a2, v_splat(-2), v_select(a1, v_splat(-1), v_splat(0))));
-  vd num = v_select(below, v_splat(-1), v_select(a2, 2.0 * x - 3.0, v_select(a1, v_splat(1), v_splat(0))));
-  vd den = v_select(below, x, v_select(a2, (x - 1.0) * (x - 2.0), v_select(a1, x - 1.0, v_splat(1))));
-  vd z = v_select(below, x, x + shift), x0 = v_select(below, v_splat(DIGAMMA_X0 - 1), v_splat(DIGAMMA_X0));
+  vd shift =
+      v_select(below, v_splat(1), v_select(a2, v_splat(-2), v_select(a1, v_splat(-1), v_splat(0))));
+  vd num = v_select(below, v_splat(-1),
+                    v_select(a2, 2.0 * x - 3.0, v_select(a1, v_splat(1), v_splat(0))));
+  vd den =
+      v_select(below, x, v_select(a2, (x - 1.0) * (x - 2.0), v_select(a1, x - 1.0, v_splat(1))));
+  vd z = v_select(below, x, x + shift),
+     x0 = v_select(below, v_splat(DIGAMMA_X0 - 1), v_splat(DIGAMMA_X0));
   vd root = (z - x0) - DIGAMMA_X0_LO; /* x + shift - x0 without a rounding of x + shift */
   vd small = v_fma(root, V_POLY(x - (1.5 - shift), digamma_D), num / den);
   vd y = 1.0 / x, y2 = y * y;
@@ -612,12 +655,13 @@ static inline vd v_digamma(vd x) {
   for (int i = 0; i < VL; i++) {
     if (!v_lane(other, i)) continue;
     double f = x[i] - floor(x[i]);
-    r[i] = f == 0 || !(x[i] > -0x1p52) ? (double)NAN : r[i] - M_PI / tan(M_PI * (f > 0.5 ? f - 1 : f));
+    r[i] =
+        f == 0 || !(x[i] > -0x1p52) ? (double)NAN : r[i] - M_PI / tan(M_PI * (f > 0.5 ? f - 1 : f));
   }
   return v_select(v_eq(x, V_INF), x, r);
 }
 
-/* ---- powers ------------------------------------------------------------------------------------------------------- */
+/* ---- powers ---------------------------------------------------------------------------------- */
 
 /* (2 atanh(s) - 2s)/s^3 = 2/3 + s^2 T(s^2), |s| <= 0.2, error 2^-75 */
 static const double log_T[] = {0.4,
@@ -670,7 +714,7 @@ static inline vd v_pow(vd x, vd y) {
   return r;
 }
 
-/* ---- through libm, lane by lane ------------------------------------------------------------------------------------ */
+/* ---- through libm, lane by lane -------------------------------------------------------------- */
 
 LIFT(v_asin, asin)
 LIFT(v_acos, acos)

@@ -7,18 +7,18 @@
 #include "num/simd.h"
 #include "num/special.h"
 
-#define LIFT2(name, scalar)                                                                                                    \
-  static inline vd name(vd a, vd b) {                                                                                          \
-    vd r;                                                                                                                      \
-    for (int i = 0; i < VL; i++) r[i] = scalar(a[i], b[i]);                                                                    \
-    return r;                                                                                                                  \
+#define LIFT2(name, scalar)                                                                        \
+  static inline vd name(vd a, vd b) {                                                              \
+    vd r;                                                                                          \
+    for (int i = 0; i < VL; i++) r[i] = scalar(a[i], b[i]);                                        \
+    return r;                                                                                      \
   }
 
-#define LIFT3(name, scalar)                                                                                                    \
-  static inline vd name(vd a, vd b, vd c) {                                                                                    \
-    vd r;                                                                                                                      \
-    for (int i = 0; i < VL; i++) r[i] = scalar(a[i], b[i], c[i]);                                                              \
-    return r;                                                                                                                  \
+#define LIFT3(name, scalar)                                                                        \
+  static inline vd name(vd a, vd b, vd c) {                                                        \
+    vd r;                                                                                          \
+    for (int i = 0; i < VL; i++) r[i] = scalar(a[i], b[i], c[i]);                                  \
+    return r;                                                                                      \
   }
 
 LIFT(v_tetragamma, num_tetragamma)

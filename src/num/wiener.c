@@ -1,6 +1,7 @@
-/* wiener.c: the time at which a Wiener process without drift first reaches 0 from w, 0 < w < 1, not having reached 1. Two
- * series, of which the one for short times is an image sum, the other one of eigenfunctions (Feller 1968, chapter XIV.6); each
- * converges within a few terms where it is used. */
+/* wiener.c: the time at which a Wiener process without drift first reaches 0 from w, 0 < w < 1, not
+ * having reached 1. Two series, of which the one for short times is an image sum, the other one of
+ * eigenfunctions (Feller 1968, chapter XIV.6); each converges within a few terms where it is used.
+ */
 #include "num/special.h"
 
 #include <math.h>
@@ -42,4 +43,6 @@ double num_log_passage_d(double t, double w, double *dt, double *dw) {
   return (t < SHORT ? short_times : long_times)(t, w, dt, dw);
 }
 
-double num_log_passage(double t, double w) { return num_log_passage_d(t, w, &(double){0}, &(double){0}); }
+double num_log_passage(double t, double w) {
+  return num_log_passage_d(t, w, &(double){0}, &(double){0});
+}

@@ -1,8 +1,9 @@
-/* cmdstan.c: draws as CmdStan writes them, so that CmdStanR, CmdStanPy, ArviZ and posterior read them unchanged.
+/* cmdstan.c: draws as CmdStan writes them, so that CmdStanR, CmdStanPy, ArviZ and posterior read
+ * them unchanged.
  *
- * CmdStan tells a run's settings twice: as nested comments at the head of the CSV, and as nested objects in base_config.json.
- * Here a setting is one call (`setting_*`) that writes both. Own settings come last and at the top level; readers keep them as
- * metadata.
+ * CmdStan tells a run's settings twice: as nested comments at the head of the CSV, and as nested
+ * objects in base_config.json. Here a setting is one call (`setting_*`) that writes both. Own
+ * settings come last and at the top level; readers keep them as metadata.
  */
 #include "data/json.h"
 #include "data/number.h"
@@ -11,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- settings, to comments and JSON at once ------------------------------------------------------------------------- */
+/* ---- settings, to comments and JSON at once -------------------------------------------------- */
 
 typedef struct {
   Text comments, json;
@@ -24,7 +25,8 @@ static void comment(Settings *s, const char *key, const char *value, bool is_def
   if (value) {
     text_puts(&s->comments, " = ");
     for (; *value; value++)
-      text_add(&s->comments, *value == '\n' || *value == '\r' ? " " : value, 1); /* one setting, one line */
+      text_add(&s->comments, *value == '\n' || *value == '\r' ? " " : value,
+               1); /* one setting, one line */
     text_puts(&s->comments, is_default ? " (Default)" : "");
   }
   text_puts(&s->comments, "\n");
@@ -84,7 +86,7 @@ static void choice_end(Settings *s) {
   group_end(s);
 }
 
-/* ---- what all methods share ----------------------------------------------------------------------------------------- */
+/* ---- what all methods share ------------------------------------------------------------------ */
 
 /* The version whose transforms and formats we follow. */
 static const struct {
@@ -132,7 +134,8 @@ static void common_settings(Settings *s, const CmdstanRun *run, const char *csv)
   setting_text(s, "profile_file", "profile.csv", "profile.csv");
   group_end(s);
   setting_int(s, "num_threads", 1, 1);
-  for (size_t k = 0; k < run->nkeys; k++) setting_text(s, run->keys[k].key, run->keys[k].value, NULL);
+  for (size_t k = 0; k < run->nkeys; k++)
+    setting_text(s, run->keys[k].key, run->keys[k].value, NULL);
   json_object_end(&s->w);
   text_puts(&s->json, "\n");
 }
@@ -144,10 +147,12 @@ static void put_values(OutFile *f, const double *x, size_t n, const char *separa
   }
 }
 
-/* log_lik under a q that is no posterior would mislead loo(); it keeps its values under another name. */
+/* log_lik under a q that is no posterior would mislead loo(); it keeps its values under another
+ * name. */
 static void put_name(OutFile *f, const char *name, bool predictive) {
   size_t n = strlen("log_lik");
-  bool rename = predictive && strncmp(name, "log_lik", n) == 0 && (name[n] == 0 || name[n] == '.' || name[n] == ':');
+  bool rename = predictive && strncmp(name, "log_lik", n) == 0 &&
+                (name[n] == 0 || name[n] == '.' || name[n] == ':');
   if (rename) {
     file_puts(f, "log_lik_q");
     name += n;
@@ -189,12 +194,13 @@ static void write_metric(RunDir *r, const char *base, const CmdstanRun *run, dou
   run_write(r, arena_format(&r->c->arena, "%s_metric.json", base), &t);
 }
 
-static void write_sidecars(RunDir *r, const char *base, const CmdstanRun *run, const Settings *s, double stepsize) {
+static void write_sidecars(RunDir *r, const char *base, const CmdstanRun *run, const Settings *s,
+                           double stepsize) {
   run_write(r, arena_format(&r->c->arena, "%s_config.json", base), &s->json);
   write_metric(r, base, run, stepsize);
 }
 
-/* ---- variational ---------------------------------------------------------------------------------------------------- */
+/* ---- variational ----------------------------------------------------------------------------- */
 
 static void variational_settings(Settings *s, const CmdstanVariational *v, size_t ndraws) {
   choice(s, "method", "variational", NULL);
@@ -218,7 +224,8 @@ static const double *mean_of(Ctx *c, const Draws *d) {
   if (d->mean) return d->mean;
   double *mean = NEW_ARRAY(&c->arena, double, d->ncols + 1);
   for (size_t m = 0; m < d->ndraws; m++)
-    for (size_t k = 0; k < d->ncols; k++) mean[k] += (d->values[m * d->ncols + k] - mean[k]) / (double)(m + 1);
+    for (size_t k = 0; k < d->ncols; k++)
+      mean[k] += (d->values[m * d->ncols + k] - mean[k]) / (double)(m + 1);
   return mean;
 }
 
@@ -244,7 +251,7 @@ void cmdstan_write_variational(RunDir *r, const char *base, const Draws *d, cons
   write_sidecars(r, base, run, s, 1);
 }
 
-/* ---- NUTS ----------------------------------------------------------------------------------------------------------- */
+/* ---- NUTS ------------------------------------------------------------------------------------ */
 
 static void sample_settings(Settings *s, const CmdstanRun *run, const CmdstanSample *n) {
   choice(s, "method", "sample", "sample");
@@ -294,7 +301,8 @@ static void put_adaptation(OutFile *f, const CmdstanRun *run, const CmdstanSampl
   bool dense = run->metric_type && strcmp(run->metric_type, "dense_e") == 0;
   file_puts(f, "# Adaptation terminated\n# Step size = ");
   file_number(f, n->stepsize);
-  file_puts(f, dense ? "\n# Elements of inverse mass matrix:\n" : "\n# Diagonal elements of inverse mass matrix:\n");
+  file_puts(f, dense ? "\n# Elements of inverse mass matrix:\n"
+                     : "\n# Diagonal elements of inverse mass matrix:\n");
   for (size_t k = 0; run->inv_metric && k < (dense ? run->ninv_metric : 1); k++) {
     file_puts(f, "# ");
     put_values(f, run->inv_metric + k * run->ninv_metric, run->ninv_metric, ", ");
@@ -304,10 +312,12 @@ static void put_adaptation(OutFile *f, const CmdstanRun *run, const CmdstanSampl
 
 static void put_elapsed(OutFile *f, const char *before, double seconds, const char *what) {
   char line[96];
-  file_put(f, line, (size_t)snprintf(line, sizeof line, "# %s%.3f seconds (%s)\n", before, seconds, what));
+  file_put(f, line,
+           (size_t)snprintf(line, sizeof line, "# %s%.3f seconds (%s)\n", before, seconds, what));
 }
 
-void cmdstan_write_sample(RunDir *r, const char *base, const Draws *d, const CmdstanRun *run, const CmdstanSample *n) {
+void cmdstan_write_sample(RunDir *r, const char *base, const Draws *d, const CmdstanRun *run,
+                          const CmdstanSample *n) {
   const char *csv = arena_format(&r->c->arena, "%s.csv", base);
   size_t thin = n->thin > 0 ? (size_t)n->thin : 1;
   size_t nwarm = n->save_warmup ? (n->num_warmup + thin - 1) / thin : 0;

@@ -1,4 +1,5 @@
-/* draws.h: Draws, the last noun: draws of the program's output variables under q (or the posterior), and what goes with each.
+/* draws.h: Draws, the last noun: draws of the program's output variables under q (or the
+ * posterior), and what goes with each.
  */
 #ifndef PVI_DRAWS_H
 #define PVI_DRAWS_H
@@ -12,9 +13,10 @@ typedef struct {
 
 typedef struct Draws {
   size_t ndraws, ncols;
-  const char *const *names;   /* ncols, as CmdStan dots them: theta.2.1, tuples x:1.2 */
-  const double *values;       /* [ndraws x ncols] row-major */
-  const double *log_p;        /* ndraws: log joint on the unconstrained scale with Jacobian (NUTS: lp__); NULL: 0 */
+  const char *const *names; /* ncols, as CmdStan dots them: theta.2.1, tuples x:1.2 */
+  const double *values;     /* [ndraws x ncols] row-major */
+  const double
+      *log_p; /* ndraws: log joint on the unconstrained scale with Jacobian (NUTS: lp__); NULL: 0 */
   const double *log_g;        /* ndraws: log q; NULL: 0 */
   const double *mean;         /* ncols: at the mean of q; NULL: the mean of the draws */
   const DrawsColumn *columns; /* NUTS: the method's columns */

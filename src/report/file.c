@@ -1,5 +1,6 @@
-/* file.c: folders and files that are whole or absent. A file is written as .NAME.PID.tmp in the folder of its final name,
- * synced, renamed over it, and the folder synced; the first error sticks and is told when the file is committed. */
+/* file.c: folders and files that are whole or absent. A file is written as .NAME.PID.tmp in the
+ * folder of its final name, synced, renamed over it, and the folder synced; the first error sticks
+ * and is told when the file is committed. */
 #include "data/number.h"
 #include "report/report.h"
 
@@ -21,7 +22,7 @@ struct OutFile {
   char buffer[BUFFER];
 };
 
-/* ---- files -------------------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static void split_path(OutFile *f, const char *path) {
   Arena *a = &f->c->arena;
@@ -92,7 +93,8 @@ void file_abandon(OutFile *f) {
   unlink(f->temporary);
 }
 
-/* The rename itself survives a power cut only when the folder is synced. Not every file system can; that is no failure. */
+/* The rename itself survives a power cut only when the folder is synced. Not every file system can;
+ * that is no failure. */
 static void sync_folder(const char *folder) {
   int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
@@ -112,7 +114,7 @@ void file_commit(OutFile *f) {
   sync_folder(f->folder);
 }
 
-/* ---- folders ------------------------------------------------------------------------------------------------------ */
+/* ---- folders --------------------------------------------------------------------------------- */
 
 static bool is_folder(const char *path) {
   struct stat st;
@@ -137,15 +139,19 @@ RunDir *run_open(Ctx *c, const char *dir) {
   char *path = arena_text(&c->arena, dir, strlen(dir));
   for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--) path[n - 1] = 0;
   int error = make_folders(path);
-  if (error) ctx_fail(c, PVI_FAILURE, NOWHERE, "cannot make the folder '%s': %s", path, strerror(error));
+  if (error)
+    ctx_fail(c, PVI_FAILURE, NOWHERE, "cannot make the folder '%s': %s", path, strerror(error));
   if (faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS))
-    ctx_fail(c, PVI_FAILURE, NOWHERE, "cannot write into the folder '%s': %s", path, strerror(errno));
+    ctx_fail(c, PVI_FAILURE, NOWHERE, "cannot write into the folder '%s': %s", path,
+             strerror(errno));
   RunDir *r = NEW(&c->arena, RunDir);
   *r = (RunDir){c, path};
   return r;
 }
 
-const char *run_path(const RunDir *r, const char *name) { return arena_format(&r->c->arena, "%s/%s", r->path, name); }
+const char *run_path(const RunDir *r, const char *name) {
+  return arena_format(&r->c->arena, "%s/%s", r->path, name);
+}
 
 void run_write(RunDir *r, const char *name, const Text *t) {
   OutFile *f = file_begin(r->c, run_path(r, name));

@@ -1,4 +1,5 @@
-/* progress.c: a line of progress on a terminal. Fixed buffers only: it is called from inside iterations. */
+/* progress.c: a line of progress on a terminal. Fixed buffers only: it is called from inside
+ * iterations. */
 #include "report/table.h"
 
 #include <string.h>
@@ -33,11 +34,13 @@ static size_t cut(char *s, size_t columns) {
   return k;
 }
 
-size_t progress_line(char *out, size_t size, size_t columns, const char *label, size_t done, size_t total, double seconds,
-                     const char *detail) {
+size_t progress_line(char *out, size_t size, size_t columns, const char *label, size_t done,
+                     size_t total, double seconds, const char *detail) {
   char percent[32] = "", left[48] = "", clock[32];
   const char *gap = detail[0] ? "  " : "";
-  if (total) snprintf(percent, sizeof percent, "  %3.0f%%", 100.0 * (double)(done < total ? done : total) / (double)total);
+  if (total)
+    snprintf(percent, sizeof percent, "  %3.0f%%",
+             100.0 * (double)(done < total ? done : total) / (double)total);
   if (total && done && done < total) {
     format_time(clock, sizeof clock, seconds * (double)(total - done) / (double)done);
     snprintf(left, sizeof left, "  %s left", clock);
@@ -50,7 +53,11 @@ size_t progress_line(char *out, size_t size, size_t columns, const char *label, 
 }
 
 Progress progress_make(const char *label, size_t total) {
-  return (Progress){.on = isatty(STDERR_FILENO) != 0, .label = label, .total = total, .start = base_seconds(), .last = -1};
+  return (Progress){.on = isatty(STDERR_FILENO) != 0,
+                    .label = label,
+                    .total = total,
+                    .start = base_seconds(),
+                    .last = -1};
 }
 
 void progress_update(Progress *p, size_t done, const char *fmt, ...) {
@@ -62,7 +69,8 @@ void progress_update(Progress *p, size_t done, const char *fmt, ...) {
   va_start(ap, fmt);
   vsnprintf(detail, sizeof detail, fmt, ap);
   va_end(ap);
-  progress_line(line, sizeof line, terminal_columns() - 1, p->label, done, p->total, now - p->start, detail);
+  progress_line(line, sizeof line, terminal_columns() - 1, p->label, done, p->total, now - p->start,
+                detail);
   fprintf(stderr, "\r%s\033[K", line);
   fflush(stderr);
   p->width = strlen(line);

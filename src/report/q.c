@@ -1,9 +1,10 @@
 /* q.c: the variational distribution as a file, and back.
  *
- *   {"format": "pvi-q", "version": 1, "family": "fullrank", "dim": 2, "names": ["mu", "sigma"], "keys": {"score": "log"},
- *    "parameters": {"mean": [..], "cholesky": [[..], [.., ..]]}}
+ *   {"format": "pvi-q", "version": 1, "family": "fullrank", "dim": 2, "names": ["mu", "sigma"],
+ * "keys": {"score": "log"}, "parameters": {"mean": [..], "cholesky": [[..], [.., ..]]}}
  *
- * A number is a scalar, a flat array a vector, an array of rows a matrix, rows of length 1, 2, .. n a lower triangle.
+ * A number is a scalar, a flat array a vector, an array of rows a matrix, rows of length 1, 2, .. n
+ * a lower triangle.
  */
 #include "data/json.h"
 #include "report/report.h"
@@ -12,7 +13,7 @@
 
 enum { VERSION = 1 };
 
-/* ---- writing ------------------------------------------------------------------------------------------------------ */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static void put_array(JsonWriter *w, const QArray *a) {
   const double *x = a->values;
@@ -73,12 +74,13 @@ void q_write(RunDir *r, const QFile *q) {
   run_write(r, "q.json", &t);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static const Json *need(Ctx *c, const Json *object, const char *key, JsonKind kind) {
   const Json *j = json_get(object, key);
   if (!j) ctx_fail(c, PVI_DATA, object->loc, "this is no q.json: '%s' is missing", key);
-  if (j->kind != kind) ctx_fail(c, PVI_DATA, j->loc, "this is no q.json: '%s' is %s", key, json_kind_name(j));
+  if (j->kind != kind)
+    ctx_fail(c, PVI_DATA, j->loc, "this is no q.json: '%s' is %s", key, json_kind_name(j));
   return j;
 }
 
@@ -86,8 +88,8 @@ static size_t row_length(const Json *row) {
   return row->kind == JSON_NUMBERS && row->ndims == 1 ? (size_t)row->dims[0] : row->count;
 }
 
-/* Rows of an array that is no rectangle of plain numbers: a lower triangle, or a matrix with words such as "nan" for a whole
- * row. */
+/* Rows of an array that is no rectangle of plain numbers: a lower triangle, or a matrix with words
+ * such as "nan" for a whole row. */
 static void shape_of_rows(Ctx *c, const Json *j, QArray *a) {
   bool lower = true, even = true;
   bool vector = j->count > 0 && j->items[0]->kind == JSON_STRING;
@@ -96,7 +98,8 @@ static void shape_of_rows(Ctx *c, const Json *j, QArray *a) {
     even &= row_length(j->items[i]) == row_length(j->items[0]);
   }
   if (!vector && !lower && !even)
-    ctx_fail(c, PVI_DATA, j->loc, "'%s' is neither a vector, a matrix nor a lower triangle", a->name);
+    ctx_fail(c, PVI_DATA, j->loc, "'%s' is neither a vector, a matrix nor a lower triangle",
+             a->name);
   a->shape = vector ? Q_VECTOR : even ? Q_MATRIX : Q_LOWER;
   a->rows = j->count;
   a->cols = vector ? 1 : lower ? j->count : row_length(j->items[0]);
@@ -114,23 +117,28 @@ static QArray read_array(Ctx *c, const char *name, const Json *j) {
   const Json *bad = NULL;
   size_t n;
   a.values = json_flatten(c, j, &n, &bad);
-  if (bad) ctx_fail(c, PVI_DATA, bad->loc, "'%s' has %s among its numbers", name, json_kind_name(bad));
+  if (bad)
+    ctx_fail(c, PVI_DATA, bad->loc, "'%s' has %s among its numbers", name, json_kind_name(bad));
   if (j->kind == JSON_NUMBERS)
     shape_of_numbers(c, j, &a);
   else if (j->kind == JSON_ARRAY)
     shape_of_rows(c, j, &a);
-  if (n != q_array_count(&a)) ctx_fail(c, PVI_DATA, j->loc, "'%s' is neither a vector, a matrix nor a lower triangle", name);
+  if (n != q_array_count(&a))
+    ctx_fail(c, PVI_DATA, j->loc, "'%s' is neither a vector, a matrix nor a lower triangle", name);
   return a;
 }
 
 static const char *const *read_names(Ctx *c, const Json *j, size_t dim) {
   if (!j) return NULL;
   bool empty = j->kind == JSON_NUMBERS && j->n == 0;
-  if (!empty && j->kind != JSON_ARRAY) ctx_fail(c, PVI_DATA, j->loc, "'names' is an array of strings");
-  if (j->count != dim) ctx_fail(c, PVI_DATA, j->loc, "there are %zu names for %zu dimensions", j->count, dim);
+  if (!empty && j->kind != JSON_ARRAY)
+    ctx_fail(c, PVI_DATA, j->loc, "'names' is an array of strings");
+  if (j->count != dim)
+    ctx_fail(c, PVI_DATA, j->loc, "there are %zu names for %zu dimensions", j->count, dim);
   const char **names = NEW_ARRAY(&c->arena, const char *, dim + 1);
   for (size_t k = 0; k < j->count; k++) {
-    if (j->items[k]->kind != JSON_STRING) ctx_fail(c, PVI_DATA, j->items[k]->loc, "a name is a string");
+    if (j->items[k]->kind != JSON_STRING)
+      ctx_fail(c, PVI_DATA, j->items[k]->loc, "a name is a string");
     names[k] = j->items[k]->text;
   }
   return names;
@@ -152,7 +160,8 @@ QFile *q_read_source(Ctx *c, const Source *source) {
   if (version->n != 1 || version->values[0] != VERSION)
     ctx_fail(c, PVI_DATA, version->loc, "this q.json is of another version of pvi (%g, not %d)",
              version->n ? version->values[0] : 0, VERSION);
-  if (dim->n != 1 || !dim->is_int || dim->values[0] < 0) ctx_fail(c, PVI_DATA, dim->loc, "'dim' is a number of dimensions");
+  if (dim->n != 1 || !dim->is_int || dim->values[0] < 0)
+    ctx_fail(c, PVI_DATA, dim->loc, "'dim' is a number of dimensions");
   QFile *q = NEW(&c->arena, QFile);
   q->family = need(c, j, "family", JSON_STRING)->text;
   q->dim = (size_t)dim->values[0];
@@ -160,7 +169,8 @@ QFile *q_read_source(Ctx *c, const Source *source) {
   if (keys && keys->kind == JSON_OBJECT) read_keys(c, keys, q);
   const Json *parameters = need(c, j, "parameters", JSON_OBJECT);
   QArray *arrays = NEW_ARRAY(&c->arena, QArray, parameters->count + 1);
-  for (size_t k = 0; k < parameters->count; k++) arrays[k] = read_array(c, parameters->keys[k], parameters->items[k]);
+  for (size_t k = 0; k < parameters->count; k++)
+    arrays[k] = read_array(c, parameters->keys[k], parameters->items[k]);
   q->arrays = arrays;
   q->narrays = parameters->count;
   return q;

@@ -1,11 +1,13 @@
-/* report.h: what a run leaves behind. A run is a folder; every file in it is whole or absent, also after a crash.
+/* report.h: what a run leaves behind. A run is a folder; every file in it is whole or absent, also
+ * after a crash.
  *
  *   run_open, run_path     the folder
- *   file_begin .. file_commit   one file: written beside its final name, made durable, then renamed over it
- *   cmdstan_write_*        draws as CmdStan writes them, with its sidecars (FORMATS.md)
+ *   file_begin .. file_commit   one file: written beside its final name, made durable, then renamed
+ * over it cmdstan_write_*        draws as CmdStan writes them, with its sidecars (FORMATS.md)
  *   trace_write, scores_write, q_write, summary_write   our own files
  *
- * Whatever the disk refuses ends the run with PVI_FAILURE and the reason; the old file, if there was one, is untouched.
+ * Whatever the disk refuses ends the run with PVI_FAILURE and the reason; the old file, if there
+ * was one, is untouched.
  */
 #ifndef PVI_REPORT_H
 #define PVI_REPORT_H
@@ -14,7 +16,7 @@
 #include "report/draws.h"
 #include "report/summary.h"
 
-/* ---- the folder and its files ------------------------------------------------------------------------------------- */
+/* ---- the folder and its files ---------------------------------------------------------------- */
 
 typedef struct RunDir {
   Ctx *c;
@@ -34,7 +36,7 @@ void file_integer(OutFile *f, long long k);
 void file_commit(OutFile *f);  /* durable under its name, or ctx_fail */
 void file_abandon(OutFile *f); /* leaves what was there before */
 
-/* ---- draws.csv as CmdStan's --------------------------------------------------------------------------------------- */
+/* ---- draws.csv as CmdStan's ------------------------------------------------------------------ */
 
 typedef struct {
   const char *key, *value;
@@ -46,7 +48,8 @@ typedef struct {
   const char *start;     /* date and time; NULL: left out */
   uint64_t seed;
   int id;          /* 0 counts as 1 */
-  bool predictive; /* q is not the Bayes posterior: a column log_lik is written as log_lik_q, so that nobody runs loo() on it */
+  bool predictive; /* q is not the Bayes posterior: a column log_lik is written as log_lik_q, so
+                      that nobody runs loo() on it */
   const ReportKey *keys; /* ours: objective, score, family, regularizer, lambda ... */
   size_t nkeys;
   const char *metric_type;  /* NULL: diag_e */
@@ -55,13 +58,14 @@ typedef struct {
 } CmdstanRun;
 
 typedef struct {
-  const char *algorithm;                            /* meanfield or fullrank; readers accept nothing else */
+  const char *algorithm; /* meanfield or fullrank; readers accept nothing else */
   long iter, grad_samples, elbo_samples, eval_elbo; /* 0: CmdStan's default */
   double eta, tol_rel_obj;                          /* 0: CmdStan's default */
 } CmdstanVariational;
 
 /* base.csv, base_config.json and, when there is one, base_metric.json */
-void cmdstan_write_variational(RunDir *r, const char *base, const Draws *d, const CmdstanRun *run, const CmdstanVariational *v);
+void cmdstan_write_variational(RunDir *r, const char *base, const Draws *d, const CmdstanRun *run,
+                               const CmdstanVariational *v);
 
 typedef struct {
   size_t num_warmup, num_samples; /* as asked; the draws have warm-up rows first if save_warmup */
@@ -72,10 +76,12 @@ typedef struct {
   double seconds_warmup, seconds_sampling;
 } CmdstanSample;
 
-/* d->columns are accept_stat__ stepsize__ treedepth__ n_leapfrog__ divergent__ energy__, d->log_p is lp__. */
-void cmdstan_write_sample(RunDir *r, const char *base, const Draws *d, const CmdstanRun *run, const CmdstanSample *s);
+/* d->columns are accept_stat__ stepsize__ treedepth__ n_leapfrog__ divergent__ energy__, d->log_p
+ * is lp__. */
+void cmdstan_write_sample(RunDir *r, const char *base, const Draws *d, const CmdstanRun *run,
+                          const CmdstanSample *s);
 
-/* ---- our files ---------------------------------------------------------------------------------------------------- */
+/* ---- our files ------------------------------------------------------------------------------- */
 
 typedef struct {
   long iteration;
@@ -101,7 +107,12 @@ typedef struct {
 
 void scores_write(RunDir *r, const ScoreTable *t); /* scores.csv */
 
-typedef enum { Q_SCALAR, Q_VECTOR, Q_MATRIX, Q_LOWER /* rows of a lower triangle, 1, 2, .. n long */ } QShape;
+typedef enum {
+  Q_SCALAR,
+  Q_VECTOR,
+  Q_MATRIX,
+  Q_LOWER /* rows of a lower triangle, 1, 2, .. n long */
+} QShape;
 
 typedef struct {
   const char *name; /* "mean", "sd", "cholesky" */

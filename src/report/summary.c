@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- statistics ----------------------------------------------------------------------------------------------------- */
+/* ---- statistics ------------------------------------------------------------------------------ */
 
 SummaryScore summary_score(const char *name, const double *values, size_t n) {
   double sum = 0, squares = 0;
@@ -77,7 +77,7 @@ const char *draws_pretty_name(Arena *a, const char *dotted) {
   return t.s;
 }
 
-/* ---- JSON ----------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void put_text(JsonWriter *w, const char *key, const char *value) {
   json_key(w, key);
@@ -204,7 +204,7 @@ void summary_write(RunDir *r, const Summary *s) {
   run_write(r, "summary.json", &t);
 }
 
-/* ---- table ---------------------------------------------------------------------------------------------------------- */
+/* ---- table ----------------------------------------------------------------------------------- */
 
 /* Three digits, or as many as show two digits of the spread. */
 static int digits_of(double x, double sd) {
@@ -221,8 +221,10 @@ void summary_table(Text *out, const Summary *s, size_t most) {
     const SummaryParameter *p = &s->parameters[k];
     const double columns[] = {p->mean, p->sd, p->q5, p->q50, p->q95};
     table_word(t, p->name);
-    for (size_t j = 0; j < 5; j++) table_number(t, columns[j], j == 1 ? 3 : digits_of(columns[j], p->sd));
+    for (size_t j = 0; j < 5; j++)
+      table_number(t, columns[j], j == 1 ? 3 : digits_of(columns[j], p->sd));
   }
   table_print(t, out);
-  if (n < s->nparameters) text_printf(out, "... and %zu more (summary.json has all)\n", s->nparameters - n);
+  if (n < s->nparameters)
+    text_printf(out, "... and %zu more (summary.json has all)\n", s->nparameters - n);
 }

@@ -1,4 +1,5 @@
-/* summary.h: everything a run has to say, as one struct; summary.json and `pvi fit --json` are its text. */
+/* summary.h: everything a run has to say, as one struct; summary.json and `pvi fit --json` are its
+ * text. */
 #ifndef PVI_SUMMARY_H
 #define PVI_SUMMARY_H
 
@@ -28,8 +29,9 @@ typedef struct {
 } SummaryStart;
 
 typedef struct {
-  long draws;                             /* or nodes, where the integration is exact */
-  double objective, fresh_objective, gap; /* on its own draws, on new ones (twice the nodes), the difference */
+  long draws; /* or nodes, where the integration is exact */
+  double objective, fresh_objective,
+      gap; /* on its own draws, on new ones (twice the nodes), the difference */
 } SummaryStage;
 
 typedef struct {
@@ -64,8 +66,9 @@ typedef struct Summary {
   size_t nstages;
 } Summary;
 
-void summary_json(Text *out, const Summary *s);               /* pretty, ends in a newline */
-void summary_table(Text *out, const Summary *s, size_t most); /* name mean sd 5% 50% 95%, at most so many rows (0: all) */
+void summary_json(Text *out, const Summary *s); /* pretty, ends in a newline */
+void summary_table(Text *out, const Summary *s,
+                   size_t most); /* name mean sd 5% 50% 95%, at most so many rows (0: all) */
 
 /* Statistics of values that are there (NaN counts). */
 SummaryScore summary_score(const char *name, const double *values, size_t n);

@@ -1,5 +1,6 @@
-/* table.c: aligned tables. A numeric cell has a part before and a part from the decimal point on; a column is as wide as its
- * widest two parts, so that points stand under each other. Widths count UTF-8 characters, not bytes. */
+/* table.c: aligned tables. A numeric cell has a part before and a part from the decimal point on; a
+ * column is as wide as its widest two parts, so that points stand under each other. Widths count
+ * UTF-8 characters, not bytes. */
 #include "report/table.h"
 
 #include <math.h>
@@ -32,7 +33,7 @@ static size_t characters(const char *s) {
   return n;
 }
 
-/* ---- numbers -------------------------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 size_t table_format(char *out, size_t size, double x, int digits) {
   int n;
@@ -52,11 +53,13 @@ size_t table_format(char *out, size_t size, double x, int digits) {
   return n > 0 ? (size_t)n : 0;
 }
 
-/* ---- cells ---------------------------------------------------------------------------------------------------------- */
+/* ---- cells ----------------------------------------------------------------------------------- */
 
 static void add_cell(Table *t, Cell cell) { PUSH(t->arena, t->cells, t->n, t->cap, cell); }
 
-void table_word(Table *t, const char *s) { add_cell(t, (Cell){arena_text(t->arena, s, strlen(s)), characters(s), 0, false}); }
+void table_word(Table *t, const char *s) {
+  add_cell(t, (Cell){arena_text(t->arena, s, strlen(s)), characters(s), 0, false});
+}
 
 static void add_number(Table *t, const char *s, size_t n) {
   size_t before = strcspn(s, ".e");
@@ -75,7 +78,7 @@ void table_integer(Table *t, long long k) {
   add_number(t, s, (size_t)n);
 }
 
-/* ---- printing ------------------------------------------------------------------------------------------------------- */
+/* ---- printing -------------------------------------------------------------------------------- */
 
 typedef struct {
   size_t before, after, width;
@@ -106,7 +109,8 @@ static void spaces(Text *out, size_t n) {
   while (n--) text_puts(out, " ");
 }
 
-/* The text of a field and the blanks before it; blanks after are held back in *pending until something follows. */
+/* The text of a field and the blanks before it; blanks after are held back in *pending until
+ * something follows. */
 static void put(Text *out, size_t *pending, size_t before, const char *s, size_t after) {
   spaces(out, *pending + before);
   text_puts(out, s);

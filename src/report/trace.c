@@ -1,11 +1,13 @@
-/* trace.c: the small tables of a run: trace.csv, a row an iteration, and scores.csv, a row an observation. */
+/* trace.c: the small tables of a run: trace.csv, a row an iteration, and scores.csv, a row an
+ * observation. */
 #include "data/data.h"
 #include "report/report.h"
 
 #include <string.h>
 
 static void put_row(OutFile *f, const TraceRow *r) {
-  const double columns[] = {r->seconds, r->objective, r->score, r->regularizer, r->gradient_norm, r->step};
+  const double columns[] = {r->seconds,     r->objective,     r->score,
+                            r->regularizer, r->gradient_norm, r->step};
   file_integer(f, r->iteration);
   for (size_t k = 0; k < sizeof columns / sizeof *columns; k++) {
     file_puts(f, ",");

@@ -1,5 +1,6 @@
-/* component.c: cdf, density, E|Y - y| and moments of one lane, with derivatives by its parameters. One section a kind; the
- * tables are at the end. Densities of counts are Loader's saddle-point forms (2000), exact to a few ulp at any size. */
+/* component.c: cdf, density, E|Y - y| and moments of one lane, with derivatives by its parameters.
+ * One section a kind; the tables are at the end. Densities of counts are Loader's saddle-point
+ * forms (2000), exact to a few ulp at any size. */
 #include "score/component.h"
 
 #include "num/special.h"
@@ -9,26 +10,29 @@
 #define PI 3.14159265358979323846
 #define SQRT_2PI 2.50662827463100050242
 
-/* ---- location-scale kinds: Z standard, Y = par[0] + par[1] Z, z = (t - par[0]) / par[1] ------------------------------
- *   F(t) = F(z)    d F / d (location, scale) = -f(z) (1, z) / scale
- *   E|Y - y| = scale G(z), G(z) = E|Z - z|, G' = 2 F - 1, so its derivatives are -(2 F - 1) and G - z (2 F - 1). */
-#define LOCATION_SCALE(name)                                                                                                   \
-  static double name##_cdf(const double *p, double t) { return name##_F((t - p[0]) / p[1]); }                                  \
-  static double name##_pdf(const double *p, double t) { return name##_f((t - p[0]) / p[1]) / p[1]; }                           \
-  static void name##_cdf_d(const double *p, double t, unsigned want, double *d) {                                              \
-    (void)want;                                                                                                                \
-    double z = (t - p[0]) / p[1], f = name##_f(z) / p[1];                                                                      \
-    d[0] = -f;                                                                                                                 \
-    d[1] = f == 0 ? 0 : -z * f;                                                                                                \
-  }                                                                                                                            \
-  static double name##_gap(const double *p, double y, double *d) {                                                             \
-    double z = (y - p[0]) / p[1], G = name##_G(z);                                                                             \
-    if (d) {                                                                                                                   \
-      double slope = 2 * name##_F(z) - 1;                                                                                      \
-      d[0] = -slope;                                                                                                           \
-      d[1] = G - z * slope;                                                                                                    \
-    }                                                                                                                          \
-    return p[1] * G;                                                                                                           \
+/* ---- location-scale kinds: Z standard, Y = par[0] + par[1] Z, z = (t - par[0]) / par[1]
+ * ------------------------------ F(t) = F(z)    d F / d (location, scale) = -f(z) (1, z) / scale
+ *   E|Y - y| = scale G(z), G(z) = E|Z - z|, G' = 2 F - 1, so its derivatives are -(2 F - 1) and G -
+ * z (2 F - 1). */
+#define LOCATION_SCALE(name)                                                                       \
+  static double name##_cdf(const double *p, double t) { return name##_F((t - p[0]) / p[1]); }      \
+  static double name##_pdf(const double *p, double t) {                                            \
+    return name##_f((t - p[0]) / p[1]) / p[1];                                                     \
+  }                                                                                                \
+  static void name##_cdf_d(const double *p, double t, unsigned want, double *d) {                  \
+    (void)want;                                                                                    \
+    double z = (t - p[0]) / p[1], f = name##_f(z) / p[1];                                          \
+    d[0] = -f;                                                                                     \
+    d[1] = f == 0 ? 0 : -z * f;                                                                    \
+  }                                                                                                \
+  static double name##_gap(const double *p, double y, double *d) {                                 \
+    double z = (y - p[0]) / p[1], G = name##_G(z);                                                 \
+    if (d) {                                                                                       \
+      double slope = 2 * name##_F(z) - 1;                                                          \
+      d[0] = -slope;                                                                               \
+      d[1] = G - z * slope;                                                                        \
+    }                                                                                              \
+    return p[1] * G;                                                                               \
   }
 
 static double normal_F(double z) { return num_Phi(z); }
@@ -58,14 +62,18 @@ static double laplace_G(double z) { return fabs(z) + exp(-fabs(z)); }
 static double laplace_Q(double p) { return p < 0.5 ? log(2 * p) : -log(2 * (1 - p)); }
 LOCATION_SCALE(laplace)
 
-/* ---- student_t(nu, location, scale) --------------------------------------------------------------------------------- */
+/* ---- student_t(nu, location, scale) ---------------------------------------------------------- */
 
 static double student_z(const double *p, double t) { return (t - p[1]) / p[2]; }
-static double student_cdf(const double *p, double t) { return num_student_t_cdf(student_z(p, t), p[0]); }
+static double student_cdf(const double *p, double t) {
+  return num_student_t_cdf(student_z(p, t), p[0]);
+}
 static double student_f(double z, double nu) {
   return exp(-0.5 * (nu + 1) * log1p(z * z / nu) - num_lbeta(0.5, 0.5 * nu)) / sqrt(nu);
 }
-static double student_pdf(const double *p, double t) { return student_f(student_z(p, t), p[0]) / p[2]; }
+static double student_pdf(const double *p, double t) {
+  return student_f(student_z(p, t), p[0]) / p[2];
+}
 static void student_cdf_d(const double *p, double t, unsigned want, double *d) {
   double z = student_z(p, t), f;
   if (want & 1)
@@ -79,7 +87,8 @@ static void student_cdf_d(const double *p, double t, unsigned want, double *d) {
 /* d log f(z) / d nu */
 static double student_log_f_dnu(double z, double nu) {
   double r = z * z / nu;
-  return 0.5 * (num_digamma(0.5 * (nu + 1)) - num_digamma(0.5 * nu) - 1 / nu - log1p(r) + (nu + 1) / nu * (r / (1 + r)));
+  return 0.5 * (num_digamma(0.5 * (nu + 1)) - num_digamma(0.5 * nu) - 1 / nu - log1p(r) +
+                (nu + 1) / nu * (r / (1 + r)));
 }
 
 /* G(z) = z (2 F - 1) + 2 H, H = f(z) (nu + z^2) / (nu - 1), nu > 1 */
@@ -99,11 +108,14 @@ static double student_gap(const double *p, double y, double *d) {
   return p[2] * (z * slope + 2 * H);
 }
 
-/* ---- positive kinds --------------------------------------------------------------------------------------------------- */
+/* ---- positive kinds -------------------------------------------------------------------------- */
 
-/* lognormal(mu, s): the normal at log t; E|Y - y| = y (2 F - 1) + m (1 - 2 Phi(z - s)), m = exp(mu + s^2 / 2) */
+/* lognormal(mu, s): the normal at log t; E|Y - y| = y (2 F - 1) + m (1 - 2 Phi(z - s)), m = exp(mu
+ * + s^2 / 2) */
 static double lognormal_cdf(const double *p, double t) { return t > 0 ? normal_cdf(p, log(t)) : 0; }
-static double lognormal_pdf(const double *p, double t) { return t > 0 ? normal_pdf(p, log(t)) / t : 0; }
+static double lognormal_pdf(const double *p, double t) {
+  return t > 0 ? normal_pdf(p, log(t)) / t : 0;
+}
 static void lognormal_cdf_d(const double *p, double t, unsigned want, double *d) {
   d[0] = d[1] = 0;
   if (t > 0) normal_cdf_d(p, log(t), want, d);
@@ -119,8 +131,12 @@ static double lognormal_gap(const double *p, double y, double *d) {
 }
 
 /* gamma(a, rate b): P(a, x), x = b t; E|Y - y| = [x (2 P(a, x) - 1) + a (1 - 2 P(a + 1, x))] / b */
-static double gamma_cdf(const double *p, double t) { return t > 0 ? num_gamma_p(p[0], p[1] * t) : 0; }
-static double gamma_pdf(const double *p, double t) { return t > 0 ? p[1] * num_gamma_p_dx(p[0], p[1] * t) : 0; }
+static double gamma_cdf(const double *p, double t) {
+  return t > 0 ? num_gamma_p(p[0], p[1] * t) : 0;
+}
+static double gamma_pdf(const double *p, double t) {
+  return t > 0 ? p[1] * num_gamma_p_dx(p[0], p[1] * t) : 0;
+}
 static void gamma_cdf_d(const double *p, double t, unsigned want, double *d) {
   d[0] = t > 0 && want & 1 ? num_gamma_p_da(p[0], p[1] * t) : 0;
   d[1] = t > 0 ? t * num_gamma_p_dx(p[0], p[1] * t) : 0;
@@ -137,7 +153,9 @@ static double gamma_gap(const double *p, double y, double *d) {
 
 /* exponential(rate b): E|Y - y| = y - 1/b + 2 exp(-b y) / b for y >= 0 */
 static double exponential_cdf(const double *p, double t) { return t > 0 ? -expm1(-p[0] * t) : 0; }
-static double exponential_pdf(const double *p, double t) { return t > 0 ? p[0] * exp(-p[0] * t) : 0; }
+static double exponential_pdf(const double *p, double t) {
+  return t > 0 ? p[0] * exp(-p[0] * t) : 0;
+}
 static void exponential_cdf_d(const double *p, double t, unsigned want, double *d) {
   (void)want;
   d[0] = t > 0 ? t * exp(-p[0] * t) : 0;
@@ -149,7 +167,9 @@ static double exponential_gap(const double *p, double y, double *d) {
 }
 
 /* beta(a, b): E|Y - y| = y (2 I_y(a, b) - 1) + m (1 - 2 I_y(a + 1, b)), m = a / (a + b) */
-static double beta_cdf(const double *p, double t) { return t <= 0 ? 0 : t >= 1 ? 1 : num_inc_beta(p[0], p[1], t); }
+static double beta_cdf(const double *p, double t) {
+  return t <= 0 ? 0 : t >= 1 ? 1 : num_inc_beta(p[0], p[1], t);
+}
 static double beta_pdf(const double *p, double t) {
   if (!(t > 0 && t < 1)) return 0;
   return exp((p[0] - 1) * log(t) + (p[1] - 1) * log1p(-t) - num_lbeta(p[0], p[1]));
@@ -181,26 +201,36 @@ static const Component components[KIND_COUNT] = {
     [KIND_LOGISTIC] = {logistic_cdf, logistic_pdf, logistic_cdf_d, logistic_gap, logistic_Q},
     [KIND_DOUBLE_EXPONENTIAL] = {laplace_cdf, laplace_pdf, laplace_cdf_d, laplace_gap, laplace_Q},
     [KIND_GAMMA] = {gamma_cdf, gamma_pdf, gamma_cdf_d, gamma_gap, NULL},
-    [KIND_EXPONENTIAL] = {exponential_cdf, exponential_pdf, exponential_cdf_d, exponential_gap, NULL},
+    [KIND_EXPONENTIAL] = {exponential_cdf, exponential_pdf, exponential_cdf_d, exponential_gap,
+                          NULL},
     [KIND_BETA] = {beta_cdf, beta_pdf, beta_cdf_d, beta_gap, NULL},
 };
 
 const Component *component_of(Kind kind) { return components[kind].cdf ? &components[kind] : NULL; }
 
-/* ---- counts ------------------------------------------------------------------------------------------------------------- */
+/* ---- counts ---------------------------------------------------------------------------------- */
 
-/* Parameters on the boundary are moved a hair inside, where p(k) (k - mean) slope has the right limit without 0/0. */
+/* Parameters on the boundary are moved a hair inside, where p(k) (k - mean) slope has the right
+ * limit without 0/0. */
 static double inside(double x, double top) { return fmin(fmax(x, 1e-280), top); }
 
 Count count_make(Kind kind, size_t trials, const double *par) {
   if (kind == KIND_BINOMIAL) {
     double p = inside(par[0], 1 - 0x1p-53), n = (double)trials, odds = p / (1 - p);
-    return (Count){.kind = kind, .n = n, .a = n * odds, .b = -odds, .mean = n * p, .slope = 1 / (p * (1 - p))};
+    return (Count){
+        .kind = kind, .n = n, .a = n * odds, .b = -odds, .mean = n * p, .slope = 1 / (p * (1 - p))};
   }
   double mu = inside(par[0], (double)INFINITY);
-  if (kind == KIND_POISSON) return (Count){.kind = kind, .n = (double)INFINITY, .a = mu, .mean = mu, .slope = 1 / mu};
+  if (kind == KIND_POISSON)
+    return (Count){.kind = kind, .n = (double)INFINITY, .a = mu, .mean = mu, .slope = 1 / mu};
   double size = par[1], q = mu / (mu + size);
-  return (Count){.kind = kind, .n = (double)INFINITY, .a = size * q, .b = q, .mean = mu, .slope = (1 - q) / mu, .size = size};
+  return (Count){.kind = kind,
+                 .n = (double)INFINITY,
+                 .a = size * q,
+                 .b = q,
+                 .mean = mu,
+                 .slope = (1 - q) / mu,
+                 .size = size};
 }
 
 /* x log(x / m) + m - x >= 0, without cancellation near x = m (Loader's bd0). */
@@ -224,8 +254,8 @@ static double poisson_log_pmf(double k, double mu) {
 static double binomial_log_pmf(double x, double n, double p, double q) {
   if (x == 0) return p < 0.1 ? n * log1p(-p) : n * log(q);
   if (x == n) return q < 0.1 ? n * log1p(-q) : n * log(p);
-  return num_stirling(n) - num_stirling(x) - num_stirling(n - x) - deviance(x, n * p) - deviance(n - x, n * q) +
-         0.5 * log(n / (2 * PI * x * (n - x)));
+  return num_stirling(n) - num_stirling(x) - num_stirling(n - x) - deviance(x, n * p) -
+         deviance(n - x, n * q) + 0.5 * log(n / (2 * PI * x * (n - x)));
 }
 
 double count_pmf(const Count *c, double k) {
@@ -249,7 +279,9 @@ double count_cdf(const Count *c, double k) {
 }
 
 /* p(k + 1) >= p(k) while k <= (a - 1) / (1 - b) */
-double count_mode(const Count *c) { return fmin(c->n, fmax(0, floor((c->a - 1) / (1 - c->b)) + 1)); }
+double count_mode(const Count *c) {
+  return fmin(c->n, fmax(0, floor((c->a - 1) / (1 - c->b)) + 1));
+}
 
 /* psi(k + size) - psi(size) + log(size / (mu + size)) + (mu - k) / (mu + size) */
 double count_log_pmf_dsize(const Count *c, double k) {
@@ -257,9 +289,10 @@ double count_log_pmf_dsize(const Count *c, double k) {
   return num_digamma(k + s) - num_digamma(s) - log1p(c->mean / s) + (c->mean - k) / all;
 }
 
-/* Bernstein's bounds: binomial and poisson have P(X >= mean + x) <= exp(-x^2 / (2 (variance + x / 3))) and
- * P(X <= mean - x) <= exp(-x^2 / (2 variance)) with the Poisson's variance, which is the larger; the rate of a negative
- * binomial is gamma(size), sub-gamma with variance size and scale 1. */
+/* Bernstein's bounds: binomial and poisson have P(X >= mean + x) <= exp(-x^2 / (2 (variance + x /
+ * 3))) and P(X <= mean - x) <= exp(-x^2 / (2 variance)) with the Poisson's variance, which is the
+ * larger; the rate of a negative binomial is gamma(size), sub-gamma with variance size and scale 1.
+ */
 void count_range(const Count *c, double nats, double *lo, double *hi) {
   double low = c->mean, high = c->mean;
   if (c->kind == KIND_NEG_BINOMIAL_2) {
@@ -274,7 +307,7 @@ void count_range(const Count *c, double nats, double *lo, double *hi) {
   *hi = fmin(c->n, ceil(high + x));
 }
 
-/* ---- moments ------------------------------------------------------------------------------------------------------------ */
+/* ---- moments --------------------------------------------------------------------------------- */
 
 static Moments location_scale(const double *p, double variance) {
   double s = p[1];
@@ -304,7 +337,8 @@ static Moments exponential_moments(const double *p) {
 
 /* v = m (1 - m) / (1 + n), n = a + b */
 static Moments beta_moments(const double *p) {
-  double n = p[0] + p[1], m = p[0] / n, w = p[1] / n, v = m * w / (1 + n), turn = (w - m) / (1 + n), loss = v / (1 + n);
+  double n = p[0] + p[1], m = p[0] / n, w = p[1] / n, v = m * w / (1 + n), turn = (w - m) / (1 + n),
+         loss = v / (1 + n);
   return (Moments){m, v, {w / n, -m / n}, {w / n * turn - loss, -m / n * turn - loss}};
 }
 

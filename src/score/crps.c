@@ -1,8 +1,10 @@
-/* crps.c: minus the continuous ranked probability score, CRPS = int (F(t) - 1{y <= t})^2 dt = E|Y - y| - E|Y - Y'| / 2.
+/* crps.c: minus the continuous ranked probability score, CRPS = int (F(t) - 1{y <= t})^2 dt = E|Y -
+ * y| - E|Y - Y'| / 2.
  *
- * Continuous kinds: the first term in closed form per lane, the second in spread.c. Accuracy about 1e-11 relative for the
- * normal kind whichever way spread.c goes. Without a mean (student_t with nu <= 1, cauchy) the CRPS is infinite and the score
- * -inf. Discrete kinds: sum_k (F(k) - 1{y <= k})^2 over the support up to mass 1e-15; categories are taken as ordered. */
+ * Continuous kinds: the first term in closed form per lane, the second in spread.c. Accuracy about
+ * 1e-11 relative for the normal kind whichever way spread.c goes. Without a mean (student_t with nu
+ * <= 1, cauchy) the CRPS is infinite and the score -inf. Discrete kinds: sum_k (F(k) - 1{y <= k})^2
+ * over the support up to mass 1e-15; categories are taken as ordered. */
 #include "score/spread.h"
 
 #include "num/simd.h"
@@ -11,7 +13,7 @@
 
 #define SQRT_2PI 2.50662827463100050242
 
-/* ---- continuous ------------------------------------------------------------------------------------------------------- */
+/* ---- continuous ------------------------------------------------------------------------------ */
 
 /* Adds g d/d(par, w) of sum_j w_j E|Y_j - y|, and returns the sum. */
 static double mean_gap(const ScoreCase *c, double g, const ScoreAdjoint *adj) {
@@ -30,7 +32,8 @@ static double mean_gap(const ScoreCase *c, double g, const ScoreAdjoint *adj) {
   return sum;
 }
 
-/* The same for normals over all lanes at once: A(d, s) = d (2 Phi - 1) + 2 s phi; d/dmu = 1 - 2 Phi, d/ds = 2 phi. */
+/* The same for normals over all lanes at once: A(d, s) = d (2 Phi - 1) + 2 s phi; d/dmu = 1 - 2
+ * Phi, d/ds = 2 phi. */
 static double mean_gap_normal(const ScoreCase *c, double g, const ScoreAdjoint *adj) {
   const double *mu = c->q.par[0], *s = c->q.par[1];
   size_t n = score_padded(c->q.M);
@@ -68,9 +71,10 @@ static double continuous(const ScoreCase *c, const ScoreAdjoint *adj) {
   return mixture_spread(c, SPREAD_CHEAPEST, 1, adj) - gap;
 }
 
-/* ---- discrete --------------------------------------------------------------------------------------------------------- */
+/* ---- discrete -------------------------------------------------------------------------------- */
 
-/* The sum over lo .. hi, and of its slopes 2 (F(k) - 1{y <= k}); F only grows, so past mass 1 - 1e-15 nothing comes. */
+/* The sum over lo .. hi, and of its slopes 2 (F(k) - 1{y <= k}); F only grows, so past mass 1 -
+ * 1e-15 nothing comes. */
 static double value_sum(const ScoreCase *c, double lo, double *hi, double *slopes) {
   double sum = 0, F = 0, p[PMF_BLOCK];
   *slopes = 0;
@@ -88,8 +92,10 @@ static double value_sum(const ScoreCase *c, double lo, double *hi, double *slope
   return sum;
 }
 
-/* d CRPS = sum_k 2 (F(k) - 1{y <= k}) dF(k) = sum_k G(k) dp(k), G(k) = the sum of the slopes from k on. */
-static void slopes_adjoint(const ScoreCase *c, double lo, double hi, double slopes, const ScoreAdjoint *adj) {
+/* d CRPS = sum_k 2 (F(k) - 1{y <= k}) dF(k) = sum_k G(k) dp(k), G(k) = the sum of the slopes from k
+ * on. */
+static void slopes_adjoint(const ScoreCase *c, double lo, double hi, double slopes,
+                           const ScoreAdjoint *adj) {
   double F = 0, p[PMF_BLOCK], g[PMF_BLOCK];
   for (double k = lo; k <= hi; k += PMF_BLOCK) {
     size_t n = (size_t)fmin(hi - k + 1, PMF_BLOCK);
@@ -103,7 +109,8 @@ static void slopes_adjoint(const ScoreCase *c, double lo, double hi, double slop
   }
 }
 
-/* An outcome outside the support adds its distance: F is 0 or 1 on the way. The last category is certain: its term is 0. */
+/* An outcome outside the support adds its distance: F is 0 or 1 on the way. The last category is
+ * certain: its term is 0. */
 static double discrete(const ScoreCase *c, const ScoreAdjoint *adj) {
   double lo, hi, slopes;
   mixture_support(c, &lo, &hi);

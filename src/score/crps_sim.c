@@ -2,7 +2,8 @@
  *   1/K sum_k |y_k - y| - 1/(2 K (K-1)) sum_{j != k} |y_j - y_k|,
  * by sorting: sum_{j != k} |y_j - y_k| = 2 sum_k (2 k - K - 1) y_(k). Needs K >= 2 (nan otherwise).
  *
- * d / d y_k of the second sum is (number below - number above y_k) / (K (K-1)); ties count on neither side. */
+ * d / d y_k of the second sum is (number below - number above y_k) / (K (K-1)); ties count on
+ * neither side. */
 #include "score/mixture.h"
 
 #include "num/stats.h"
@@ -25,7 +26,8 @@ static size_t count_below(const double *x, size_t n, double v, bool or_equal) {
   return lo;
 }
 
-/* Without sorting: sum_{j < k} |y_j - y_k| = sum_k (number below - number above) y_k. False when some are equal. */
+/* Without sorting: sum_{j < k} |y_j - y_k| = sum_k (number below - number above) y_k. False when
+ * some are equal. */
 static bool by_ranks(const ScoreCase *c, const ScoreAdjoint *adj, double *below, double *score) {
   size_t K = c->nsim;
   double n = (double)K, each = 1 / n, pair = 1 / (n * (n - 1)), gap = 0, spread = 0;
@@ -54,7 +56,8 @@ double score_crps_sim(const ScoreCase *c, const ScoreAdjoint *adj) {
     spread += (2 * (double)k + 1 - n) * (x[k] - c->y);
   }
   for (size_t k = 0; adj->sim && k < K; k++) {
-    double v = c->sim[k], below = (double)count_below(x, K, v, false), above = n - (double)count_below(x, K, v, true);
+    double v = c->sim[k], below = (double)count_below(x, K, v, false),
+           above = n - (double)count_below(x, K, v, true);
     adj->sim[k] = (below - above) / pairs - ((v > c->y) - (v < c->y)) / n;
   }
   return spread / pairs - gap / n;

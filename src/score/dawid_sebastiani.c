@@ -1,6 +1,6 @@
-/* dawid_sebastiani.c: -log v - (y - m)^2 / v with mean m and variance v of the mixture (Dawid and Sebastiani 1999): the log
- * score of a normal with its moments, up to constants. v = sum_j w_j (v_j + (m_j - m)^2); -inf where a variance is infinite.
- * Categories count as the numbers 1, 2, ... */
+/* dawid_sebastiani.c: -log v - (y - m)^2 / v with mean m and variance v of the mixture (Dawid and
+ * Sebastiani 1999): the log score of a normal with its moments, up to constants. v = sum_j w_j (v_j
+ * + (m_j - m)^2); -inf where a variance is infinite. Categories count as the numbers 1, 2, ... */
 #include "score/mixture.h"
 
 #include <math.h>
@@ -24,19 +24,23 @@ static void lanes_adjoint(const ScoreCase *c, const State *s, const ScoreAdjoint
   for (size_t j = 0; j < c->q.M; j++) {
     mixture_lane(&c->q, j, par);
     Moments x = component_moments(c->q.kind, c->q.size, par);
-    double off = x.mean - s->mean, w = mixture_weight(&c->q, j), gm = s->by_mean + 2 * off * s->by_variance;
+    double off = x.mean - s->mean, w = mixture_weight(&c->q, j),
+           gm = s->by_mean + 2 * off * s->by_variance;
     for (int k = 0; k < n; k++)
       if (adj->par[k]) adj->par[k][j] = w * (gm * x.dmean[k] + s->by_variance * x.dvariance[k]);
-    if (adj->weights) adj->weights[j] = s->by_mean * x.mean + s->by_variance * (x.variance + off * off);
+    if (adj->weights)
+      adj->weights[j] = s->by_mean * x.mean + s->by_variance * (x.variance + off * off);
   }
 }
 
-/* Probabilities P_k of the mixture: m = sum k P_k, v = sum (k - m)^2 P_k, so dv / dP_k = (k - m)^2. */
+/* Probabilities P_k of the mixture: m = sum k P_k, v = sum (k - m)^2 P_k, so dv / dP_k = (k - m)^2.
+ */
 static void categorical_state(const ScoreCase *c, State *s) {
   double p;
   *s = (State){0};
   for (double k = 1; k <= (double)c->q.size; k++) mixture_pmf(c, k, 1, &p), s->mean += k * p;
-  for (double k = 1; k <= (double)c->q.size; k++) mixture_pmf(c, k, 1, &p), s->variance += (k - s->mean) * (k - s->mean) * p;
+  for (double k = 1; k <= (double)c->q.size; k++)
+    mixture_pmf(c, k, 1, &p), s->variance += (k - s->mean) * (k - s->mean) * p;
 }
 
 static void categorical_adjoint(const ScoreCase *c, const State *s, const ScoreAdjoint *adj) {

@@ -1,5 +1,6 @@
-/* energy.c: minus the energy score of a vector outcome, E|Y - y| - E|Y - Y'| / 2 with the Euclidean norm (Gneiting and Raftery
- * 2007), from simulated outcomes: the CRPS in one dimension. The paper's likelihood-free score. */
+/* energy.c: minus the energy score of a vector outcome, E|Y - y| - E|Y - Y'| / 2 with the Euclidean
+ * norm (Gneiting and Raftery 2007), from simulated outcomes: the CRPS in one dimension. The paper's
+ * likelihood-free score. */
 #include "score/vector_sim.h"
 
 #include <math.h>
@@ -12,4 +13,6 @@ static double minus_distance(double r2, const ScoreOptions *o, double *slope) {
   return -r;
 }
 
-double score_energy(const ScoreCase *c, const ScoreAdjoint *adj) { return vector_sim_score(c, minus_distance, adj); }
+double score_energy(const ScoreCase *c, const ScoreAdjoint *adj) {
+  return vector_sim_score(c, minus_distance, adj);
+}

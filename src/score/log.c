@@ -1,4 +1,5 @@
-/* log.c: log sum_j w_j exp(l_j); d / d l_j = w_j exp(l_j) / sum: the posterior weight of lane j given y. */
+/* log.c: log sum_j w_j exp(l_j); d / d l_j = w_j exp(l_j) / sum: the posterior weight of lane j
+ * given y. */
 #include "score/mixture.h"
 
 #include <math.h>
@@ -10,7 +11,8 @@ static double log_weighted(const ScoreCase *c, const ScoreAdjoint *adj) {
   for (size_t j = 0; j < M; j++) l[j] = c->ll[j] + c->q.log_weights[j];
   for (size_t j = M; j < score_padded(M); j++) l[j] = -INFINITY;
   double s = c->k->softmax(adj->ll, l, M);
-  for (size_t j = 0; adj->weights && j < score_padded(M); j++) adj->weights[j] = j < M ? exp(c->ll[j] - s) : 0;
+  for (size_t j = 0; adj->weights && j < score_padded(M); j++)
+    adj->weights[j] = j < M ? exp(c->ll[j] - s) : 0;
   return s;
 }
 

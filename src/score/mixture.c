@@ -1,9 +1,10 @@
-/* mixture.c: the lanes put together: F(t) = sum_j w_j F_j(t) and what follows from it. Sections: rows, cdf, axes, moments,
- * quantiles, discrete kinds.
+/* mixture.c: the lanes put together: F(t) = sum_j w_j F_j(t) and what follows from it. Sections:
+ * rows, cdf, axes, moments, quantiles, discrete kinds.
  *
- * The normal kind (and the lognormal, which is normal in log t) goes over all lanes at once through the kernels, at the width
- * of the machine; other kinds go lane by lane through component.h. Numbers in the padding of a row may be anything until the
- * end: sums run over M lanes, and adjoints are written for j < M only, after score_clear. */
+ * The normal kind (and the lognormal, which is normal in log t) goes over all lanes at once through
+ * the kernels, at the width of the machine; other kinds go lane by lane through component.h.
+ * Numbers in the padding of a row may be anything until the end: sums run over M lanes, and
+ * adjoints are written for j < M only, after score_clear. */
 #include "score/mixture.h"
 
 #include "num/special.h"
@@ -13,9 +14,11 @@
 
 #define SQRT_2PI 2.50662827463100050242
 
-/* ---- rows ------------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
-static double *row_of(const ScoreCase *c, int k) { return c->scratch + (size_t)k * score_padded(c->q.M); }
+static double *row_of(const ScoreCase *c, int k) {
+  return c->scratch + (size_t)k * score_padded(c->q.M);
+}
 double *mixture_space(const ScoreCase *c) { return row_of(c, MIXTURE_ROWS); }
 
 static void zero(double *row, size_t n) {
@@ -28,7 +31,8 @@ void score_clear(const ScoreCase *c, const ScoreAdjoint *adj) {
   zero(adj->weights, n);
   zero(adj->sim, c->nsim * (c->dim ? c->dim : 1));
   for (int k = 0; k < KIND_PARAMETERS; k++)
-    for (size_t r = 0; adj->par[k] && r < (k == 0 ? rows : 1); r++) zero(adj->par[k] + r * c->q.ld, n);
+    for (size_t r = 0; adj->par[k] && r < (k == 0 ? rows : 1); r++)
+      zero(adj->par[k] + r * c->q.ld, n);
 }
 
 double mixture_mean(const ScoreCase *c, const double *row) {
@@ -48,10 +52,11 @@ static void map(const ScoreCase *c, IrOp op, double *out, const double *a, const
 static void map_one(const ScoreCase *c, IrOp op, double *out, double one, const double *b) {
   double copies[LANES];
   for (int k = 0; k < LANES; k++) copies[k] = one;
-  c->k->forward[op](out, (const double *const[]){copies, b}, (size_t[]){0, 1}, score_padded(c->q.M));
+  c->k->forward[op](out, (const double *const[]){copies, b}, (size_t[]){0, 1},
+                    score_padded(c->q.M));
 }
 
-/* ---- normal kinds: all lanes at once ------------------------------------------------------------------------------------ */
+/* ---- normal kinds: all lanes at once --------------------------------------------------------- */
 
 enum { ROW_Z, ROW_R, ROW_INVERSE, ROW_LOCATION, ROW_SCALE }; /* the rows of MIXTURE_ROWS */
 
@@ -63,7 +68,8 @@ static bool normal_place(Kind k, double t, double *u) {
   return true;
 }
 
-/* z[j] = (u - mu_j) / s_j, given 1 / s_j; within +-30, away from subnormal numbers, which are slow. */
+/* z[j] = (u - mu_j) / s_j, given 1 / s_j; within +-30, away from subnormal numbers, which are slow.
+ */
 static double *normal_z(const ScoreCase *c, double u) {
   double *z = row_of(c, ROW_Z);
   map_one(c, IR_SUB, z, u, c->q.par[0]);
@@ -86,22 +92,28 @@ static double normal_cdf(const ScoreCase *c, double t, double *pdf) {
   double u;
   if (pdf) *pdf = 0;
   if (!normal_place(c->q.kind, t, &u)) return 0;
-  double f, slope, F = c->k->normal_cdf(u, c->q.par[0], row_of(c, ROW_INVERSE), c->q.weights, c->q.M, &f, &slope);
+  double f, slope,
+      F = c->k->normal_cdf(u, c->q.par[0], row_of(c, ROW_INVERSE), c->q.weights, c->q.M, &f,
+                           &slope);
   if (pdf) *pdf = f / (c->q.kind == KIND_LOGNORMAL ? t : 1);
   return F;
 }
 
-/* d F_j / d (mu_j, s_j) = -phi(z) (1, z) / s_j: sums over the points of g phi (1, z), times w_j / s_j at the end. */
-static void normal_adjoint(const ScoreCase *c, size_t n, const double *t, const double *g, const ScoreAdjoint *adj) {
+/* d F_j / d (mu_j, s_j) = -phi(z) (1, z) / s_j: sums over the points of g phi (1, z), times w_j /
+ * s_j at the end. */
+static void normal_adjoint(const ScoreCase *c, size_t n, const double *t, const double *g,
+                           const ScoreAdjoint *adj) {
   const Mixture *q = &c->q;
   size_t M = q->M, padded = score_padded(M);
   if (n == 1 && !adj->weights) {
     double at;
     if (normal_place(q->kind, t[0], &at))
-      c->k->normal_cdf_adjoint(at, g[0], q->par[0], row_of(c, ROW_INVERSE), q->weights, M, adj->par[0], adj->par[1]);
+      c->k->normal_cdf_adjoint(at, g[0], q->par[0], row_of(c, ROW_INVERSE), q->weights, M,
+                               adj->par[0], adj->par[1]);
     return;
   }
-  double *location = row_of(c, ROW_LOCATION), *scale = row_of(c, ROW_SCALE), *inverse = row_of(c, ROW_INVERSE), u;
+  double *location = row_of(c, ROW_LOCATION), *scale = row_of(c, ROW_SCALE),
+         *inverse = row_of(c, ROW_INVERSE), u;
   zero(location, padded);
   zero(scale, padded);
   for (size_t k = 0; k < n; k++) {
@@ -124,7 +136,7 @@ static void normal_adjoint(const ScoreCase *c, size_t n, const double *t, const 
   }
 }
 
-/* ---- cdf and density ----------------------------------------------------------------------------------------------------- */
+/* ---- cdf and density ------------------------------------------------------------------------- */
 
 static double lanes_cdf(const ScoreCase *c, double t, double *pdf) {
   const Component *p = component_of(c->q.kind);
@@ -171,7 +183,8 @@ double mixture_tail(const ScoreCase *c, double t) {
   return mixture_mean(c, r);
 }
 
-void mixture_cdf_adjoint(const ScoreCase *c, size_t n, const double *t, const double *g, const ScoreAdjoint *adj) {
+void mixture_cdf_adjoint(const ScoreCase *c, size_t n, const double *t, const double *g,
+                         const ScoreAdjoint *adj) {
   if (is_normal(c->q.kind)) {
     normal_adjoint(c, n, t, g, adj);
     return;
@@ -180,7 +193,7 @@ void mixture_cdf_adjoint(const ScoreCase *c, size_t n, const double *t, const do
     if (g[k] != 0) lanes_adjoint(c, t[k], g[k], adj);
 }
 
-/* ---- axes --------------------------------------------------------------------------------------------------------------- */
+/* ---- axes ------------------------------------------------------------------------------------ */
 
 double axis_outcome(const Axis *a, double x, double *slope) {
   double e;
@@ -213,7 +226,7 @@ double axis_place(const Axis *a, double t) {
   }
 }
 
-/* ---- moments ------------------------------------------------------------------------------------------------------------ */
+/* ---- moments --------------------------------------------------------------------------------- */
 
 double mixture_moments(const ScoreCase *c, double *variance) {
   double *m = row_of(c, 0), *v = row_of(c, 1), par[KIND_PARAMETERS];
@@ -229,15 +242,17 @@ double mixture_moments(const ScoreCase *c, double *variance) {
   return mean;
 }
 
-/* ---- quantiles ---------------------------------------------------------------------------------------------------------- */
+/* ---- quantiles ------------------------------------------------------------------------------- */
 
-/* Where the search for a quantile moves, starts, and what holds it: x in [lo, hi], infinite where nothing is known. */
+/* Where the search for a quantile moves, starts, and what holds it: x in [lo, hi], infinite where
+ * nothing is known. */
 typedef struct {
   Axis axis;
   double lo, hi, start;
 } Search;
 
-/* Normal of the same mean and variance on the axis of the search; heavy tails by their locations and scales. */
+/* Normal of the same mean and variance on the axis of the search; heavy tails by their locations
+ * and scales. */
 static Search quantile_start(const ScoreCase *c, double z) {
   Kind kind = c->q.kind;
   Search s = {.axis = {AXIS_PLAIN, 0, 1, 0}, .lo = (double)-INFINITY, .hi = (double)INFINITY};
@@ -278,7 +293,8 @@ static void quantile_bracket(const ScoreCase *c, double p, double at, Search *s)
   s->start = fmin(fmax(s->start, s->lo), s->hi);
 }
 
-/* The next place when Newton's step leaves the bracket: its middle, or further out by twice as much each time. */
+/* The next place when Newton's step leaves the bracket: its middle, or further out by twice as much
+ * each time. */
 static double fall_back(const Search *s, double x, bool up, int round) {
   if (isfinite(s->lo) && isfinite(s->hi)) return 0.5 * (s->lo + s->hi);
   double step = ldexp(1, round < 10 ? round : 10);
@@ -291,11 +307,15 @@ static double search_outcome(const ScoreCase *c, const Search *s, double x, doub
   return c->q.kind == KIND_LOGNORMAL ? *slope = exp(t) : t;
 }
 
-/* A mixture of normals, over u = t or u = log t, from a place that is near: Halley's method, F and two derivatives in one pass.
- * A step of 1e-5 of the width leaves an error of its cube. False when it does not settle. */
-static bool normal_quantile(const ScoreCase *c, double p, const Search *s, double width, double *x) {
+/* A mixture of normals, over u = t or u = log t, from a place that is near: Halley's method, F and
+ * two derivatives in one pass. A step of 1e-5 of the width leaves an error of its cube. False when
+ * it does not settle. */
+static bool normal_quantile(const ScoreCase *c, double p, const Search *s, double width,
+                            double *x) {
   for (int round = 0; round < 8; round++) {
-    double f, slope, F = c->k->normal_cdf(*x, c->q.par[0], row_of(c, ROW_INVERSE), c->q.weights, c->q.M, &f, &slope);
+    double f, slope,
+        F = c->k->normal_cdf(*x, c->q.par[0], row_of(c, ROW_INVERSE), c->q.weights, c->q.M, &f,
+                             &slope);
     double r = (F - p) / f, step = r / (1 - 0.5 * r * slope / f);
     if (!(fabs(step) <= 2 * width) || !(*x - step >= s->lo && *x - step <= s->hi)) return false;
     *x -= step;
@@ -304,8 +324,9 @@ static bool normal_quantile(const ScoreCase *c, double p, const Search *s, doubl
   return false;
 }
 
-/* Newton on the probit scale, where a mixture's cdf is nearly straight: g(x) = inv_Phi(F(T(x))) - inv_Phi(p),
- * g' = f(T(x)) T'(x) / phi(inv_Phi(F)). Converges quadratically, so a step from |g| < 1e-8 is the last one. */
+/* Newton on the probit scale, where a mixture's cdf is nearly straight: g(x) = inv_Phi(F(T(x))) -
+ * inv_Phi(p), g' = f(T(x)) T'(x) / phi(inv_Phi(F)). Converges quadratically, so a step from |g| <
+ * 1e-8 is the last one. */
 static double continuous_quantile(const ScoreCase *c, double p, double *hint) {
   double z = num_inv_Phi(p), slope, f;
   Search s = quantile_start(c, z);
@@ -320,7 +341,8 @@ static double continuous_quantile(const ScoreCase *c, double p, double *hint) {
     x = s.start;
   }
   for (int round = 0; round < 200; round++) {
-    double F = mixture_cdf_pdf(c, search_outcome(c, &s, x, &slope), &f), at = num_inv_Phi(F), g = at - z;
+    double F = mixture_cdf_pdf(c, search_outcome(c, &s, x, &slope), &f), at = num_inv_Phi(F),
+           g = at - z;
     if (isnan(F)) return F;
     if (g == 0) break;
     if (g < 0)
@@ -340,7 +362,8 @@ static double continuous_quantile(const ScoreCase *c, double p, double *hint) {
 
 void mixture_quantile_adjoint(const ScoreCase *c, double Q, double g, const ScoreAdjoint *adj) {
   double f;
-  if (kind_discrete(c->q.kind) || !(adj->par[0] || adj->par[1] || adj->par[2] || adj->weights)) return;
+  if (kind_discrete(c->q.kind) || !(adj->par[0] || adj->par[1] || adj->par[2] || adj->weights))
+    return;
   if (c->q.kind == KIND_NORMAL) {
     f = c->k->normal_pdf(Q, c->q.par[0], row_of(c, ROW_INVERSE), c->q.weights, c->q.M);
   } else {
@@ -349,7 +372,7 @@ void mixture_quantile_adjoint(const ScoreCase *c, double Q, double g, const Scor
   if (f > 0) mixture_cdf_adjoint(c, 1, &Q, &(double){-g / f}, adj);
 }
 
-/* ---- discrete kinds ----------------------------------------------------------------------------------------------------- */
+/* ---- discrete kinds -------------------------------------------------------------------------- */
 
 void mixture_support(const ScoreCase *c, double *lo, double *hi) {
   const Mixture *q = &c->q;
@@ -368,8 +391,8 @@ void mixture_support(const ScoreCase *c, double *lo, double *hi) {
   }
 }
 
-/* The probabilities of one lane at k .. k + n - 1 by recursion from their largest, which is next to the mode. Returns where the
- * ones that matter begin; *end: where they end. */
+/* The probabilities of one lane at k .. k + n - 1 by recursion from their largest, which is next to
+ * the mode. Returns where the ones that matter begin; *end: where they end. */
 static size_t count_block(const Count *c, double k, size_t n, double *p, size_t *end) {
   double negligible = fmin(1e-22, 1e-22 / c->slope); /* neither p nor its derivative counts */
   double top = fmin(fmax(count_mode(c), k), k + (double)(n - 1));
@@ -400,14 +423,16 @@ static void count_pmf_rows(const ScoreCase *c, double k, size_t n, double *p) {
   }
 }
 
-static void count_pmf_adjoint_rows(const ScoreCase *c, double k, size_t n, const double *g, const ScoreAdjoint *adj) {
+static void count_pmf_adjoint_rows(const ScoreCase *c, double k, size_t n, const double *g,
+                                   const ScoreAdjoint *adj) {
   double one[PMF_BLOCK], par[KIND_PARAMETERS];
   for (size_t j = 0; j < c->q.M; j++) {
     mixture_lane(&c->q, j, par);
     Count count = count_make(c->q.kind, c->q.size, par);
     double w = mixture_weight(&c->q, j), s0 = 0, s1 = 0, s2 = 0;
     size_t end, i = count_block(&count, k, n, one, &end);
-    double d = adj->par[1] && i < end ? count_log_pmf_dsize(&count, k + (double)i) : 0, all = count.mean + count.size;
+    double d = adj->par[1] && i < end ? count_log_pmf_dsize(&count, k + (double)i) : 0,
+           all = count.mean + count.size;
     for (; i < end; i++) {
       double at = k + (double)i, gp = g[i] * one[i];
       s0 += gp;
@@ -421,7 +446,9 @@ static void count_pmf_adjoint_rows(const ScoreCase *c, double k, size_t n, const
 }
 
 /* Category k is row k - 1 of par[0]. */
-static const double *category(const Mixture *q, double k) { return q->par[0] + (size_t)(k - 1) * q->ld; }
+static const double *category(const Mixture *q, double k) {
+  return q->par[0] + (size_t)(k - 1) * q->ld;
+}
 
 static void categorical_adjoint(const ScoreCase *c, double k, double g, const ScoreAdjoint *adj) {
   const Mixture *q = &c->q;
@@ -433,7 +460,8 @@ static void categorical_adjoint(const ScoreCase *c, double k, double g, const Sc
 void mixture_pmf(const ScoreCase *c, double k, size_t n, double *p) {
   if (c->q.kind == KIND_BERNOULLI) {
     double one = mixture_mean(c, c->q.par[0]);
-    for (size_t i = 0; i < n; i++) p[i] = k + (double)i == 1 ? one : k + (double)i == 0 ? 1 - one : 0;
+    for (size_t i = 0; i < n; i++)
+      p[i] = k + (double)i == 1 ? one : k + (double)i == 0 ? 1 - one : 0;
   } else if (c->q.kind == KIND_CATEGORICAL) {
     for (size_t i = 0; i < n; i++) p[i] = mixture_mean(c, category(&c->q, k + (double)i));
   } else {
@@ -443,11 +471,14 @@ void mixture_pmf(const ScoreCase *c, double k, size_t n, double *p) {
 
 static void bernoulli_adjoint(const ScoreCase *c, double g0, double g1, const ScoreAdjoint *adj) {
   const double *p = c->q.par[0];
-  for (size_t j = 0; adj->par[0] && j < c->q.M; j++) adj->par[0][j] += (g1 - g0) * mixture_weight(&c->q, j);
-  for (size_t j = 0; adj->weights && j < c->q.M; j++) adj->weights[j] += g0 * (1 - p[j]) + g1 * p[j];
+  for (size_t j = 0; adj->par[0] && j < c->q.M; j++)
+    adj->par[0][j] += (g1 - g0) * mixture_weight(&c->q, j);
+  for (size_t j = 0; adj->weights && j < c->q.M; j++)
+    adj->weights[j] += g0 * (1 - p[j]) + g1 * p[j];
 }
 
-void mixture_pmf_adjoint(const ScoreCase *c, double k, size_t n, const double *g, const ScoreAdjoint *adj) {
+void mixture_pmf_adjoint(const ScoreCase *c, double k, size_t n, const double *g,
+                         const ScoreAdjoint *adj) {
   if (c->q.kind == KIND_BERNOULLI) {
     double by[2] = {0, 0};
     for (size_t i = 0; i < n; i++)

@@ -41,7 +41,7 @@ static const struct {
 int kind_parameters(Kind k) { return kinds[k].parameters; }
 bool kind_discrete(Kind k) { return kinds[k].discrete; }
 
-/* ---- which score for which kind ----------------------------------------------------------------------------------------- */
+/* ---- which score for which kind -------------------------------------------------------------- */
 
 bool score_evaluates(ScoreId id, Kind kind) {
   if (!(rows[id].needs & NEEDS_KIND)) return true;
@@ -50,8 +50,8 @@ bool score_evaluates(ScoreId id, Kind kind) {
   return kind != KIND_CAUCHY || (id != SCORE_crps && id != SCORE_dawid_sebastiani); /* no moments */
 }
 
-/* Quantiles of discrete outcomes are steps: their derivative is zero almost everywhere; and simulated discrete outcomes have
- * none at all. */
+/* Quantiles of discrete outcomes are steps: their derivative is zero almost everywhere; and
+ * simulated discrete outcomes have none at all. */
 bool score_allows(ScoreId id, Kind kind) {
   static const bool by_quantile[SCORE_COUNT] = {
       [SCORE_interval] = true, [SCORE_quantile] = true, [SCORE_weighted_interval] = true};
@@ -60,7 +60,8 @@ bool score_allows(ScoreId id, Kind kind) {
   return !((by_quantile[id] || simulates) && kind != KIND_NONE && kind_discrete(kind));
 }
 
-/* Rows of mixture.c and of the score, nodes of spread.c, a sorted copy of the simulated outcomes. */
+/* Rows of mixture.c and of the score, nodes of spread.c, a sorted copy of the simulated outcomes.
+ */
 size_t score_scratch(size_t M, size_t nsim) {
   return (MIXTURE_ROWS + SPREAD_ROWS) * score_padded(M) + SPREAD_SPACE + nsim + LANES;
 }

@@ -1,9 +1,11 @@
-/* score.h: S(predictive, y_i) and its derivatives: how good the predictive distribution of one observation is at what was seen.
+/* score.h: S(predictive, y_i) and its derivatives: how good the predictive distribution of one
+ * observation is at what was seen.
  *
- * The predictive distribution is a mixture over lanes (draws of theta, or quadrature nodes): lane j has weight w_j and either
- * only its log density at y (`ll`), or a known kind of distribution with parameters per lane (`kind`, `par`), or simulated
- * outcomes
- * (`sim`). Which of them a score needs is in its row of scores.def. Larger is better for every score.
+ * The predictive distribution is a mixture over lanes (draws of theta, or quadrature nodes): lane j
+ * has weight w_j and either only its log density at y (`ll`), or a known kind of distribution with
+ * parameters per lane (`kind`, `par`), or simulated outcomes
+ * (`sim`). Which of them a score needs is in its row of scores.def. Larger is better for every
+ * score.
  */
 #ifndef PVI_SCORE_H
 #define PVI_SCORE_H
@@ -23,21 +25,24 @@ bool kind_discrete(Kind k);
 
 enum { KIND_PARAMETERS = 3 };
 
-/* The predictive distribution of one observation. Rows over lanes have M numbers, padded to LANES. */
+/* The predictive distribution of one observation. Rows over lanes have M numbers, padded to LANES.
+ */
 typedef struct {
   Kind kind;
-  size_t M, ld;                       /* lanes; distance of rows where par has several */
-  const double *weights;              /* sum to one; NULL: 1 / M each */
-  const double *log_weights;          /* their logarithms, for those who have them at hand; may be NULL */
+  size_t M, ld;              /* lanes; distance of rows where par has several */
+  const double *weights;     /* sum to one; NULL: 1 / M each */
+  const double *log_weights; /* their logarithms, for those who have them at hand; may be NULL */
   const double *par[KIND_PARAMETERS]; /* per lane; categorical: par[0] has `size` rows, ld apart */
   size_t size;                        /* categories (categorical), trials (binomial) */
 } Mixture;
 
 /* What a score may be told besides. */
 typedef struct {
-  double alpha;         /* interval: its level is 1 - alpha; 0: 0.1 */
-  double smooth;        /* interval: width of a rounded hinge, for optimizers on their way; 0: the score itself */
-  const double *levels; /* quantile: levels, weighted_interval: alphas; none: the deciles, the forecast hubs' */
+  double alpha;  /* interval: its level is 1 - alpha; 0: 0.1 */
+  double smooth; /* interval: width of a rounded hinge, for optimizers on their way; 0: the score
+                    itself */
+  const double *levels; /* quantile: levels, weighted_interval: alphas; none: the deciles, the
+                           forecast hubs' */
   size_t nlevels;
   double bandwidth; /* mmd: of its kernel; 0: 1 */
   bool halves;      /* energy, mmd: only the pairs (k, k + nsim / 2), in O(nsim) */
@@ -47,14 +52,16 @@ typedef struct {
   Mixture q;
   double y;
   const double *ll;  /* per lane: log density at y */
-  const double *sim; /* simulated outcomes, nsim of them (energy: nsim rows of dim, simulation-major), equal weights */
+  const double *sim; /* simulated outcomes, nsim of them (energy: nsim rows of dim,
+                        simulation-major), equal weights */
   size_t nsim;
   const double *yvec; /* vector outcomes: dim numbers */
   size_t dim;
   ScoreOptions o;
   const Kernels *k;
   double *scratch; /* score_scratch() numbers */
-  double *hint; /* interval: its ends at the last evaluation of this observation, kept up to date; 0: none yet; may be NULL */
+  double *hint; /* interval: its ends at the last evaluation of this observation, kept up to date;
+                   0: none yet; may be NULL */
 } ScoreCase;
 
 /* Derivatives, where asked for (not NULL): overwritten, 0 in the padding. */
@@ -62,7 +69,8 @@ typedef struct {
   double *ll;
   double *par[KIND_PARAMETERS];
   double *sim;     /* nsim (times dim) numbers, no padding */
-  double *weights; /* d S / d w_j, w not constrained to sum to one; up to a constant common to all lanes */
+  double *weights; /* d S / d w_j, w not constrained to sum to one; up to a constant common to all
+                      lanes */
 } ScoreAdjoint;
 
 typedef double ScoreFunction(const ScoreCase *c, const ScoreAdjoint *adj);
@@ -80,7 +88,8 @@ typedef enum {
 #include "score/scores.def"
 #undef SCORE
 
-/* Several observations at once, lanes of equal weight: for scores that see nothing but log densities. */
+/* Several observations at once, lanes of equal weight: for scores that see nothing but log
+ * densities. */
 typedef struct {
   const double *ll; /* [rows x ld] */
   double *adj;      /* likewise, overwritten; or NULL */
@@ -96,13 +105,18 @@ ScoreRowsFunction *score_rows_of(ScoreId id); /* NULL: one by one */
 const char *score_name(ScoreId id);
 unsigned score_needs(ScoreId id);
 bool score_find(const char *name, ScoreId *id);
-bool score_allows(ScoreId id, Kind kind); /* is it defined for outcomes of this kind, by parameters, with useful derivatives */
-bool score_evaluates(ScoreId id, Kind kind); /* has it a value there, if perhaps no derivative to train on */
-size_t score_scratch(size_t M, size_t nsim); /* numbers of scratch any score needs for these sizes */
+bool score_allows(ScoreId id, Kind kind); /* is it defined for outcomes of this kind, by parameters,
+                                             with useful derivatives */
+bool score_evaluates(ScoreId id,
+                     Kind kind); /* has it a value there, if perhaps no derivative to train on */
+size_t score_scratch(size_t M,
+                     size_t nsim); /* numbers of scratch any score needs for these sizes */
 
-/* Not a score but a gradient of the log score: the paper's estimator (b). ll and uniform: M log densities at y and as many
- * variates of (0, 1); log_bound >= every log density. weights[j] = 1{uniform_j < p_j / bound} / how many multiply the
- * derivatives of log q(theta_j); returns how many were accepted: none, and the caller must draw again. */
-size_t score_log_rejection(const double *ll, const double *uniform, size_t M, double log_bound, double *weights);
+/* Not a score but a gradient of the log score: the paper's estimator (b). ll and uniform: M log
+ * densities at y and as many variates of (0, 1); log_bound >= every log density. weights[j] =
+ * 1{uniform_j < p_j / bound} / how many multiply the derivatives of log q(theta_j); returns how
+ * many were accepted: none, and the caller must draw again. */
+size_t score_log_rejection(const double *ll, const double *uniform, size_t M, double log_bound,
+                           double *weights);
 
 #endif

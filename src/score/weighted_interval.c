@@ -1,8 +1,7 @@
-/* weighted_interval.c: minus the weighted interval score (Bracher, Ray, Gneiting and Reich 2021): for the intervals of levels
- * 1 - alpha_k, k = 1 .. K, and the median m,
- *   WIS = [ |y - m| / 2 + sum_k alpha_k / 2 IS_{alpha_k}(y) ] / (K + 1/2).
- * It is twice the mean pinball loss over the 2 K + 1 quantiles and tends to the CRPS. Default: the 11 levels of the forecast
- * hubs. */
+/* weighted_interval.c: minus the weighted interval score (Bracher, Ray, Gneiting and Reich 2021):
+ * for the intervals of levels 1 - alpha_k, k = 1 .. K, and the median m, WIS = [ |y - m| / 2 +
+ * sum_k alpha_k / 2 IS_{alpha_k}(y) ] / (K + 1/2). It is twice the mean pinball loss over the 2 K +
+ * 1 quantiles and tends to the CRPS. Default: the 11 levels of the forecast hubs. */
 #include "score/mixture.h"
 
 #include <math.h>
@@ -10,8 +9,10 @@
 static const double hub[] = {0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};
 
 /* alpha / 2 IS_alpha times `weight`, and its adjoint. */
-static double one_interval(const ScoreCase *c, double alpha, double weight, const ScoreAdjoint *adj) {
-  double y = c->y, L = mixture_quantile(c, 0.5 * alpha, NULL), U = mixture_quantile(c, 1 - 0.5 * alpha, NULL);
+static double one_interval(const ScoreCase *c, double alpha, double weight,
+                           const ScoreAdjoint *adj) {
+  double y = c->y, L = mixture_quantile(c, 0.5 * alpha, NULL),
+         U = mixture_quantile(c, 1 - 0.5 * alpha, NULL);
   mixture_quantile_adjoint(c, L, weight * (0.5 * alpha - (y < L)), adj);
   mixture_quantile_adjoint(c, U, weight * ((y > U) - 0.5 * alpha), adj);
   return weight * (0.5 * alpha * (U - L) + fmax(L - y, 0) + fmax(y - U, 0));

@@ -1,10 +1,11 @@
-/* check.c: tree -> typed tree; here the scopes, the functions and the blocks. Names are resolved in the order of the text: a
- * name is known from behind its declaration to the end of its block, and no name hides another of the user's. */
+/* check.c: tree -> typed tree; here the scopes, the functions and the blocks. Names are resolved in
+ * the order of the text: a name is known from behind its declaration to the end of its block, and
+ * no name hides another of the user's. */
 #include "stan/stan_int.h"
 
 #include <string.h>
 
-/* ---- messages ----------------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 void check_error(Checker *k, Loc loc, const char *fmt, ...) {
   va_list ap;
@@ -15,20 +16,21 @@ void check_error(Checker *k, Loc loc, const char *fmt, ...) {
 
 const char *type_show(Checker *k, const Type *t) { return type_text(&k->c->arena, t); }
 
-/* In generated quantities everything is a number already, so what depends on parameters passes for data there. So does, as in
- * Stan, what a function returns as int: size(theta). */
+/* In generated quantities everything is a number already, so what depends on parameters passes for
+ * data there. So does, as in Stan, what a function returns as int: size(theta). */
 bool check_is_data(const Checker *k, const Expr *e) {
   if (e->data_only || k->block == BLOCK_GENERATED) return true;
   if (e->kind == EX_CALL) return type_is_int(e->type);
   for (int i = 0; i < e->nargs; i++)
     if (!check_is_data(k, e->args[i])) return false;
   for (int i = 0; i < e->nindexes; i++)
-    if ((e->indexes[i].a && !check_is_data(k, e->indexes[i].a)) || (e->indexes[i].b && !check_is_data(k, e->indexes[i].b)))
+    if ((e->indexes[i].a && !check_is_data(k, e->indexes[i].a)) ||
+        (e->indexes[i].b && !check_is_data(k, e->indexes[i].b)))
       return false;
   return e->kind != EX_VAR && e->kind != EX_TARGET;
 }
 
-/* ---- scopes ------------------------------------------------------------------------------------------------------- */
+/* ---- scopes ---------------------------------------------------------------------------------- */
 
 int scope_enter(const Checker *k) { return k->nscope; }
 
@@ -38,7 +40,9 @@ void scope_leave(Checker *k, int mark) {
 
 Decl *scope_variable(const Checker *k, const char *name) { return map_get(&k->names, name); }
 
-Overloads *scope_functions(const Checker *k, const char *name) { return map_get(&k->functions, name); }
+Overloads *scope_functions(const Checker *k, const char *name) {
+  return map_get(&k->functions, name);
+}
 
 static bool ends_in(const char *s, const char *end) {
   size_t n = strlen(s), m = strlen(end);
@@ -77,7 +81,8 @@ const char *scope_nearest_variable(Checker *k, const char *name) {
   return text_nearest(name, names, (size_t)k->nscope);
 }
 
-/* The nearest of the user's functions, the built-in ones, and the distributions with the same ending. */
+/* The nearest of the user's functions, the built-in ones, and the distributions with the same
+ * ending. */
 const char *scope_nearest_function(Checker *k, const char *name) {
   if (strlen(name) < 3) return NULL;
   Arena *a = &k->c->arena;
@@ -91,13 +96,14 @@ const char *scope_nearest_function(Checker *k, const char *name) {
   return text_nearest(name, names, n);
 }
 
-/* ---- functions ---------------------------------------------------------------------------------------------------- */
+/* ---- functions ------------------------------------------------------------------------------- */
 
 Suffix suffix_of(const char *name, size_t *stem) {
   static const char *const ends[] = {
-      [SUFFIX_LPDF] = "_lpdf", [SUFFIX_LPMF] = "_lpmf",         [SUFFIX_LUPDF] = "_lupdf", [SUFFIX_LUPMF] = "_lupmf",
-      [SUFFIX_CDF] = "_cdf",   [SUFFIX_LCDF] = "_lcdf",         [SUFFIX_LCCDF] = "_lccdf", [SUFFIX_RNG] = "_rng",
-      [SUFFIX_LP] = "_lp",     [SUFFIX_JACOBIAN] = "_jacobian",
+      [SUFFIX_LPDF] = "_lpdf",         [SUFFIX_LPMF] = "_lpmf", [SUFFIX_LUPDF] = "_lupdf",
+      [SUFFIX_LUPMF] = "_lupmf",       [SUFFIX_CDF] = "_cdf",   [SUFFIX_LCDF] = "_lcdf",
+      [SUFFIX_LCCDF] = "_lccdf",       [SUFFIX_RNG] = "_rng",   [SUFFIX_LP] = "_lp",
+      [SUFFIX_JACOBIAN] = "_jacobian",
   };
   for (int s = SUFFIX_LPDF; s <= SUFFIX_JACOBIAN; s++)
     if (ends_in(name, ends[s])) {
@@ -108,27 +114,32 @@ Suffix suffix_of(const char *name, size_t *stem) {
   return SUFFIX_NONE;
 }
 
-/* What the ending of its name asks of a function: densities return real and have an outcome of the right kind. */
+/* What the ending of its name asks of a function: densities return real and have an outcome of the
+ * right kind. */
 static void check_suffix(Checker *k, const FunDef *f) {
   Suffix s = suffix_of(f->name, &(size_t){0});
-  bool density = s == SUFFIX_LPDF || s == SUFFIX_LPMF, cdf = s == SUFFIX_CDF || s == SUFFIX_LCDF || s == SUFFIX_LCCDF;
+  bool density = s == SUFFIX_LPDF || s == SUFFIX_LPMF,
+       cdf = s == SUFFIX_CDF || s == SUFFIX_LCDF || s == SUFFIX_LCCDF;
   if (!density && !cdf) {
     if (s == SUFFIX_RNG && f->type->result->kind == TY_VOID)
-      check_error(k, f->loc, "`%s`: a function whose name ends in _rng must return something", f->name);
+      check_error(k, f->loc, "`%s`: a function whose name ends in _rng must return something",
+                  f->name);
     return;
   }
   if (!type_is(f->type->result, TY_REAL))
-    check_error(k, f->loc, "`%s` must return real, as the ending of its name says, but returns %s", f->name,
-                type_show(k, f->type->result));
+    check_error(k, f->loc, "`%s` must return real, as the ending of its name says, but returns %s",
+                f->name, type_show(k, f->type->result));
   if (f->nargs == 0) {
     check_error(k, f->loc, "`%s` must have an outcome as its first argument", f->name);
     return;
   }
   const Type *outcome = f->args[0]->type;
   if (s == SUFFIX_LPDF && type_is_int(outcome))
-    check_error(k, f->args[0]->loc, "the outcome of a density (_lpdf) must be real, but is %s", type_show(k, outcome));
+    check_error(k, f->args[0]->loc, "the outcome of a density (_lpdf) must be real, but is %s",
+                type_show(k, outcome));
   if (s == SUFFIX_LPMF && !type_is_int(outcome))
-    check_error(k, f->args[0]->loc, "the outcome of a mass function (_lpmf) must be int, but is %s", type_show(k, outcome));
+    check_error(k, f->args[0]->loc, "the outcome of a mass function (_lpmf) must be int, but is %s",
+                type_show(k, outcome));
 }
 
 static bool same_arguments(const FunDef *a, const FunDef *b) {
@@ -144,14 +155,16 @@ static bool same_data(const FunDef *a, const FunDef *b) {
   return true;
 }
 
-/* The definition of a function that was declared before completes the declaration; any other repetition is an error. */
+/* The definition of a function that was declared before completes the declaration; any other
+ * repetition is an error. */
 static void complete_declaration(Checker *k, FunDef *old, const FunDef *f) {
   if (!type_equal(old->type->result, f->type->result) || !same_data(old, f)) {
-    check_error(k, f->loc, "`%s` takes the same arguments as in line %u, but is declared differently there", f->name,
-                old->loc.line);
+    check_error(k, f->loc,
+                "`%s` takes the same arguments as in line %u, but is declared differently there",
+                f->name, old->loc.line);
   } else if (old->body || !f->body) {
-    check_error(k, f->loc, "`%s` with these arguments is %s already, in line %u", f->name, old->body ? "defined" : "declared",
-                old->loc.line);
+    check_error(k, f->loc, "`%s` with these arguments is %s already, in line %u", f->name,
+                old->body ? "defined" : "declared", old->loc.line);
   } else {
     old->body = f->body;
     old->args = f->args;
@@ -172,12 +185,13 @@ static bool add_function(Checker *k, FunDef *f) {
       return false;
     }
   if (!check_may_overload(k, f))
-    check_error(k, f->loc, "`%s` is a built-in function that takes these arguments already", f->name);
+    check_error(k, f->loc, "`%s` is a built-in function that takes these arguments already",
+                f->name);
   PUSH(&k->c->arena, o->defs, o->n, o->cap, f);
   return true;
 }
 
-/* ---- does every path return? -------------------------------------------------------------------------------------- */
+/* ---- does every path return? ----------------------------------------------------------------- */
 
 static bool has_break(const Stmt *s) {
   if (s->kind == ST_BREAK) return true;
@@ -216,7 +230,8 @@ static void check_body(Checker *k, FunDef *f) {
   }
   check_stmt(k, f->body);
   if (f->type->result->kind != TY_VOID && !always_returns(f->body))
-    check_error(k, f->loc, "`%s` must return %s on every path, but can end without", f->name, type_show(k, f->type->result));
+    check_error(k, f->loc, "`%s` must return %s on every path, but can end without", f->name,
+                type_show(k, f->type->result));
   f->nslots = k->nslots;
   k->fun = NULL;
   scope_leave(k, mark);
@@ -242,7 +257,7 @@ static void check_functions(Checker *k) {
   }
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 static void check_block(Checker *k, BlockId b) {
   const Stmt *body = k->p->blocks[b];
@@ -269,8 +284,10 @@ void stan_check(Ctx *c, Program *p) {
   k->functions = map_make(&c->arena);
   k->builtins = map_make(&c->arena);
   k->dists = map_make(&c->arena);
-  for (int i = 0; i < FUN_COUNT; i++) map_set(&k->builtins, stan_fun_names[i], (void *)(intptr_t)(i + 1));
-  for (int i = 0; i < DIST_COUNT; i++) map_set(&k->dists, stan_dist_names[i], (void *)(intptr_t)(i + 1));
+  for (int i = 0; i < FUN_COUNT; i++)
+    map_set(&k->builtins, stan_fun_names[i], (void *)(intptr_t)(i + 1));
+  for (int i = 0; i < DIST_COUNT; i++)
+    map_set(&k->dists, stan_dist_names[i], (void *)(intptr_t)(i + 1));
   check_functions(k);
   k->nslots = 0;
   for (int b = BLOCK_DATA; b < BLOCK_COUNT; b++)

@@ -1,5 +1,6 @@
-/* check_call.c: which function a call or a `~` means. The user's functions, the built-in ones and the distributions are all
- * candidates; the one that needs the fewest promotions is taken. The ending of a name says where it may be called. */
+/* check_call.c: which function a call or a `~` means. The user's functions, the built-in ones and
+ * the distributions are all candidates; the one that needs the fewest promotions is taken. The
+ * ending of a name says where it may be called. */
 #include "stan/stan_int.h"
 
 #include <string.h>
@@ -14,9 +15,10 @@ typedef struct {
   bool tie; /* another of the user's functions fits as well */
 } Callee;
 
-/* ---- arguments ---------------------------------------------------------------------------------------------------- */
+/* ---- arguments ------------------------------------------------------------------------------- */
 
-/* Types and data-ness of the arguments, after they have been checked; false when one of them is erroneous. */
+/* Types and data-ness of the arguments, after they have been checked; false when one of them is
+ * erroneous. */
 static bool args_of(Checker *k, Expr **exprs, int n, Args *args) {
   bool fine = true;
   const Type **types = NEW_ARRAY(&k->c->arena, const Type *, n);
@@ -39,7 +41,7 @@ static const char *show_args(Checker *k, const Args *args) {
   return args->n ? t.s : "nothing";
 }
 
-/* ---- candidates --------------------------------------------------------------------------------------------------- */
+/* ---- candidates ------------------------------------------------------------------------------ */
 
 static int match_user(const FunDef *f, const Args *args) {
   int sum = 0;
@@ -58,7 +60,11 @@ static void try_users(Checker *k, const char *name, const Args *args, Callee *be
     int cost = match_user(o->defs[i], args);
     if (cost < 0 || (best->result && cost > best->cost)) continue;
     bool tie = best->result && cost == best->cost;
-    *best = (Callee){.call = CALL_USER, .user = o->defs[i], .result = o->defs[i]->type->result, .cost = cost, .tie = tie};
+    *best = (Callee){.call = CALL_USER,
+                     .user = o->defs[i],
+                     .result = o->defs[i]->type->result,
+                     .cost = cost,
+                     .tie = tie};
   }
 }
 
@@ -66,7 +72,9 @@ static void consider(Callee *best, Callee c) {
   if (c.result && (!best->result || c.cost < best->cost)) *best = c;
 }
 
-static int builtin_named(const Map *m, const char *name) { return (int)(intptr_t)map_get(m, name) - 1; }
+static int builtin_named(const Map *m, const char *name) {
+  return (int)(intptr_t)map_get(m, name) - 1;
+}
 
 static void try_function(Checker *k, const char *name, const Args *args, Callee *best) {
   int f = builtin_named(&k->builtins, name);
@@ -76,14 +84,16 @@ static void try_function(Checker *k, const char *name, const Args *args, Callee 
   consider(best, c);
 }
 
-/* The distribution and its function that a name like normal_lcdf means; false when there is none. */
+/* The distribution and its function that a name like normal_lcdf means; false when there is none.
+ */
 static bool dist_named(Checker *k, const char *name, DistId *d, DistFun *fun) {
   static const struct {
     DistFun fun;
     unsigned flag;
   } of[] = {
-      [SUFFIX_LPDF] = {DF_LPDF, PDF},     [SUFFIX_LUPDF] = {DF_LPDF, PDF}, [SUFFIX_LPMF] = {DF_LPDF, PMF},
-      [SUFFIX_LUPMF] = {DF_LPDF, PMF},    [SUFFIX_CDF] = {DF_CDF, CDF},    [SUFFIX_LCDF] = {DF_LCDF, LCDF},
+      [SUFFIX_LPDF] = {DF_LPDF, PDF},     [SUFFIX_LUPDF] = {DF_LPDF, PDF},
+      [SUFFIX_LPMF] = {DF_LPDF, PMF},     [SUFFIX_LUPMF] = {DF_LPDF, PMF},
+      [SUFFIX_CDF] = {DF_CDF, CDF},       [SUFFIX_LCDF] = {DF_LCDF, LCDF},
       [SUFFIX_LCCDF] = {DF_LCCDF, LCCDF}, [SUFFIX_RNG] = {DF_RNG, RNG},
   };
   size_t stem;
@@ -97,7 +107,8 @@ static bool dist_named(Checker *k, const char *name, DistId *d, DistFun *fun) {
 }
 
 static const Type *match_dist(Checker *k, DistId d, DistFun fun, const Args *args, int *cost) {
-  return fun == DF_RNG ? sig_match_rng(k, d, args, cost) : sig_match(k, sig_density(k, d), args, cost);
+  return fun == DF_RNG ? sig_match_rng(k, d, args, cost)
+                       : sig_match(k, sig_density(k, d), args, cost);
 }
 
 static void try_dist(Checker *k, const char *name, const Args *args, Callee *best) {
@@ -114,7 +125,8 @@ const char *suffix_defined_name(Checker *k, const char *name) {
   size_t stem;
   Suffix s = suffix_of(name, &stem);
   if (s != SUFFIX_LUPDF && s != SUFFIX_LUPMF) return name;
-  return arena_format(&k->c->arena, "%.*s%s", (int)stem, name, s == SUFFIX_LUPDF ? "_lpdf" : "_lpmf");
+  return arena_format(&k->c->arena, "%.*s%s", (int)stem, name,
+                      s == SUFFIX_LUPDF ? "_lpdf" : "_lpmf");
 }
 
 bool check_may_overload(Checker *k, const FunDef *f) {
@@ -127,7 +139,7 @@ bool check_may_overload(Checker *k, const FunDef *f) {
   return !best.result || best.cost > 0;
 }
 
-/* ---- messages ----------------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 /* Names that were functions once. */
 static const char *removed(const char *name) {
@@ -141,7 +153,8 @@ static const char *removed(const char *name) {
   return NULL;
 }
 
-/* The distribution a name begins with, when the name is it, or it with an ending that it does not have. */
+/* The distribution a name begins with, when the name is it, or it with an ending that it does not
+ * have. */
 static int dist_meant(Checker *k, const char *name) {
   size_t stem, n = strlen(name);
   suffix_of(name, &stem);
@@ -153,10 +166,12 @@ static const char *dist_functions(Checker *k, DistId d) {
   static const struct {
     unsigned flag;
     const char *end;
-  } rows[] = {{PDF, "_lpdf"}, {PMF, "_lpmf"}, {CDF, "_cdf"}, {LCDF, "_lcdf"}, {LCCDF, "_lccdf"}, {RNG, "_rng"}};
+  } rows[] = {{PDF, "_lpdf"},  {PMF, "_lpmf"},    {CDF, "_cdf"},
+              {LCDF, "_lcdf"}, {LCCDF, "_lccdf"}, {RNG, "_rng"}};
   Text t = text_make(&k->c->arena);
   for (int i = 0; i < 6; i++)
-    if (stan_dist_flags(d) & rows[i].flag) text_printf(&t, "%s%s%s", t.n ? ", " : "", stan_dist_names[d], rows[i].end);
+    if (stan_dist_flags(d) & rows[i].flag)
+      text_printf(&t, "%s%s%s", t.n ? ", " : "", stan_dist_names[d], rows[i].end);
   return t.s;
 }
 
@@ -168,8 +183,8 @@ static void unknown_function(Checker *k, const char *name, Loc loc) {
   else if (removed(name))
     check_error(k, loc, "`%s` is no longer a function: %s", name, removed(name));
   else if (d >= 0)
-    check_error(k, loc, "there is no function `%s`; the distribution %s has %s", name, stan_dist_names[d],
-                dist_functions(k, (DistId)d));
+    check_error(k, loc, "there is no function `%s`; the distribution %s has %s", name,
+                stan_dist_names[d], dist_functions(k, (DistId)d));
   else if (near)
     check_error(k, loc, "there is no function `%s`; did you mean `%s`?", name, near);
   else
@@ -179,16 +194,19 @@ static void unknown_function(Checker *k, const char *name, Loc loc) {
 /* Why the only function of its name cannot take these arguments. */
 static void explain_user(Checker *k, const FunDef *f, const Args *args, Loc loc) {
   if (args->n != f->nargs) {
-    check_error(k, loc, "`%s` takes %d argument%s, but is given %d", f->name, f->nargs, f->nargs == 1 ? "" : "s", args->n);
+    check_error(k, loc, "`%s` takes %d argument%s, but is given %d", f->name, f->nargs,
+                f->nargs == 1 ? "" : "s", args->n);
     return;
   }
   for (int i = 0; i < args->n; i++) {
     const Decl *d = f->args[i];
     if (type_promotions(args->types[i], d->type) < 0)
-      check_error(k, args->exprs[i]->loc, "argument `%s` of `%s` must be %s, but is %s", d->name, f->name,
-                  type_show(k, d->type), type_show(k, args->types[i]));
+      check_error(k, args->exprs[i]->loc, "argument `%s` of `%s` must be %s, but is %s", d->name,
+                  f->name, type_show(k, d->type), type_show(k, args->types[i]));
     else if (d->arg_data && !args->data[i])
-      check_error(k, args->exprs[i]->loc, "argument `%s` of `%s` must be data, but depends on parameters", d->name, f->name);
+      check_error(k, args->exprs[i]->loc,
+                  "argument `%s` of `%s` must be data, but depends on parameters", d->name,
+                  f->name);
   }
 }
 
@@ -224,9 +242,11 @@ static void no_match(Checker *k, const char *name, const Args *args, Loc loc) {
   check_error(k, loc, "`%s` cannot take (%s); there is: %s", name, show_args(k, args), t.s);
 }
 
-/* ---- where a function may be called ------------------------------------------------------------------------------- */
+/* ---- where a function may be called ---------------------------------------------------------- */
 
-static Suffix suffix_here(const Checker *k) { return k->fun ? suffix_of(k->fun->name, &(size_t){0}) : SUFFIX_NONE; }
+static Suffix suffix_here(const Checker *k) {
+  return k->fun ? suffix_of(k->fun->name, &(size_t){0}) : SUFFIX_NONE;
+}
 
 void check_where(Checker *k, const char *name, Loc loc) {
   Suffix s = suffix_of(name, &(size_t){0});
@@ -260,15 +280,19 @@ void check_where(Checker *k, const char *name, Loc loc) {
 /* Densities have `|` behind their outcome, and nothing else has it. */
 static void check_bar(Checker *k, const Expr *e, Suffix s) {
   bool density = s >= SUFFIX_LPDF && s <= SUFFIX_LCCDF;
-  if (density && !e->bar && e->nargs > 1) check_error(k, e->loc, "write `|` behind the first argument of `%s`", e->name);
+  if (density && !e->bar && e->nargs > 1)
+    check_error(k, e->loc, "write `|` behind the first argument of `%s`", e->name);
   if (!density && e->bar)
-    check_error(k, e->loc, "`|` belongs to functions whose names end in _lpdf, _lpmf, _cdf, _lcdf or _lccdf; write `,`");
+    check_error(k, e->loc,
+                "`|` belongs to functions whose names end in _lpdf, _lpmf, _cdf, _lcdf or _lccdf; "
+                "write `,`");
 }
 
-/* ---- calls -------------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static bool is_known(Checker *k, const char *name) {
-  return scope_functions(k, name) || builtin_named(&k->builtins, name) >= 0 || dist_named(k, name, &(DistId){0}, &(DistFun){0});
+  return scope_functions(k, name) || builtin_named(&k->builtins, name) >= 0 ||
+         dist_named(k, name, &(DistId){0}, &(DistFun){0});
 }
 
 static void resolve(Checker *k, Expr *e, const Args *args) {
@@ -283,7 +307,8 @@ static void resolve(Checker *k, Expr *e, const Args *args) {
     return;
   }
   if (tie && best.call == CALL_USER)
-    check_error(k, e->loc, "`%s` with (%s) is ambiguous: several of its definitions fit equally well", e->name,
+    check_error(k, e->loc,
+                "`%s` with (%s) is ambiguous: several of its definitions fit equally well", e->name,
                 show_args(k, args));
   e->call = best.call;
   e->user = best.user;
@@ -292,7 +317,8 @@ static void resolve(Checker *k, Expr *e, const Args *args) {
   e->type = best.result;
 }
 
-/* Is the value the same whenever the arguments are? Not when it draws random numbers or reads the target. */
+/* Is the value the same whenever the arguments are? Not when it draws random numbers or reads the
+ * target. */
 static bool is_pure(const Checker *k, Suffix s) {
   return s != SUFFIX_LP && (s != SUFFIX_RNG || (!k->fun && k->block == BLOCK_TRANSFORMED_DATA));
 }
@@ -320,18 +346,21 @@ void check_call(Checker *k, Expr *e, bool as_statement) {
     check_error(k, e->loc, "`%s` is void: it has no value", e->name);
     e->type = type_basic(TY_ERROR);
   }
-  if (!is_void && as_statement) check_error(k, e->loc, "the value of `%s` is not used; assign it, or drop the call", e->name);
+  if (!is_void && as_statement)
+    check_error(k, e->loc, "the value of `%s` is not used; assign it, or drop the call", e->name);
 }
 
-/* ---- tilde -------------------------------------------------------------------------------------------------------- */
+/* ---- tilde ----------------------------------------------------------------------------------- */
 
-/* Truncation needs the distribution function at its point: _lccdf at a lower one, _lcdf at an upper one. */
+/* Truncation needs the distribution function at its point: _lccdf at a lower one, _lcdf at an upper
+ * one. */
 static void check_truncation(Checker *k, const Stmt *s, Expr *point, const char *end) {
   if (!point) return;
   check_expr(k, point);
   if (type_is_error(point->type) || s->call == CALL_NONE) return;
   if (!type_is_scalar(point->type)) {
-    check_error(k, point->loc, "a truncation point must be int or real, but is %s", type_show(k, point->type));
+    check_error(k, point->loc, "a truncation point must be int or real, but is %s",
+                type_show(k, point->type));
     return;
   }
   Args args;
@@ -344,7 +373,8 @@ static void check_truncation(Checker *k, const Stmt *s, Expr *point, const char 
   try_users(k, name, &args, &best);
   try_dist(k, name, &args, &best);
   if (!best.result)
-    check_error(k, point->loc, "cannot truncate `%s` here: no %s takes (%s)", s->name, name, show_args(k, &args));
+    check_error(k, point->loc, "cannot truncate `%s` here: no %s takes (%s)", s->name, name,
+                show_args(k, &args));
 }
 
 static bool is_distribution(Checker *k, const char *name, const char *pdf, const char *pmf) {
@@ -355,11 +385,13 @@ static void unknown_distribution(Checker *k, const Stmt *s) {
   size_t stem;
   const char *near = text_nearest(s->name, stan_dist_names, DIST_COUNT);
   if (suffix_of(s->name, &stem) != SUFFIX_NONE) {
-    check_error(k, s->loc, "behind `~` stands the distribution without its ending: `%.*s`", (int)stem, s->name);
+    check_error(k, s->loc, "behind `~` stands the distribution without its ending: `%.*s`",
+                (int)stem, s->name);
   } else if (near)
     check_error(k, s->loc, "there is no distribution `%s`; did you mean `%s`?", s->name, near);
   else
-    check_error(k, s->loc, "there is no distribution `%s`, and no function %s_lpdf or %s_lpmf", s->name, s->name, s->name);
+    check_error(k, s->loc, "there is no distribution `%s`, and no function %s_lpdf or %s_lpmf",
+                s->name, s->name, s->name);
 }
 
 static void resolve_tilde(Checker *k, Stmt *s, const Args *args) {
@@ -376,11 +408,14 @@ static void resolve_tilde(Checker *k, Stmt *s, const Args *args) {
   try_dist(k, pmf, args, &mass);
   if (mass.result && (!best.result || mass.cost <= best.cost)) best = mass;
   if (!best.result) {
-    no_match(k, scope_functions(k, pmf) || dist_named(k, pmf, &(DistId){0}, &(DistFun){0}) ? pmf : pdf, args, s->loc);
+    no_match(k,
+             scope_functions(k, pmf) || dist_named(k, pmf, &(DistId){0}, &(DistFun){0}) ? pmf : pdf,
+             args, s->loc);
     return;
   }
   if (best.tie && best.call == CALL_USER)
-    check_error(k, s->loc, "`%s` is ambiguous here: several of its definitions fit equally well", s->name);
+    check_error(k, s->loc, "`%s` is ambiguous here: several of its definitions fit equally well",
+                s->name);
   s->call = best.call;
   s->user = best.user;
   s->builtin = best.builtin;
@@ -394,7 +429,8 @@ void check_tilde(Checker *k, Stmt *s) {
   for (int i = 0; i < n; i++) check_expr(k, exprs[i]);
   Args args;
   if (!check_may_change_target(k))
-    check_error(k, s->loc, "`~` can stand only in the model block and in functions whose names end in _lp");
+    check_error(k, s->loc,
+                "`~` can stand only in the model block and in functions whose names end in _lp");
   if (args_of(k, exprs, n, &args)) resolve_tilde(k, s, &args);
   check_truncation(k, s, s->lower, "_lccdf");
   check_truncation(k, s, s->upper, "_lcdf");

@@ -1,11 +1,13 @@
-/* check_decl.c: declarations: sizes, constraints, initial values, and what may be declared where. */
+/* check_decl.c: declarations: sizes, constraints, initial values, and what may be declared where.
+ */
 #include "stan/stan_int.h"
 
-/* ---- sizes -------------------------------------------------------------------------------------------------------- */
+/* ---- sizes ----------------------------------------------------------------------------------- */
 
 /* The first variable in e that is declared behind transformed data, or NULL. */
 static const Expr *late_variable(const Expr *e) {
-  const Expr *found = e && e->kind == EX_VAR && e->decl && e->decl->block > BLOCK_TRANSFORMED_DATA ? e : NULL;
+  const Expr *found =
+      e && e->kind == EX_VAR && e->decl && e->decl->block > BLOCK_TRANSFORMED_DATA ? e : NULL;
   for (int i = 0; e && !found && i < e->nargs; i++) found = late_variable(e->args[i]);
   for (int i = 0; e && !found && i < e->nindexes; i++) {
     found = late_variable(e->indexes[i].a);
@@ -20,12 +22,13 @@ static void check_sizes(Checker *k, Decl *d, bool top) {
     check_int(k, d->sizes[i], "a size");
     const Expr *late = top ? late_variable(d->sizes[i]) : NULL;
     if (late)
-      check_error(k, late->loc, "a size here must be known from the data, but `%s` is declared in the %s block", late->name,
-                  stan_block_name(late->decl->block));
+      check_error(k, late->loc,
+                  "a size here must be known from the data, but `%s` is declared in the %s block",
+                  late->name, stan_block_name(late->decl->block));
   }
 }
 
-/* ---- constraints -------------------------------------------------------------------------------------------------- */
+/* ---- constraints ----------------------------------------------------------------------------- */
 
 /* A bound is a scalar, or has the shape of the variable or of one element of its array. */
 static void check_bound(Checker *k, const Decl *d, Expr *e, const char *name) {
@@ -33,19 +36,22 @@ static void check_bound(Checker *k, const Decl *d, Expr *e, const char *name) {
   check_expr(k, e);
   const Type *scalar = type_basic(type_scalar_kind(d->type->kind));
   const Type *element = type_array(&k->c->arena, d->type, -d->type->array_dims);
-  if (type_promotions(e->type, scalar) >= 0 || type_promotions(e->type, element) >= 0 || type_promotions(e->type, d->type) >= 0)
+  if (type_promotions(e->type, scalar) >= 0 || type_promotions(e->type, element) >= 0 ||
+      type_promotions(e->type, d->type) >= 0)
     return;
   check_error(k, e->loc, "`%s` must be %s%s%s, but is %s", name, type_show(k, scalar),
-              type_equal(scalar, d->type) ? "" : " or ", type_equal(scalar, d->type) ? "" : type_show(k, d->type),
-              type_show(k, e->type));
+              type_equal(scalar, d->type) ? "" : " or ",
+              type_equal(scalar, d->type) ? "" : type_show(k, d->type), type_show(k, e->type));
 }
 
 static void check_constraint(Checker *k, Decl *d, bool top) {
   Constraint *con = &d->con;
   TypeKind scalar = type_scalar_kind(d->type->kind);
   if (con->kind != CON_NONE && !top)
-    check_error(k, d->loc, "a local variable cannot be constrained; write `%s`", type_show(k, d->type));
-  if (con->kind != CON_NONE && scalar == TY_COMPLEX) check_error(k, d->loc, "a complex variable cannot be constrained");
+    check_error(k, d->loc, "a local variable cannot be constrained; write `%s`",
+                type_show(k, d->type));
+  if (con->kind != CON_NONE && scalar == TY_COMPLEX)
+    check_error(k, d->loc, "a complex variable cannot be constrained");
   if (con->kind == CON_AFFINE && scalar == TY_INT)
     check_error(k, d->loc, "an int variable cannot have an offset or multiplier");
   check_bound(k, d, con->lower, "lower");
@@ -61,9 +67,10 @@ static void check_type(Checker *k, Decl *d, bool top) {
   for (int i = 0; i < d->nitems; i++) check_type(k, d->items[i], top);
 }
 
-/* ---- declarations ------------------------------------------------------------------------------------------------- */
+/* ---- declarations ---------------------------------------------------------------------------- */
 
-/* Can parameters not reach it? As in Stan, integers count as data wherever parameters are not yet numbers. */
+/* Can parameters not reach it? As in Stan, integers count as data wherever parameters are not yet
+ * numbers. */
 static bool decl_is_data(const Checker *k, const Decl *d) {
   switch (k->block) {
   case BLOCK_DATA:
@@ -80,8 +87,8 @@ static void check_init(Checker *k, Decl *d) {
     check_error(k, d->init->loc, "`%s` is %s and cannot be given a value here", d->name,
                 k->block == BLOCK_DATA ? "read from the data" : "a parameter");
   else if (type_promotions(d->init->type, d->type) < 0)
-    check_error(k, d->init->loc, "`%s` is %s and cannot be set to %s", d->name, type_show(k, d->type),
-                type_show(k, d->init->type));
+    check_error(k, d->init->loc, "`%s` is %s and cannot be set to %s", d->name,
+                type_show(k, d->type), type_show(k, d->init->type));
 }
 
 void check_decls(Checker *k, Stmt *s, bool top) {

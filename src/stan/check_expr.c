@@ -1,10 +1,10 @@
-/* check_expr.c: expressions: every one gets its type, and whether parameters can reach it. What does not check gets TY_ERROR,
- * which fits everywhere, so that one mistake makes one message. */
+/* check_expr.c: expressions: every one gets its type, and whether parameters can reach it. What
+ * does not check gets TY_ERROR, which fits everywhere, so that one mistake makes one message. */
 #include "stan/stan_int.h"
 
 static void set_error(Expr *e) { e->type = type_basic(TY_ERROR); }
 
-/* ---- leaves ------------------------------------------------------------------------------------------------------- */
+/* ---- leaves ---------------------------------------------------------------------------------- */
 
 static void check_variable(Checker *k, Expr *e) {
   Overloads *o = scope_functions(k, suffix_defined_name(k, e->name));
@@ -31,13 +31,15 @@ static void check_target_value(Checker *k, Expr *e) {
   e->type = type_basic(TY_REAL);
   if (!check_may_change_target(k) && (k->fun || k->block != BLOCK_TRANSFORMED_PARAMETERS))
     check_error(k, e->loc,
-                "`target()` can be read only in transformed parameters, in the model block and in functions whose "
+                "`target()` can be read only in transformed parameters, in the model block and in "
+                "functions whose "
                 "names end in _lp");
 }
 
-/* ---- operators ---------------------------------------------------------------------------------------------------- */
+/* ---- operators ------------------------------------------------------------------------------- */
 
-bool check_operands(Checker *k, Operator op, const Type **types, int n, Loc loc, const Type **result) {
+bool check_operands(Checker *k, Operator op, const Type **types, int n, Loc loc,
+                    const Type **result) {
   int cost;
   Args args = {.n = n, .types = types};
   *result = type_basic(TY_ERROR);
@@ -51,7 +53,8 @@ bool check_operands(Checker *k, Operator op, const Type **types, int n, Loc loc,
   if (n == 1)
     check_error(k, loc, "`%s` cannot be applied to %s", stan_op_name(op), type_show(k, types[0]));
   else
-    check_error(k, loc, "`%s` cannot join %s and %s", stan_op_name(op), type_show(k, types[0]), type_show(k, types[1]));
+    check_error(k, loc, "`%s` cannot join %s and %s", stan_op_name(op), type_show(k, types[0]),
+                type_show(k, types[1]));
   return false;
 }
 
@@ -64,15 +67,17 @@ static void check_operator(Checker *k, Expr *e) {
 static void check_ternary(Checker *k, Expr *e) {
   const Type *cond = e->args[0]->type, *yes = e->args[1]->type, *no = e->args[2]->type;
   if (!type_is_error(cond) && !type_is(cond, TY_INT))
-    check_error(k, e->args[0]->loc, "the condition of `? :` must be int, but is %s", type_show(k, cond));
+    check_error(k, e->args[0]->loc, "the condition of `? :` must be int, but is %s",
+                type_show(k, cond));
   e->type = type_common(&k->c->arena, yes, no);
   bool values = e->type && e->type->kind != TY_VOID && e->type->kind != TY_FUNCTION;
   if (values) return;
-  check_error(k, e->loc, "the two values of `? :` must be of one type, but are %s and %s", type_show(k, yes), type_show(k, no));
+  check_error(k, e->loc, "the two values of `? :` must be of one type, but are %s and %s",
+              type_show(k, yes), type_show(k, no));
   set_error(e);
 }
 
-/* ---- indexing ----------------------------------------------------------------------------------------------------- */
+/* ---- indexing -------------------------------------------------------------------------------- */
 
 static bool is_many(const Index *ix) { return ix->kind != IX_ONE || ix->a->type->array_dims; }
 
@@ -87,15 +92,16 @@ static bool check_index(Checker *k, Index *ix) {
     if (type_is_error(e->type))
       fine = false;
     else if (e->type->kind != TY_INT || (e->type->array_dims && !list)) {
-      check_error(k, e->loc, "an index must be int%s, but is %s", ix->kind == IX_ONE ? ", array[] int or a range" : "",
-                  type_show(k, e->type));
+      check_error(k, e->loc, "an index must be int%s, but is %s",
+                  ix->kind == IX_ONE ? ", array[] int or a range" : "", type_show(k, e->type));
       fine = false;
     }
   }
   return fine;
 }
 
-/* What is left of an element type (vector, matrix, ...) when indexed by one or two indexes; NULL: too many. */
+/* What is left of an element type (vector, matrix, ...) when indexed by one or two indexes; NULL:
+ * too many. */
 static const Type *index_element(TypeKind k, const Index *ix, int n) {
   if (n > type_own_dims(k)) return NULL;
   if (n == 0) return type_basic(k);
@@ -130,7 +136,8 @@ static void check_indexed(Checker *k, Expr *e) {
   if (result)
     e->type = result;
   else
-    check_error(k, e->loc, "%d index%s: too many for %s", e->nindexes, e->nindexes == 1 ? "" : "es", type_show(k, t));
+    check_error(k, e->loc, "%d index%s: too many for %s", e->nindexes, e->nindexes == 1 ? "" : "es",
+                type_show(k, t));
 }
 
 static void check_field(Checker *k, Expr *e) {
@@ -138,14 +145,15 @@ static void check_field(Checker *k, Expr *e) {
   set_error(e);
   if (type_is_error(t)) return;
   if (!type_is(t, TY_TUPLE))
-    check_error(k, e->loc, "`.%d` takes an item out of a tuple, but this is %s", e->field, type_show(k, t));
+    check_error(k, e->loc, "`.%d` takes an item out of a tuple, but this is %s", e->field,
+                type_show(k, t));
   else if (e->field < 1 || e->field > t->nitems)
     check_error(k, e->loc, "this tuple has items .1 to .%d", t->nitems);
   else
     e->type = t->items[e->field - 1];
 }
 
-/* ---- literals ----------------------------------------------------------------------------------------------------- */
+/* ---- literals -------------------------------------------------------------------------------- */
 
 /* The type all elements promote to, or NULL after a message. */
 static const Type *common_type(Checker *k, const Expr *e) {
@@ -191,19 +199,21 @@ static void check_row(Checker *k, Expr *e) {
   else if (type_is(t, TY_COMPLEX_ROW_VECTOR))
     e->type = type_basic(TY_COMPLEX_MATRIX);
   else
-    check_error(k, e->loc, "between brackets there can be numbers or row vectors, but these are %s", type_show(k, t));
+    check_error(k, e->loc, "between brackets there can be numbers or row vectors, but these are %s",
+                type_show(k, t));
 }
 
 static void check_tuple(Checker *k, Expr *e) {
   const Type **items = NEW_ARRAY(&k->c->arena, const Type *, e->nargs);
   for (int i = 0; i < e->nargs; i++) {
     items[i] = e->args[i]->type;
-    if (items[i]->kind == TY_FUNCTION) check_error(k, e->args[i]->loc, "a tuple cannot hold a function");
+    if (items[i]->kind == TY_FUNCTION)
+      check_error(k, e->args[i]->loc, "a tuple cannot hold a function");
   }
   e->type = type_tuple(&k->c->arena, items, e->nargs);
 }
 
-/* ---- all ---------------------------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 static void check_args(Checker *k, Expr *e) {
   e->data_only = true;

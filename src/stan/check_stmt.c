@@ -1,7 +1,7 @@
 /* check_stmt.c: statements. */
 #include "stan/stan_int.h"
 
-/* ---- assignment --------------------------------------------------------------------------------------------------- */
+/* ---- assignment ------------------------------------------------------------------------------ */
 
 static bool has_many(const Expr *e) {
   for (int i = 0; i < e->nindexes; i++)
@@ -12,14 +12,17 @@ static bool has_many(const Expr *e) {
 static void check_root(Checker *k, const Expr *e) {
   const Decl *d = e->decl;
   if (!d) {
-    if (!type_is_error(e->type)) check_error(k, e->loc, "`%s` is a function and cannot be assigned to", e->name);
+    if (!type_is_error(e->type))
+      check_error(k, e->loc, "`%s` is a function and cannot be assigned to", e->name);
   } else if (d->is_loop)
     check_error(k, e->loc, "`%s` is a loop's variable and cannot be assigned to", e->name);
   else if (d->is_arg)
-    check_error(k, e->loc, "`%s` is an argument and cannot be assigned to; copy it into a variable first", e->name);
+    check_error(k, e->loc,
+                "`%s` is an argument and cannot be assigned to; copy it into a variable first",
+                e->name);
   else if (d->block != k->block)
-    check_error(k, e->loc, "`%s` is declared in the %s block and cannot be changed in the %s block", e->name,
-                stan_block_name(d->block), stan_block_name(k->block));
+    check_error(k, e->loc, "`%s` is declared in the %s block and cannot be changed in the %s block",
+                e->name, stan_block_name(d->block), stan_block_name(k->block));
 }
 
 /* The place an assignment writes to. */
@@ -27,7 +30,8 @@ static void check_lvalue(Checker *k, const Expr *e) {
   switch (e->kind) {
   case EX_INDEX:
     if (e->args[0]->kind == EX_INDEX && has_many(e->args[0]))
-      check_error(k, e->loc, "cannot assign to a part of a slice; write all indexes in one pair of brackets");
+      check_error(k, e->loc,
+                  "cannot assign to a part of a slice; write all indexes in one pair of brackets");
     check_lvalue(k, e->args[0]);
     break;
   case EX_FIELD: check_lvalue(k, e->args[0]); break;
@@ -62,7 +66,8 @@ static int steps_of(const Expr *e) {
   return n;
 }
 
-/* Can the two be the same memory? Not when they are different items of the same tuple on the way. */
+/* Can the two be the same memory? Not when they are different items of the same tuple on the way.
+ */
 static bool overlap(const Expr *x, const Expr *y) {
   if (root_of(x)->decl != root_of(y)->decl) return false;
   int nx = steps_of(x), ny = steps_of(y);
@@ -76,7 +81,8 @@ static bool overlap(const Expr *x, const Expr *y) {
 static bool mentions(const Expr *e, const Decl *d) {
   bool found = e && e->kind == EX_VAR && e->decl == d;
   for (int i = 0; e && !found && i < e->nargs; i++) found = mentions(e->args[i], d);
-  for (int i = 0; e && !found && i < e->nindexes; i++) found = mentions(e->indexes[i].a, d) || mentions(e->indexes[i].b, d);
+  for (int i = 0; e && !found && i < e->nindexes; i++)
+    found = mentions(e->indexes[i].a, d) || mentions(e->indexes[i].b, d);
   return found;
 }
 
@@ -95,9 +101,11 @@ static void check_places(Checker *k, const Expr *lhs) {
   for (int i = 0; i < p.n; i++) {
     const Expr *root = root_of(p.at[i]);
     for (int j = 0; root->decl && j < p.n; j++) {
-      if (j < i && overlap(p.at[i], p.at[j])) check_error(k, p.at[i]->loc, "`%s` is assigned to twice", root->name);
+      if (j < i && overlap(p.at[i], p.at[j]))
+        check_error(k, p.at[i]->loc, "`%s` is assigned to twice", root->name);
       if (reads(p.at[j], root->decl))
-        check_error(k, p.at[j]->loc, "this reads `%s` on the left side while it is assigned to", root->name);
+        check_error(k, p.at[j]->loc, "this reads `%s` on the left side while it is assigned to",
+                    root->name);
     }
   }
 }
@@ -111,7 +119,8 @@ static void check_assign(Checker *k, Stmt *s) {
   if (s->has_op) {
     const Type *both[] = {to, value};
     if ((s->op == OP_ELT_MUL || s->op == OP_ELT_DIV) && type_is_scalar(to)) {
-      check_error(k, s->lhs->loc, "`%s=` is for containers, but this is %s", stan_op_name(s->op), type_show(k, to));
+      check_error(k, s->lhs->loc, "`%s=` is for containers, but this is %s", stan_op_name(s->op),
+                  type_show(k, to));
       return;
     }
     if (!check_operands(k, s->op, both, 2, s->loc, &value)) return;
@@ -120,7 +129,7 @@ static void check_assign(Checker *k, Stmt *s) {
     check_error(k, s->e->loc, "cannot assign %s to %s", type_show(k, value), type_show(k, to));
 }
 
-/* ---- increments --------------------------------------------------------------------------------------------------- */
+/* ---- increments ------------------------------------------------------------------------------ */
 
 bool check_may_change_target(const Checker *k) {
   Suffix s = k->fun ? suffix_of(k->fun->name, &(size_t){0}) : SUFFIX_NONE;
@@ -135,16 +144,20 @@ bool check_may_change_jacobian(const Checker *k) {
 static void check_increment(Checker *k, Stmt *s) {
   check_expr(k, s->e);
   if (s->kind == ST_TARGET && !check_may_change_target(k))
-    check_error(k, s->loc, "`target +=` can stand only in the model block and in functions whose names end in _lp");
+    check_error(
+        k, s->loc,
+        "`target +=` can stand only in the model block and in functions whose names end in _lp");
   if (s->kind == ST_JACOBIAN && !check_may_change_jacobian(k))
     check_error(k, s->loc,
-                "`jacobian +=` can stand only in transformed parameters and in functions whose names end in _jacobian");
+                "`jacobian +=` can stand only in transformed parameters and in functions whose "
+                "names end in _jacobian");
   if (type_is_error(s->e->type)) return;
   TypeKind scalar = type_scalar_kind(s->e->type->kind);
-  if (scalar != TY_INT && scalar != TY_REAL) check_error(k, s->e->loc, "cannot add %s to the target", type_show(k, s->e->type));
+  if (scalar != TY_INT && scalar != TY_REAL)
+    check_error(k, s->e->loc, "cannot add %s to the target", type_show(k, s->e->type));
 }
 
-/* ---- control ------------------------------------------------------------------------------------------------------ */
+/* ---- control --------------------------------------------------------------------------------- */
 
 static void check_condition(Checker *k, Expr *e) {
   check_expr(k, e);
@@ -188,7 +201,8 @@ static void check_foreach(Checker *k, Stmt *s) {
   check_expr(k, s->e);
   var->type = loop_element(k, s->e->type);
   if (!var->type) {
-    check_error(k, s->e->loc, "a loop runs over a range or a container, but this is %s", type_show(k, s->e->type));
+    check_error(k, s->e->loc, "a loop runs over a range or a container, but this is %s",
+                type_show(k, s->e->type));
     var->type = type_basic(TY_ERROR);
   }
   var->data_only = s->e->data_only;
@@ -210,21 +224,25 @@ static void check_return(Checker *k, Stmt *s) {
   else if (!is_void && !s->e)
     check_error(k, s->loc, "`%s` must return %s", k->fun->name, type_show(k, want));
   else if (s->e && type_promotions(s->e->type, want) < 0)
-    check_error(k, s->e->loc, "`%s` returns %s, but this is %s", k->fun->name, type_show(k, want), type_show(k, s->e->type));
+    check_error(k, s->e->loc, "`%s` returns %s, but this is %s", k->fun->name, type_show(k, want),
+                type_show(k, s->e->type));
 }
 
 static void check_jump(Checker *k, const Stmt *s) {
-  if (!k->loops) check_error(k, s->loc, "`%s` can stand only in a loop", s->kind == ST_BREAK ? "break" : "continue");
+  if (!k->loops)
+    check_error(k, s->loc, "`%s` can stand only in a loop",
+                s->kind == ST_BREAK ? "break" : "continue");
 }
 
 static void check_print(Checker *k, Stmt *s) {
   for (int i = 0; i < s->nargs; i++) {
     check_expr(k, s->args[i]);
-    if (s->args[i]->type->kind == TY_FUNCTION) check_error(k, s->args[i]->loc, "a function cannot be printed");
+    if (s->args[i]->type->kind == TY_FUNCTION)
+      check_error(k, s->args[i]->loc, "a function cannot be printed");
   }
 }
 
-/* ---- all ---------------------------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 static void check_all(Checker *k, Stmt *s) {
   int mark = scope_enter(k);

@@ -1,5 +1,6 @@
-/* lexer.c: text -> tokens. The whole program is read into one array, included files in their place, so that the parser can
- * look ahead as far as it likes. Each token keeps the source it came from. */
+/* lexer.c: text -> tokens. The whole program is read into one array, included files in their place,
+ * so that the parser can look ahead as far as it likes. Each token keeps the source it came from.
+ */
 #include "stan/stan_int.h"
 
 #include <stdlib.h>
@@ -17,7 +18,7 @@ typedef struct {
 
 static void lex_source(Lexer *lx);
 
-/* ---- tables ------------------------------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 static const struct {
   const char *word;
@@ -46,15 +47,21 @@ const char *token_name(TokenKind k) {
   return names[k];
 }
 
-/* ---- characters and places ---------------------------------------------------------------------------------------- */
+/* ---- characters and places ------------------------------------------------------------------- */
 
 static bool is_digit(char ch) { return ch >= '0' && ch <= '9'; }
 static bool is_letter(char ch) { return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z'); }
 static bool is_name(char ch) { return is_letter(ch) || is_digit(ch) || ch == '_'; }
-static bool is_foreign(char ch) { return (unsigned char)ch >= 0x80; } /* part of a letter beyond ASCII */
-static bool is_blank(char ch) { return ch == ' ' || ch == '\t' || ch == '\r' || ch == '\f' || ch == '\v'; }
+static bool is_foreign(char ch) {
+  return (unsigned char)ch >= 0x80;
+} /* part of a letter beyond ASCII */
+static bool is_blank(char ch) {
+  return ch == ' ' || ch == '\t' || ch == '\r' || ch == '\f' || ch == '\v';
+}
 
-static char char_at(const Lexer *lx, size_t ahead) { return (size_t)(lx->end - lx->at) > ahead ? lx->at[ahead] : 0; }
+static char char_at(const Lexer *lx, size_t ahead) {
+  return (size_t)(lx->end - lx->at) > ahead ? lx->at[ahead] : 0;
+}
 
 static bool starts(const Lexer *lx, const char *s) {
   size_t n = strlen(s);
@@ -62,7 +69,8 @@ static bool starts(const Lexer *lx, const char *s) {
 }
 
 static Loc loc_from(const Lexer *lx, const char *start) {
-  return (Loc){lx->source, lx->line, (uint32_t)(start - lx->line_start) + 1, (uint32_t)(lx->at - start)};
+  return (Loc){lx->source, lx->line, (uint32_t)(start - lx->line_start) + 1,
+               (uint32_t)(lx->at - start)};
 }
 
 static void newline(Lexer *lx) {
@@ -77,7 +85,7 @@ static Token *emit(Lexer *lx, TokenKind kind, const char *start) {
   return &lx->out->at[lx->out->count - 1];
 }
 
-/* ---- comments and includes ---------------------------------------------------------------------------------------- */
+/* ---- comments and includes ------------------------------------------------------------------- */
 
 static void skip_line(Lexer *lx) {
   while (lx->at < lx->end && *lx->at != '\n') lx->at++;
@@ -98,7 +106,8 @@ static void skip_comment(Lexer *lx) {
     lx->at += 2;
 }
 
-/* The text of the file an #include names: beside the including file, else in one of the include directories. */
+/* The text of the file an #include names: beside the including file, else in one of the include
+ * directories. */
 static char *find_include(Lexer *lx, const char *name, const char **path, size_t *length) {
   Arena *a = &lx->c->arena;
   const char *why, *slash = strrchr(lx->source->name, '/');
@@ -123,7 +132,8 @@ static void include_file(Lexer *lx, const char *name, Loc loc) {
   const char *path;
   char *text = find_include(lx, name, &path, &length);
   if (!text) {
-    stan_error(lx->c, loc, "cannot find \"%s\", neither beside this file nor in an include directory", name);
+    stan_error(lx->c, loc,
+               "cannot find \"%s\", neither beside this file nor in an include directory", name);
     return;
   }
   if (includes_itself(lx->source, path)) {
@@ -131,7 +141,8 @@ static void include_file(Lexer *lx, const char *name, Loc loc) {
     return;
   }
   Source *s = NEW(&lx->c->arena, Source);
-  *s = (Source){.name = path, .text = text, .length = length, .from = lx->source, .from_line = lx->line};
+  *s = (Source){
+      .name = path, .text = text, .length = length, .from = lx->source, .from_line = lx->line};
   Lexer inner = {.c = lx->c, .o = lx->o, .out = lx->out, .source = s};
   lex_source(&inner);
 }
@@ -145,7 +156,8 @@ static void lex_include(Lexer *lx) {
   char close = quote == '<' ? '>' : quote == '"' ? '"' : 0;
   if (close) lx->at++;
   const char *name = lx->at;
-  while (lx->at < lx->end && *lx->at != '\n' && (close ? *lx->at != close : !is_blank(*lx->at))) lx->at++;
+  while (lx->at < lx->end && *lx->at != '\n' && (close ? *lx->at != close : !is_blank(*lx->at)))
+    lx->at++;
   char *file = arena_text(&lx->c->arena, name, (size_t)(lx->at - name));
   if (close && char_at(lx, 0) == close) lx->at++;
   Loc loc = loc_from(lx, start);
@@ -166,7 +178,7 @@ static void lex_hash(Lexer *lx) {
   skip_line(lx);
 }
 
-/* ---- tokens with a value ------------------------------------------------------------------------------------------ */
+/* ---- tokens with a value --------------------------------------------------------------------- */
 
 /* digits = digit {digit} {"_" digit {digit}} */
 static bool skip_digits(Lexer *lx) {
@@ -223,10 +235,13 @@ static void lex_number(Lexer *lx) {
 static void lex_word(Lexer *lx) {
   const char *start = lx->at;
   bool foreign = false;
-  for (; is_name(char_at(lx, 0)) || is_foreign(char_at(lx, 0)); lx->at++) foreign |= is_foreign(*lx->at);
+  for (; is_name(char_at(lx, 0)) || is_foreign(char_at(lx, 0)); lx->at++)
+    foreign |= is_foreign(*lx->at);
   const char *word = arena_text(&lx->c->arena, start, (size_t)(lx->at - start));
   Token *t = emit(lx, TOK_IDENT, start);
-  if (foreign) stan_error(lx->c, t->loc, "`%s`: letters beyond ASCII may stand only in comments and strings", word);
+  if (foreign)
+    stan_error(lx->c, t->loc, "`%s`: letters beyond ASCII may stand only in comments and strings",
+               word);
   t->text = word;
   for (size_t k = 0; k < sizeof words / sizeof *words; k++)
     if (strcmp(word, words[k].word) == 0) t->kind = words[k].kind;
@@ -243,7 +258,7 @@ static void lex_string(Lexer *lx) {
   emit(lx, TOK_STRING, start)->text = text;
 }
 
-/* ---- all tokens --------------------------------------------------------------------------------------------------- */
+/* ---- all tokens ------------------------------------------------------------------------------ */
 
 static bool lex_punct(Lexer *lx) {
   for (size_t k = 0; k < sizeof puncts / sizeof *puncts; k++)
@@ -258,7 +273,8 @@ static bool lex_punct(Lexer *lx) {
 
 static bool starts_token(const Lexer *lx) {
   char ch = *lx->at;
-  if (is_name(ch) || is_foreign(ch) || is_blank(ch) || ch == '\n' || ch == '"' || ch == '#') return ch != '_';
+  if (is_name(ch) || is_foreign(ch) || is_blank(ch) || ch == '\n' || ch == '"' || ch == '#')
+    return ch != '_';
   for (size_t k = 0; k < sizeof puncts / sizeof *puncts; k++)
     if (ch == puncts[k].spelling[0]) return true;
   return false;

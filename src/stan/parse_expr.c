@@ -1,10 +1,11 @@
-/* parse_expr.c: expressions. Binary operators by precedence climbing over the table below; everything else one production a
- * function. From loose to tight:
+/* parse_expr.c: expressions. Binary operators by precedence climbing over the table below;
+ * everything else one production a function. From loose to tight:
  *
- *   ? :   ||   &&   == !=   < <= > >=   + -   * / % .* ./   %/%   \   (prefix) ! - +   ^ .^   (postfix) ' [ ] .1 ( )
+ *   ? :   ||   &&   == !=   < <= > >=   + -   * / % .* ./   %/%   \   (prefix) ! - +   ^ .^
+ * (postfix) ' [ ] .1 ( )
  *
- * All binary operators associate to the left but ^ and .^, which bind tighter than a prefix on their left and looser than one
- * on their right: -a^-b is -(a^(-b)). */
+ * All binary operators associate to the left but ^ and .^, which bind tighter than a prefix on
+ * their left and looser than one on their right: -a^-b is -(a^(-b)). */
 #include "stan/stan_int.h"
 
 enum { LOOSEST = 1, BOUND = 5 /* no comparisons, as in <lower=...> */ };
@@ -31,7 +32,7 @@ enum { NBINARY = sizeof binary_ops / sizeof *binary_ops };
 
 static Expr *parse_unary(Parser *p);
 
-/* ---- nodes -------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static Expr *new_expr(Parser *p, ExprKind kind, Loc loc) {
   Expr *e = NEW(&p->c->arena, Expr);
@@ -44,7 +45,8 @@ static Expr *new_expr(Parser *p, ExprKind kind, Loc loc) {
 static void raise_height(Parser *p, Expr *e, const Expr *child) {
   if (!child || child->height < e->height) return;
   e->height = child->height + 1;
-  if (e->height > MAX_HEIGHT) parse_error(p, e->loc, "this expression is more than %d operations deep; split it", MAX_HEIGHT);
+  if (e->height > MAX_HEIGHT)
+    parse_error(p, e->loc, "this expression is more than %d operations deep; split it", MAX_HEIGHT);
 }
 
 /* A node whose children are args[0 .. n). */
@@ -78,7 +80,7 @@ void parse_args(Parser *p, TokenKind close, Expr *owner) {
   owner->nargs = n;
 }
 
-/* ---- primaries ---------------------------------------------------------------------------------------------------- */
+/* ---- primaries ------------------------------------------------------------------------------- */
 
 /* number = int | real | imaginary | "." digits */
 static Expr *parse_number(Parser *p) {
@@ -97,11 +99,13 @@ static Expr *parse_call(Parser *p, const Token *name) {
   p->at++;
   parse_args(p, TOK_RPAREN, e);
   if (tok_peek(p) == TOK_BAR) {
-    if (e->nargs != 1) parse_error(p, p->at->loc, "`|` must follow the first argument, and stand there only once");
+    if (e->nargs != 1)
+      parse_error(p, p->at->loc, "`|` must follow the first argument, and stand there only once");
     e->bar = true;
     p->at++;
     parse_args(p, TOK_RPAREN, e);
-    if (tok_peek(p) == TOK_BAR) parse_error(p, p->at->loc, "`|` must follow the first argument, and stand there only once");
+    if (tok_peek(p) == TOK_BAR)
+      parse_error(p, p->at->loc, "`|` must follow the first argument, and stand there only once");
   }
   tok_expect(p, TOK_RPAREN, "after the arguments");
   e->loc = loc_join(name->loc, loc_before(p));
@@ -133,7 +137,8 @@ static Expr *parse_paren(Parser *p) {
     e->kind = EX_TUPLE;
     parse_args(p, TOK_RPAREN, e);
   }
-  tok_expect(p, TOK_RPAREN, e->kind == EX_TUPLE ? "after the tuple's items" : "after the expression");
+  tok_expect(p, TOK_RPAREN,
+             e->kind == EX_TUPLE ? "after the tuple's items" : "after the expression");
   e->loc = loc_join(open, loc_before(p));
   return e;
 }
@@ -143,7 +148,8 @@ static Expr *parse_list(Parser *p, ExprKind kind, TokenKind close) {
   Loc open = p->at++->loc;
   Expr *e = new_expr(p, kind, open);
   parse_args(p, close, e);
-  tok_expect(p, close, kind == EX_ARRAY ? "after the array's elements" : "after the row's elements");
+  tok_expect(p, close,
+             kind == EX_ARRAY ? "after the array's elements" : "after the row's elements");
   e->loc = loc_join(open, loc_before(p));
   return e;
 }
@@ -174,7 +180,7 @@ static Expr *parse_primary(Parser *p) {
   }
 }
 
-/* ---- postfix ------------------------------------------------------------------------------------------------------ */
+/* ---- postfix --------------------------------------------------------------------------------- */
 
 /* index = [":"] | expression [":" [expression]] | ":" expression */
 static Index parse_index(Parser *p) {
@@ -225,13 +231,15 @@ static Expr *parse_postfix(Parser *p) {
     switch (tok_peek(p)) {
     case TOK_LBRACK: e = parse_indexed(p, e); break;
     case TOK_DOTNUM: e = parse_field(p, e); break;
-    case TOK_QUOTE: e = operation(p, EX_UNARY, OP_TRANSPOSE, loc_join(e->loc, p->at++->loc), 1, e, NULL); break;
+    case TOK_QUOTE:
+      e = operation(p, EX_UNARY, OP_TRANSPOSE, loc_join(e->loc, p->at++->loc), 1, e, NULL);
+      break;
     default: return e;
     }
   }
 }
 
-/* ---- operators ---------------------------------------------------------------------------------------------------- */
+/* ---- operators ------------------------------------------------------------------------------- */
 
 /* power = postfix [("^" | ".^") unary] */
 static Expr *parse_power(Parser *p) {
@@ -272,7 +280,8 @@ static Expr *parse_binary(Parser *p, int level) {
   for (int i; (i = binary_at(p, level)) >= 0;) {
     p->at++;
     Expr *right = parse_binary(p, binary_ops[i].level + 1);
-    left = operation(p, EX_BINARY, binary_ops[i].op, loc_join(left->loc, right->loc), 2, left, right);
+    left =
+        operation(p, EX_BINARY, binary_ops[i].op, loc_join(left->loc, right->loc), 2, left, right);
   }
   return left;
 }

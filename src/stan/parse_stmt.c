@@ -12,7 +12,7 @@ static void set_body(Parser *p, Stmt *s, int n, Stmt *a, Stmt *b) {
   s->body[1] = b;
 }
 
-/* ---- control ------------------------------------------------------------------------------------------------------ */
+/* ---- control --------------------------------------------------------------------------------- */
 
 /* condition = "(" expression ")" */
 static Expr *parse_condition(Parser *p, const char *where) {
@@ -108,7 +108,7 @@ static Stmt *parse_print(Parser *p, StmtKind kind) {
   return s;
 }
 
-/* ---- statements that begin with an expression --------------------------------------------------------------------- */
+/* ---- statements that begin with an expression ------------------------------------------------ */
 
 /* increment = ("target" | "jacobian") "+=" expression ";" */
 static Stmt *parse_increment(Parser *p, StmtKind kind) {
@@ -149,7 +149,8 @@ static Stmt *parse_tilde(Parser *p, Expr *outcome) {
 
 /* lvalue = name | lvalue "[" indexes "]" | lvalue ".1" | "(" lvalue "," lvalue {"," lvalue} ")" */
 static bool is_lvalue(const Expr *e) {
-  if (e->kind == EX_INDEX || e->kind == EX_FIELD) return e->args[0]->kind != EX_TUPLE && is_lvalue(e->args[0]);
+  if (e->kind == EX_INDEX || e->kind == EX_FIELD)
+    return e->args[0]->kind != EX_TUPLE && is_lvalue(e->args[0]);
   if (e->kind != EX_TUPLE) return e->kind == EX_VAR;
   for (int k = 0; k < e->nargs; k++)
     if (!is_lvalue(e->args[k])) return false;
@@ -174,7 +175,8 @@ static Stmt *parse_assign(Parser *p, Expr *lhs) {
   Stmt *s = parse_new_stmt(p, ST_ASSIGN, lhs->loc);
   s->has_op = compound_op(tok_peek(p), &s->op);
   if (!is_lvalue(lhs))
-    parse_error(p, lhs->loc, "cannot assign to this: the left side must be a variable or a part of one");
+    parse_error(p, lhs->loc,
+                "cannot assign to this: the left side must be a variable or a part of one");
   else
     p->at++;
   s->lhs = lhs;
@@ -186,7 +188,8 @@ static Stmt *parse_assign(Parser *p, Expr *lhs) {
 /* call = name "(" args ")" ";" */
 static Stmt *parse_call_stmt(Parser *p, Expr *e) {
   Stmt *s = parse_new_stmt(p, ST_CALL, e->loc);
-  bool arrow = e->kind == EX_BINARY && e->op == OP_LT && e->args[1]->kind == EX_UNARY && e->args[1]->op == OP_NEG;
+  bool arrow = e->kind == EX_BINARY && e->op == OP_LT && e->args[1]->kind == EX_UNARY &&
+               e->args[1]->op == OP_NEG;
   if (arrow)
     parse_error(p, e->loc, "`<-` is no longer assignment: write `=`");
   else if (tok_peek(p) != TOK_SEMICOLON)
@@ -207,9 +210,10 @@ static Stmt *parse_expr_stmt(Parser *p) {
   return parse_call_stmt(p, e);
 }
 
-/* ---- all ---------------------------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
-/* Is the brace here an array's, as in {1, 2} ~ normal(0, 1)? Then no `;` comes before its `}`, and `~` comes behind. */
+/* Is the brace here an array's, as in {1, 2} ~ normal(0, 1)? Then no `;` comes before its `}`, and
+ * `~` comes behind. */
 static bool at_array(const Parser *p) {
   int open = 0;
   for (const Token *t = p->at; t->kind != TOK_END && t->kind != TOK_SEMICOLON; t++) {
@@ -234,16 +238,20 @@ static Stmt *parse_one(Parser *p) {
   case TOK_PRINT: return parse_print(p, ST_PRINT);
   case TOK_REJECT: return parse_print(p, ST_REJECT);
   case TOK_FATAL_ERROR: return parse_print(p, ST_FATAL);
-  case TOK_ELSE: syntax_error(p, "a statement; this `else` has no `if`"); return parse_new_stmt(p, ST_SKIP, p->at->loc);
+  case TOK_ELSE:
+    syntax_error(p, "a statement; this `else` has no `if`");
+    return parse_new_stmt(p, ST_SKIP, p->at->loc);
   default: break;
   }
-  if (tok_peek2(p) == TOK_ADD_ASSIGN && tok_peek(p) == TOK_TARGET) return parse_increment(p, ST_TARGET);
-  if (tok_peek2(p) == TOK_ADD_ASSIGN && tok_peek(p) == TOK_JACOBIAN) return parse_increment(p, ST_JACOBIAN);
+  if (tok_peek2(p) == TOK_ADD_ASSIGN && tok_peek(p) == TOK_TARGET)
+    return parse_increment(p, ST_TARGET);
+  if (tok_peek2(p) == TOK_ADD_ASSIGN && tok_peek(p) == TOK_JACOBIAN)
+    return parse_increment(p, ST_JACOBIAN);
   return parse_expr_stmt(p);
 }
 
-/* statement = block | if | for | while | profile | break | continue | skip | return | print | increment | tilde | assignment
- *           | call | declaration */
+/* statement = block | if | for | while | profile | break | continue | skip | return | print |
+ * increment | tilde | assignment | call | declaration */
 Stmt *parse_stmt(Parser *p) {
   Stmt *s = parse_enter(p) ? parse_one(p) : parse_new_stmt(p, ST_SKIP, p->at->loc);
   parse_leave(p);

@@ -1,12 +1,14 @@
 /* parse_type.c: types and declarations.
  *
- * A type is held as a Decl without a name: its unsized Type, its sizes (array sizes first), its constraint, and for tuples one
- * such Decl an item. Matrices always carry two sizes: corr_matrix[K] has K twice, the same expression. */
+ * A type is held as a Decl without a name: its unsized Type, its sizes (array sizes first), its
+ * constraint, and for tuples one such Decl an item. Matrices always carry two sizes: corr_matrix[K]
+ * has K twice, the same expression. */
 #include "stan/stan_int.h"
 
 #include <string.h>
 
-/* The words that are types: the type, how many sizes follow, and the constraint that the word itself implies. */
+/* The words that are types: the type, how many sizes follow, and the constraint that the word
+ * itself implies. */
 static const struct {
   TokenKind token;
   TypeKind kind;
@@ -56,7 +58,7 @@ static void add_size(Parser *p, Decl *d, Expr *size) {
   d->sizes = sizes;
 }
 
-/* ---- constraints -------------------------------------------------------------------------------------------------- */
+/* ---- constraints ----------------------------------------------------------------------------- */
 
 /* bound = ("lower" | "upper" | "offset" | "multiplier") "=" expression without comparisons */
 static void parse_one_bound(Parser *p, Constraint *con) {
@@ -67,7 +69,8 @@ static void parse_one_bound(Parser *p, Constraint *con) {
     Loc loc = p->at++->loc;
     ConstraintKind kind = k < 2 ? CON_BOUNDS : CON_AFFINE;
     if (*place[k]) parse_error(p, loc, "`%s` is given twice", names[k]);
-    if (con->kind != CON_NONE && con->kind != kind) parse_error(p, loc, "bounds and offset or multiplier cannot be combined");
+    if (con->kind != CON_NONE && con->kind != kind)
+      parse_error(p, loc, "bounds and offset or multiplier cannot be combined");
     con->kind = kind;
     tok_expect(p, TOK_ASSIGN, arena_format(&p->c->arena, "after `%s`", names[k]));
     *place[k] = parse_bound(p);
@@ -79,13 +82,14 @@ static void parse_one_bound(Parser *p, Constraint *con) {
 /* bounds = "<" bound ["," bound] ">" */
 static void parse_bounds(Parser *p, Decl *d) {
   if (!tok_accept(p, TOK_LT)) return;
-  if (d->con.kind != CON_NONE) parse_error(p, loc_before(p), "this type has its constraint already and takes no bounds");
+  if (d->con.kind != CON_NONE)
+    parse_error(p, loc_before(p), "this type has its constraint already and takes no bounds");
   do parse_one_bound(p, &d->con);
   while (tok_accept(p, TOK_COMMA));
   tok_expect(p, TOK_GT, "after the bounds");
 }
 
-/* ---- types -------------------------------------------------------------------------------------------------------- */
+/* ---- types ----------------------------------------------------------------------------------- */
 
 /* base = word [bounds] ["[" size {"," size} "]"] */
 static void parse_base(Parser *p, Decl *d, bool sized) {
@@ -114,7 +118,8 @@ static void parse_base(Parser *p, Decl *d, bool sized) {
     n++;
   } while (n < type_words[w].max_sizes && tok_accept(p, TOK_COMMA));
   if (n < type_words[w].min_sizes) syntax_error(p, "`,` and the number of columns");
-  tok_expect(p, TOK_RBRACK, arena_format(&p->c->arena, "after the size%s of %s", n > 1 ? "s" : "", word));
+  tok_expect(p, TOK_RBRACK,
+             arena_format(&p->c->arena, "after the size%s of %s", n > 1 ? "s" : "", word));
   if (n < type_own_dims(type_words[w].kind)) add_size(p, d, d->sizes[d->nsizes - 1]);
 }
 
@@ -128,7 +133,8 @@ static void parse_tuple_type(Parser *p, Decl *d, bool sized) {
     if (d->nitems == 1 && tok_peek(p) == TOK_RPAREN) break;
     Decl *item = parse_type(p, sized);
     PUSH(a, d->items, d->nitems, cap, item);
-    if (d->nitems == 1 && tok_peek(p) != TOK_COMMA) syntax_error(p, "`,` after the tuple's first type");
+    if (d->nitems == 1 && tok_peek(p) != TOK_COMMA)
+      syntax_error(p, "`,` after the tuple's first type");
   } while (tok_accept(p, TOK_COMMA));
   tok_expect(p, TOK_RPAREN, "after the tuple's types");
   const Type **items = NEW_ARRAY(a, const Type *, d->nitems);
@@ -145,8 +151,9 @@ static int parse_dims(Parser *p, Decl *d, bool sized) {
     dims++;
   } while (tok_accept(p, TOK_COMMA));
   if (!sized && tok_peek(p) != TOK_RBRACK && tok_peek(p) != TOK_END)
-    parse_error(p, p->at->loc, "arguments and results are declared without sizes: write `array[%.*s]`", dims < 8 ? dims - 1 : 0,
-                ",,,,,,,");
+    parse_error(p, p->at->loc,
+                "arguments and results are declared without sizes: write `array[%.*s]`",
+                dims < 8 ? dims - 1 : 0, ",,,,,,,");
   tok_expect(p, TOK_RBRACK, "after the array's sizes");
   return dims;
 }
@@ -159,8 +166,8 @@ static int parse_old_dims(Parser *p, const Decl *d) {
   while (tok_accept(p, TOK_COMMA)) dims++;
   tok_expect(p, TOK_RBRACK, "after the array's dimensions");
   if (!p->panic)
-    stan_error(p->c, loc, "array dimensions now stand before the type: write `array[%.*s] %s`", dims < 8 ? dims - 1 : 0,
-               ",,,,,,,", type_text(&p->c->arena, d->type));
+    stan_error(p->c, loc, "array dimensions now stand before the type: write `array[%.*s] %s`",
+               dims < 8 ? dims - 1 : 0, ",,,,,,,", type_text(&p->c->arena, d->type));
   return dims;
 }
 
@@ -182,7 +189,7 @@ Decl *parse_type(Parser *p, bool sized) {
   return d;
 }
 
-/* ---- declarations ------------------------------------------------------------------------------------------------- */
+/* ---- declarations ---------------------------------------------------------------------------- */
 
 /* The old `real x[N]`: says how to write it now, and goes on with the array it means. */
 static void parse_old_array(Parser *p, Decl *d) {

@@ -1,13 +1,15 @@
-/* parser.c: tokens -> tree; here the program, its blocks and functions, and what all productions share.
+/* parser.c: tokens -> tree; here the program, its blocks and functions, and what all productions
+ * share.
  *
- * Each production is one function with the production above it. A syntax error is reported once and starts a *panic*: until
- * parse_recover, every production sees the end of the program as the next token, and so returns quietly. The loop over the
- * statements of the innermost block recovers: it skips to behind the next `;` or before the next `}` and goes on. */
+ * Each production is one function with the production above it. A syntax error is reported once and
+ * starts a *panic*: until parse_recover, every production sees the end of the program as the next
+ * token, and so returns quietly. The loop over the statements of the innermost block recovers: it
+ * skips to behind the next `;` or before the next `}` and goes on. */
 #include "stan/stan_int.h"
 
 #include <string.h>
 
-/* ---- errors ------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 void stan_verror(Ctx *c, Loc loc, const char *fmt, va_list ap) {
   if (c->nerrors > MAX_ERRORS) return;
@@ -55,13 +57,15 @@ void syntax_error(Parser *p, const char *expected) {
   parse_error(p, loc_missing(p), "expected %s, but found %s", expected, describe(p, p->at));
 }
 
-/* ---- reading tokens ----------------------------------------------------------------------------------------------- */
+/* ---- reading tokens -------------------------------------------------------------------------- */
 
 TokenKind tok_peek(const Parser *p) { return p->panic ? TOK_END : p->at->kind; }
 
 TokenKind tok_peek2(const Parser *p) { return tok_peek(p) == TOK_END ? TOK_END : p->at[1].kind; }
 
-bool tok_at_word(const Parser *p, const char *word) { return tok_peek(p) == TOK_IDENT && strcmp(p->at->text, word) == 0; }
+bool tok_at_word(const Parser *p, const char *word) {
+  return tok_peek(p) == TOK_IDENT && strcmp(p->at->text, word) == 0;
+}
 
 bool tok_accept(Parser *p, TokenKind k) {
   if (tok_peek(p) != k || k == TOK_END) return false;
@@ -91,7 +95,8 @@ const char *tok_expect_name(Parser *p, Loc *loc, const char *what) {
 }
 
 bool parse_enter(Parser *p) {
-  if (p->nesting >= MAX_NESTING) parse_error(p, p->at->loc, "nested more than %d deep; simplify the program", MAX_NESTING);
+  if (p->nesting >= MAX_NESTING)
+    parse_error(p, p->at->loc, "nested more than %d deep; simplify the program", MAX_NESTING);
   p->nesting++;
   return !p->panic;
 }
@@ -104,7 +109,7 @@ Loc loc_join(Loc from, Loc to) {
   return from;
 }
 
-/* ---- recovery ----------------------------------------------------------------------------------------------------- */
+/* ---- recovery -------------------------------------------------------------------------------- */
 
 /* The block a token begins, or BLOCK_COUNT. */
 static BlockId block_at(const Token *t) {
@@ -114,7 +119,8 @@ static BlockId block_at(const Token *t) {
   case TOK_PARAMETERS: return BLOCK_PARAMETERS;
   case TOK_MODEL: return BLOCK_MODEL;
   case TOK_GENERATED: return BLOCK_GENERATED;
-  case TOK_TRANSFORMED: return t[1].kind == TOK_PARAMETERS ? BLOCK_TRANSFORMED_PARAMETERS : BLOCK_TRANSFORMED_DATA;
+  case TOK_TRANSFORMED:
+    return t[1].kind == TOK_PARAMETERS ? BLOCK_TRANSFORMED_PARAMETERS : BLOCK_TRANSFORMED_DATA;
   default: return BLOCK_COUNT;
   }
 }
@@ -125,7 +131,8 @@ static bool at_block(const Token *t) {
   return b != BLOCK_COUNT && (b != BLOCK_DATA || t[1].kind == TOK_LBRACE);
 }
 
-/* Skips to behind the next `;`, or behind the brace that closes one opened on the way, or before `}` or a new block. */
+/* Skips to behind the next `;`, or behind the brace that closes one opened on the way, or before
+ * `}` or a new block. */
 void parse_recover(Parser *p) {
   if (!p->panic) return;
   p->panic = false;
@@ -143,7 +150,7 @@ void parse_recover(Parser *p) {
   p->lost = true;
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 Stmt *parse_new_stmt(Parser *p, StmtKind kind, Loc loc) {
   Stmt *s = NEW(&p->c->arena, Stmt);
@@ -152,7 +159,8 @@ Stmt *parse_new_stmt(Parser *p, StmtKind kind, Loc loc) {
   return s;
 }
 
-/* Takes `}` of `what`. A new block, or the end, where it should stand means that it was forgotten. */
+/* Takes `}` of `what`. A new block, or the end, where it should stand means that it was forgotten.
+ */
 static void close_brace(Parser *p, Loc open, const char *what) {
   if (tok_accept(p, TOK_RBRACE)) return;
   if (tok_peek(p) == TOK_END || at_block(p->at)) {
@@ -216,7 +224,13 @@ static void parse_functions(Parser *p, Program *prog) {
 }
 
 static const char *const block_names[BLOCK_COUNT] = {
-    "functions", "data", "transformed data", "parameters", "transformed parameters", "model", "generated quantities",
+    "functions",
+    "data",
+    "transformed data",
+    "parameters",
+    "transformed parameters",
+    "model",
+    "generated quantities",
 };
 
 const char *stan_block_name(BlockId b) { return block_names[b]; }
@@ -258,8 +272,10 @@ static void parse_program(Parser *p, Program *prog) {
   while (p->at->kind != TOK_END) {
     BlockId b = block_at(p->at);
     if (b == BLOCK_COUNT) {
-      syntax_error(p, "a block (functions, data, transformed data, parameters, transformed parameters, model, "
-                      "generated quantities)");
+      syntax_error(
+          p,
+          "a block (functions, data, transformed data, parameters, transformed parameters, model, "
+          "generated quantities)");
       if (p->at->kind == TOK_RBRACE) p->at++;
     } else
       parse_block(p, prog, b, &last);
@@ -267,9 +283,10 @@ static void parse_program(Parser *p, Program *prog) {
   }
 }
 
-/* ---- verbs -------------------------------------------------------------------------------------------------------- */
+/* ---- verbs ----------------------------------------------------------------------------------- */
 
-Program *stan_parse_text(Ctx *c, const char *name, const char *text, size_t n, const StanOptions *o) {
+Program *stan_parse_text(Ctx *c, const char *name, const char *text, size_t n,
+                         const StanOptions *o) {
   Source *source = NEW(&c->arena, Source);
   *source = (Source){.name = name, .text = text, .length = n};
   Program *prog = NEW(&c->arena, Program);

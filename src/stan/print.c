@@ -1,11 +1,12 @@
-/* print.c: every stage as text. Tokens one a line; trees as s-expressions, one statement a line; types and expressions as Stan
- * source. In a typed tree each expression is followed by :type, with a ! when parameters may reach it. */
+/* print.c: every stage as text. Tokens one a line; trees as s-expressions, one statement a line;
+ * types and expressions as Stan source. In a typed tree each expression is followed by :type, with
+ * a ! when parameters may reach it. */
 #include "stan/stan_int.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- tokens ------------------------------------------------------------------------------------------------------- */
+/* ---- tokens ---------------------------------------------------------------------------------- */
 
 void stan_print_tokens(Ctx *c, Text *out, const char *name, const char *text, size_t n) {
   Source *s = NEW(&c->arena, Source);
@@ -14,14 +15,16 @@ void stan_print_tokens(Ctx *c, Text *out, const char *name, const char *text, si
   for (size_t k = 0; k < tokens.count; k++) {
     const Token *t = &tokens.at[k];
     text_printf(out, "%u:%u %s", t->loc.line, t->loc.column, token_name(t->kind));
-    if (t->kind == TOK_IDENT || t->kind == TOK_WORD || t->kind == TOK_STRING) text_printf(out, " %s", t->text);
+    if (t->kind == TOK_IDENT || t->kind == TOK_WORD || t->kind == TOK_STRING)
+      text_printf(out, " %s", t->text);
     if (t->kind == TOK_INT) text_printf(out, " %ld", t->ivalue);
-    if (t->kind == TOK_REAL || t->kind == TOK_IMAG || t->kind == TOK_DOTNUM) text_printf(out, " %g", t->rvalue);
+    if (t->kind == TOK_REAL || t->kind == TOK_IMAG || t->kind == TOK_DOTNUM)
+      text_printf(out, " %g", t->rvalue);
     text_puts(out, "\n");
   }
 }
 
-/* ---- types -------------------------------------------------------------------------------------------------------- */
+/* ---- types ----------------------------------------------------------------------------------- */
 
 static const char *const kind_names[] = {
     "<error>",        "void",       "int",      "real",           "complex",
@@ -55,14 +58,18 @@ void stan_print_type(Text *out, const Type *t) {
   if (t->kind == TY_TUPLE) print_items(out, t);
 }
 
-/* ---- expressions as source ---------------------------------------------------------------------------------------- */
+/* ---- expressions as source ------------------------------------------------------------------- */
 
 /* clang-format off */
 static const char *const op_names[] = {
-    [OP_ADD] = "+",     [OP_SUB] = "-",     [OP_MUL] = "*",      [OP_DIV] = "/",       [OP_IDIV] = "%/%", [OP_MOD] = "%",
-    [OP_LDIV] = "\\",   [OP_POW] = "^",     [OP_ELT_MUL] = ".*", [OP_ELT_DIV] = "./",  [OP_ELT_POW] = ".^", [OP_OR] = "||",
-    [OP_AND] = "&&",    [OP_EQ] = "==",     [OP_NE] = "!=",      [OP_LT] = "<",        [OP_LE] = "<=",    [OP_GT] = ">",
-    [OP_GE] = ">=",     [OP_NOT] = "!",     [OP_NEG] = "-",      [OP_PLUS] = "+",      [OP_TRANSPOSE] = "'",
+    [OP_ADD] = "+",     [OP_SUB] = "-",     [OP_MUL] = "*",      [OP_DIV] = "/",
+    [OP_IDIV] = "%/%", [OP_MOD] = "%",
+    [OP_LDIV] = "\\",   [OP_POW] = "^",     [OP_ELT_MUL] = ".*", [OP_ELT_DIV] = "./",
+    [OP_ELT_POW] = ".^", [OP_OR] = "||",
+    [OP_AND] = "&&",    [OP_EQ] = "==",     [OP_NE] = "!=",      [OP_LT] = "<",
+    [OP_LE] = "<=",    [OP_GT] = ">",
+    [OP_GE] = ">=",     [OP_NOT] = "!",     [OP_NEG] = "-",      [OP_PLUS] = "+",
+    [OP_TRANSPOSE] = "'",
 };
 /* clang-format on */
 
@@ -162,7 +169,7 @@ void stan_print_expr(Text *out, const Expr *e) {
   }
 }
 
-/* ---- trees -------------------------------------------------------------------------------------------------------- */
+/* ---- trees ----------------------------------------------------------------------------------- */
 
 typedef struct {
   Text *out;
@@ -186,7 +193,8 @@ static void tree_list(Printer *pr, const char *head, const Expr *e) {
 }
 
 static void tree_index(Printer *pr, const Index *ix) {
-  static const char *const names[] = {[IX_ALL] = "all", [IX_FROM] = "from", [IX_TO] = "to", [IX_RANGE] = "range"};
+  static const char *const names[] = {
+      [IX_ALL] = "all", [IX_FROM] = "from", [IX_TO] = "to", [IX_RANGE] = "range"};
   if (ix->kind == IX_ONE) {
     tree_expr(pr, ix->a);
     return;
@@ -298,16 +306,19 @@ static void tree_decl(Printer *pr, const Decl *d) {
 
 static const char *stmt_name(StmtKind k) {
   static const char *const names[] = {
-      [ST_BLOCK] = "block",       [ST_DECL] = "declare", [ST_ASSIGN] = "assign",   [ST_TARGET] = "target",
-      [ST_JACOBIAN] = "jacobian", [ST_TILDE] = "tilde",  [ST_IF] = "if",           [ST_FOR] = "for",
-      [ST_FOREACH] = "foreach",   [ST_WHILE] = "while",  [ST_BREAK] = "break",     [ST_CONTINUE] = "continue",
-      [ST_RETURN] = "return",     [ST_CALL] = "do",      [ST_PRINT] = "print",     [ST_REJECT] = "reject",
-      [ST_FATAL] = "fatal_error", [ST_SKIP] = "skip",    [ST_PROFILE] = "profile",
+      [ST_BLOCK] = "block",     [ST_DECL] = "declare",      [ST_ASSIGN] = "assign",
+      [ST_TARGET] = "target",   [ST_JACOBIAN] = "jacobian", [ST_TILDE] = "tilde",
+      [ST_IF] = "if",           [ST_FOR] = "for",           [ST_FOREACH] = "foreach",
+      [ST_WHILE] = "while",     [ST_BREAK] = "break",       [ST_CONTINUE] = "continue",
+      [ST_RETURN] = "return",   [ST_CALL] = "do",           [ST_PRINT] = "print",
+      [ST_REJECT] = "reject",   [ST_FATAL] = "fatal_error", [ST_SKIP] = "skip",
+      [ST_PROFILE] = "profile",
   };
   return names[k];
 }
 
-/* (kind op name decls lhs e from to args (truncated lower upper) body...), each where the statement has it */
+/* (kind op name decls lhs e from to args (truncated lower upper) body...), each where the statement
+ * has it */
 static void tree_stmt(Printer *pr, const Stmt *s) {
   Expr *const parts[] = {s->lhs, s->e, s->from, s->to};
   new_line(pr);

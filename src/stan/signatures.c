@@ -1,5 +1,6 @@
-/* signatures.c: the little language in which functions.def, dists.def and operators.def write their types (described at the
- * head of functions.def): text -> Sig, and matching arguments against it. A row is parsed when it is first asked for. */
+/* signatures.c: the little language in which functions.def, dists.def and operators.def write their
+ * types (described at the head of functions.def): text -> Sig, and matching arguments against it. A
+ * row is parsed when it is first asked for. */
 #include "stan/stan_int.h"
 
 #include <assert.h>
@@ -10,7 +11,17 @@ typedef struct Pattern Pattern;
 typedef enum { PAT_TYPE, PAT_VARIABLE, PAT_TUPLE /* results only */, PAT_FUNCTION } PatternKind;
 
 /* The words that stand for one type throughout a signature. */
-typedef enum { VAR_MAP, VAR_IMAP, VAR_CMAP, VAR_BOX, VAR_CBOX, VAR_VEC, VAR_CVEC, VAR_T, VAR_COUNT } Variable;
+typedef enum {
+  VAR_MAP,
+  VAR_IMAP,
+  VAR_CMAP,
+  VAR_BOX,
+  VAR_CBOX,
+  VAR_VEC,
+  VAR_CVEC,
+  VAR_T,
+  VAR_COUNT
+} Variable;
 
 enum { ANY_DIMS = -1 };
 
@@ -32,7 +43,7 @@ struct Sig {
   Sig *next;
 };
 
-/* ---- the tables --------------------------------------------------------------------------------------------------- */
+/* ---- the tables ------------------------------------------------------------------------------ */
 
 static const char *const function_texts[FUN_COUNT] = {
 #define FUN(id, signatures, code) signatures,
@@ -73,7 +84,7 @@ const char *const stan_dist_names[DIST_COUNT] = {
 const char *sig_text(FunId f) { return function_texts[f]; }
 unsigned stan_dist_flags(DistId d) { return flags_of[d]; }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 typedef struct {
   Arena *a;
@@ -112,7 +123,9 @@ static const char *abbreviation(Reader *r) {
 
 static void read_word(Reader *r, Pattern *p) {
   static const char *const types[] = {
-      "int", "real", "complex", "vector", "row_vector", "matrix", "complex_vector", "complex_row_vector", "complex_matrix"};
+      "int",           "real",   "complex",        "vector",
+      "row_vector",    "matrix", "complex_vector", "complex_row_vector",
+      "complex_matrix"};
   static const char *const vars[] = {"map", "imap", "cmap", "box", "cbox", "vec", "cvec", "T"};
   for (int i = 0; i < 9; i++)
     if (take_word(r, types[i])) {
@@ -202,7 +215,8 @@ static const Sig *read_row(Checker *k, const char *text) {
   return first;
 }
 
-/* "outcome | parameters" alternatives become real(outcome, parameters); what follows "rng" is the generator's signature. */
+/* "outcome | parameters" alternatives become real(outcome, parameters); what follows "rng" is the
+ * generator's signature. */
 static void read_dist(Checker *k, DistId d) {
   Reader r = {&k->c->arena, dist_texts[d]};
   Pattern *real = NEW(r.a, Pattern);
@@ -237,7 +251,7 @@ const Sig *sig_density(Checker *k, DistId d) {
   return k->density_sigs[d];
 }
 
-/* ---- matching ----------------------------------------------------------------------------------------------------- */
+/* ---- matching -------------------------------------------------------------------------------- */
 
 /* What a signature's words stand for in one call. */
 typedef struct {
@@ -251,9 +265,12 @@ typedef struct {
 
 static int match_types(Binding *b, const Pattern *p, const Type *t);
 
-static bool is_kind(TypeKind k, TypeKind a, TypeKind b, TypeKind c) { return k == a || k == b || k == c; }
+static bool is_kind(TypeKind k, TypeKind a, TypeKind b, TypeKind c) {
+  return k == a || k == b || k == c;
+}
 
-/* The type as a word would have it: itself, promoted to complex, or NULL when it is none of the word's. */
+/* The type as a word would have it: itself, promoted to complex, or NULL when it is none of the
+ * word's. */
 static const Type *as_variable(Arena *a, Variable v, const Type *t) {
   TypeKind k = t->kind;
   bool real_box = is_kind(k, TY_VECTOR, TY_ROW_VECTOR, TY_MATRIX);
@@ -291,7 +308,8 @@ static int match_variable(Binding *b, Variable v, const Type *t) {
   Arena *a = &b->k->c->arena;
   const Type *as = as_variable(a, v, t), **bound = &b->var[v];
   if (!as) return -1;
-  int cost = v == VAR_MAP ? 0 : type_promotions(t, as); /* Stan lists such functions for int as well */
+  int cost =
+      v == VAR_MAP ? 0 : type_promotions(t, as); /* Stan lists such functions for int as well */
   if (is_repeated(v) && *bound && is_single(as)) return cost;
   if (!*bound || (is_repeated(v) && is_single(*bound)))
     *bound = as;
@@ -315,13 +333,16 @@ static bool match_rest(Binding *b, const Type *f, int own) {
   return true;
 }
 
-/* A function argument must have exactly the types asked for; what it takes beyond them is the "...". */
+/* A function argument must have exactly the types asked for; what it takes beyond them is the
+ * "...". */
 static bool match_function(Binding *b, const Sig *want, const FunDef *f) {
   const Type *t = f->type;
   if (match_types(b, want->result, t->result) != 0) return false;
   if (want->rest ? t->nitems < want->nargs : t->nitems != want->nargs) return false;
   for (int i = 0; i < want->nargs; i++)
-    if (match_types(b, want->args[i], t->items[i]) != 0 || (t->data_only[i] && !want->args[i]->data)) return false;
+    if (match_types(b, want->args[i], t->items[i]) != 0 ||
+        (t->data_only[i] && !want->args[i]->data))
+      return false;
   return !want->rest || match_rest(b, t, want->nargs);
 }
 
@@ -331,9 +352,12 @@ static bool is_pure(const char *name) {
   return s != SUFFIX_RNG && s != SUFFIX_LP && s != SUFFIX_JACOBIAN;
 }
 
-/* The one of the user's functions with that name that has the right type; when there are several, the best for the "...". */
+/* The one of the user's functions with that name that has the right type; when there are several,
+ * the best for the "...". */
 static int match_name(Binding *b, const Sig *want, Expr *e) {
-  Overloads *o = e && e->kind == EX_VAR && !e->decl ? scope_functions(b->k, suffix_defined_name(b->k, e->name)) : NULL;
+  Overloads *o = e && e->kind == EX_VAR && !e->decl
+                     ? scope_functions(b->k, suffix_defined_name(b->k, e->name))
+                     : NULL;
   Binding best = {0};
   bool unique = false;
   for (int i = 0; o && is_pure(e->name) && i < o->n; i++) {
@@ -390,7 +414,8 @@ static int total_dims(const Type *t) { return t->array_dims + type_own_dims(t->k
 static bool maps_agree(Binding *b) {
   const Type *m = b->var[VAR_MAP], *i = b->var[VAR_IMAP];
   if (!m || !i || is_single(i)) return true;
-  if (is_single(m)) b->var[VAR_MAP] = type_array(&b->k->c->arena, type_basic(TY_REAL), i->array_dims);
+  if (is_single(m))
+    b->var[VAR_MAP] = type_array(&b->k->c->arena, type_basic(TY_REAL), i->array_dims);
   return is_single(m) || total_dims(m) == total_dims(i);
 }
 
@@ -407,14 +432,16 @@ static int match_sig(Binding *b, const Sig *s, const Args *args) {
   return maps_agree(b) ? sum + b->rest_cost : -1;
 }
 
-/* What a word stands for in the result; a `map` that no argument bound follows the one that is bound. */
+/* What a word stands for in the result; a `map` that no argument bound follows the one that is
+ * bound. */
 static const Type *bound_type(Binding *b, Variable v) {
   Arena *a = &b->k->c->arena;
   const Type *t = b->var[v], *complex = b->var[VAR_CMAP], *real = b->var[VAR_MAP];
   if (t) return t;
   if (v == VAR_CMAP && real) return as_variable(a, VAR_CMAP, real);
   if (v == VAR_IMAP && real) return type_array(a, type_basic(TY_INT), real->array_dims);
-  if (v == VAR_MAP && complex) return type_array(a, type_basic(type_real_kind(complex->kind)), complex->array_dims);
+  if (v == VAR_MAP && complex)
+    return type_array(a, type_basic(type_real_kind(complex->kind)), complex->array_dims);
   return type_basic(TY_ERROR); /* all arguments were erroneous */
 }
 
@@ -440,8 +467,10 @@ const Type *sig_match(Checker *k, const Sig *sigs, const Args *args, int *cost) 
   return result;
 }
 
-/* One outcome of a distribution whose parameters have these types: an array when one of them is a container. */
-static const Type *rng_result(Checker *k, const Pattern *outcome, const Pattern *const *params, const Args *args) {
+/* One outcome of a distribution whose parameters have these types: an array when one of them is a
+ * container. */
+static const Type *rng_result(Checker *k, const Pattern *outcome, const Pattern *const *params,
+                              const Args *args) {
   bool many = false, vectors = outcome->type == TY_VECTOR;
   for (int i = 0; i < args->n; i++) {
     bool varies = params[i]->other != NULL;
@@ -456,10 +485,11 @@ const Type *sig_match_rng(Checker *k, DistId d, const Args *args, int *cost) {
   Sig params = {.result = density->result, .args = density->args + 1, .nargs = density->nargs - 1};
   Binding b = {.k = k};
   *cost = match_sig(&b, &params, args);
-  return *cost < 0 ? NULL : rng_result(k, density->args[0], (const Pattern *const *)params.args, args);
+  return *cost < 0 ? NULL
+                   : rng_result(k, density->args[0], (const Pattern *const *)params.args, args);
 }
 
-/* ---- for messages ------------------------------------------------------------------------------------------------- */
+/* ---- for messages ---------------------------------------------------------------------------- */
 
 enum { SHOWN = 4, SHOWN_LENGTH = 300 };
 
@@ -495,7 +525,8 @@ static void describe_words(Text *out, const char *s, const char *end) {
   }
 }
 
-/* "real(vector, int)" -> "real name(vector, int)"; a distribution's "ints | reals" -> "name(ints | reals)" */
+/* "real(vector, int)" -> "real name(vector, int)"; a distribution's "ints | reals" -> "name(ints |
+ * reals)" */
 static void describe_one(Text *out, const char *name, const char *s, const char *end, bool dist) {
   const char *head = dist ? s : s + strcspn(s, "(");
   describe_words(out, s, head);
@@ -518,7 +549,8 @@ void sig_describe(Text *out, const char *name, const char *signatures, bool dist
   }
 }
 
-/* The same for a distribution's function; a generator without a signature of its own takes the parameters. */
+/* The same for a distribution's function; a generator without a signature of its own takes the
+ * parameters. */
 void sig_describe_dist(Text *out, const char *name, DistId d, DistFun fun) {
   const char *text = dist_texts[d], *rng = strstr(text, "; rng ");
   if (fun != DF_RNG)

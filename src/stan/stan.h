@@ -11,7 +11,7 @@
 
 #include "base/base.h"
 
-/* ---- types -------------------------------------------------------------------------------------------------------- */
+/* ---- types ----------------------------------------------------------------------------------- */
 
 typedef enum {
   TY_ERROR, /* an expression that did not check; silences what follows from it */
@@ -39,11 +39,12 @@ typedef struct Type {
   const struct Type *result; /* function: result */
 } Type;
 
-/* ---- expressions -------------------------------------------------------------------------------------------------- */
+/* ---- expressions ----------------------------------------------------------------------------- */
 
 /* clang-format off */
 typedef enum {
-  OP_ADD, OP_SUB, OP_MUL, OP_DIV, OP_IDIV /* %/% */, OP_MOD, OP_LDIV /* \ */, OP_POW, OP_ELT_MUL, OP_ELT_DIV, OP_ELT_POW,
+  OP_ADD, OP_SUB, OP_MUL, OP_DIV, OP_IDIV /* %/% */, OP_MOD, OP_LDIV /* \ */, OP_POW, OP_ELT_MUL,
+  OP_ELT_DIV, OP_ELT_POW,
   OP_OR, OP_AND, OP_EQ, OP_NE, OP_LT, OP_LE, OP_GT, OP_GE,
   OP_NOT, OP_NEG, OP_PLUS, OP_TRANSPOSE,
 } Operator;
@@ -87,9 +88,16 @@ typedef struct {
 } Index;
 
 /* What a call names, set by the checker. */
-typedef enum { CALL_NONE, CALL_USER, CALL_FUNCTION, CALL_DIST, CALL_VARIABLE /* a function-typed argument */ } CallKind;
+typedef enum {
+  CALL_NONE,
+  CALL_USER,
+  CALL_FUNCTION,
+  CALL_DIST,
+  CALL_VARIABLE /* a function-typed argument */
+} CallKind;
 
-/* Which function of a distribution. The _lupdf forms are the _lpdf ones here: constants are always kept. */
+/* Which function of a distribution. The _lupdf forms are the _lpdf ones here: constants are always
+ * kept. */
 typedef enum { DF_LPDF /* or lpmf */, DF_CDF, DF_LCDF, DF_LCCDF, DF_RNG } DistFun;
 
 struct Expr {
@@ -107,27 +115,31 @@ struct Expr {
   double rvalue;
   int field;
   bool bar;
-  int height;      /* of the tree below: 1 for a leaf; the parser bounds it, so that recursion over a tree is safe */
-  Decl *decl;      /* EX_VAR */
-  CallKind call;   /* EX_CALL */
-  FunDef *user;    /* CALL_USER */
-  int builtin;     /* CALL_FUNCTION: FunId; CALL_DIST: DistId */
+  int height;    /* of the tree below: 1 for a leaf; the parser bounds it, so that recursion over a
+                    tree is safe */
+  Decl *decl;    /* EX_VAR */
+  CallKind call; /* EX_CALL */
+  FunDef *user;  /* CALL_USER */
+  int builtin;   /* CALL_FUNCTION: FunId; CALL_DIST: DistId */
   DistFun distfun; /* CALL_DIST */
 };
 
-/* ---- declarations and statements ---------------------------------------------------------------------------------- */
+/* ---- declarations and statements ------------------------------------------------------------- */
 
 /* clang-format off */
 typedef enum {
-  BLOCK_FUNCTIONS, BLOCK_DATA, BLOCK_TRANSFORMED_DATA, BLOCK_PARAMETERS, BLOCK_TRANSFORMED_PARAMETERS, BLOCK_MODEL,
+  BLOCK_FUNCTIONS, BLOCK_DATA, BLOCK_TRANSFORMED_DATA, BLOCK_PARAMETERS,
+  BLOCK_TRANSFORMED_PARAMETERS, BLOCK_MODEL,
   BLOCK_GENERATED, BLOCK_COUNT,
 } BlockId;
 /* clang-format on */
 
 /* clang-format off */
 typedef enum {
-  CON_NONE, CON_BOUNDS /* lower and / or upper */, CON_AFFINE /* offset and / or multiplier */, CON_ORDERED, CON_POSITIVE_ORDERED,
-  CON_SIMPLEX, CON_UNIT_VECTOR, CON_SUM_TO_ZERO, CON_CHOLESKY_CORR, CON_CHOLESKY_COV, CON_CORR, CON_COV,
+  CON_NONE, CON_BOUNDS /* lower and / or upper */, CON_AFFINE /* offset and / or multiplier */,
+  CON_ORDERED, CON_POSITIVE_ORDERED,
+  CON_SIMPLEX, CON_UNIT_VECTOR, CON_SUM_TO_ZERO, CON_CHOLESKY_CORR, CON_CHOLESKY_COV, CON_CORR,
+  CON_COV,
   CON_STOCHASTIC_COLUMN, CON_STOCHASTIC_ROW,
 } ConstraintKind;
 /* clang-format on */
@@ -141,7 +153,8 @@ struct Decl {
   const char *name;
   Loc loc;
   const Type *type;
-  int nsizes; /* array sizes first, then those of the vector or matrix; -1 dims of arguments have none */
+  int nsizes; /* array sizes first, then those of the vector or matrix; -1 dims of arguments have
+                 none */
   Expr **sizes;
   Constraint con;
   int nitems; /* tuple types: one Decl an item (name NULL), carrying its sizes and constraint */
@@ -152,13 +165,16 @@ struct Decl {
   bool is_loop;   /* a for loop's variable */
   bool is_arg;    /* a function's argument */
   bool arg_data;  /* `data` argument */
-  bool data_only; /* no parameter can reach it (data, transformed data, int loop variables over data, `data` arguments) */
-  int slot;       /* number of the variable in its frame: program-wide for blocks, per function for function bodies */
+  bool data_only; /* no parameter can reach it (data, transformed data, int loop variables over
+                     data, `data` arguments) */
+  int slot;       /* number of the variable in its frame: program-wide for blocks, per function for
+                     function bodies */
 };
 
 /* clang-format off */
 typedef enum {
-  ST_BLOCK, ST_DECL, ST_ASSIGN, ST_TARGET, ST_JACOBIAN, ST_TILDE, ST_IF, ST_FOR, ST_FOREACH, ST_WHILE, ST_BREAK, ST_CONTINUE,
+  ST_BLOCK, ST_DECL, ST_ASSIGN, ST_TARGET, ST_JACOBIAN, ST_TILDE, ST_IF, ST_FOR, ST_FOREACH,
+  ST_WHILE, ST_BREAK, ST_CONTINUE,
   ST_RETURN, ST_CALL, ST_PRINT, ST_REJECT, ST_FATAL, ST_SKIP, ST_PROFILE,
 } StmtKind;
 /* clang-format on */
@@ -168,13 +184,15 @@ struct Stmt {
   StmtKind kind;
   Loc loc;
   int nbody;
-  Stmt **body;  /* BLOCK, PROFILE: statements; IF: then, else (else may be NULL); FOR, FOREACH, WHILE: one */
+  Stmt **body;  /* BLOCK, PROFILE: statements; IF: then, else (else may be NULL); FOR, FOREACH,
+                   WHILE: one */
   Decl **decls; /* DECL: one or more; FOR, FOREACH: the loop variable */
   int ndecls;
   Expr *lhs;   /* ASSIGN: an lvalue (VAR, INDEX, FIELD, or TUPLE of them); TILDE: the outcome */
   Operator op; /* ASSIGN with has_op: += and the like */
   bool has_op;
-  Expr *e; /* ASSIGN: right-hand side; TARGET, JACOBIAN, RETURN (may be NULL), CALL; IF, WHILE: condition; FOREACH: container */
+  Expr *e; /* ASSIGN: right-hand side; TARGET, JACOBIAN, RETURN (may be NULL), CALL; IF, WHILE:
+              condition; FOREACH: container */
   Expr *from, *to;  /* FOR */
   const char *name; /* TILDE: distribution name without suffix; PROFILE: its name */
   CallKind call;    /* TILDE: CALL_DIST or CALL_USER */
@@ -203,15 +221,17 @@ typedef struct Program {
   Stmt *blocks[BLOCK_COUNT]; /* ST_BLOCK each, or NULL where absent; BLOCK_FUNCTIONS unused */
   int nslots;                /* variables of all blocks together */
   bool broken;               /* has syntax errors: stan_check leaves it alone */
-  /* lines whose increments of the log density are observations, whatever they are made of; found: there are such */
+  /* lines whose increments of the log density are observations, whatever they are made of; found:
+   * there are such */
   long *observe;
   bool *observe_found;
   int nobserve;
 } Program;
 
-/* ---- the builtin tables ------------------------------------------------------------------------------------------- */
+/* ---- the builtin tables ---------------------------------------------------------------------- */
 
-/* functions.def: FUN(id, "signatures", code). dists.def: DIST(id, "signature", flags, code). See the head of each. */
+/* functions.def: FUN(id, "signatures", code). dists.def: DIST(id, "signature", flags, code). See
+ * the head of each. */
 typedef enum {
 #define FUN(id, signatures, code) FUN_##id,
 #include "stan/functions.def"
@@ -227,13 +247,22 @@ typedef enum {
 } DistId;
 
 /* JOINT: its arguments have sizes of their own, they are not one outcome per element. */
-enum DistFlag { PDF = 1, PMF = 2, CDF = 4, LCDF = 8, LCCDF = 16, CDFS = CDF | LCDF | LCCDF, RNG = 32, JOINT = 64 };
+enum DistFlag {
+  PDF = 1,
+  PMF = 2,
+  CDF = 4,
+  LCDF = 8,
+  LCCDF = 16,
+  CDFS = CDF | LCDF | LCCDF,
+  RNG = 32,
+  JOINT = 64
+};
 
 extern const char *const stan_fun_names[FUN_COUNT];
 extern const char *const stan_dist_names[DIST_COUNT];
 unsigned stan_dist_flags(DistId d);
 
-/* ---- verbs -------------------------------------------------------------------------------------------------------- */
+/* ---- verbs ----------------------------------------------------------------------------------- */
 
 /* Where #include looks: the directory of the including file first, then these. */
 typedef struct {
@@ -243,12 +272,14 @@ typedef struct {
 
 /* Both report through ctx_error and go on; the caller looks at c->nerrors. Never NULL. */
 Program *stan_parse(Ctx *c, const char *path, const StanOptions *o); /* ctx_fail when unreadable */
-Program *stan_parse_text(Ctx *c, const char *name, const char *text, size_t n, const StanOptions *o);
+Program *stan_parse_text(Ctx *c, const char *name, const char *text, size_t n,
+                         const StanOptions *o);
 void stan_check(Ctx *c, Program *p);
 
 void stan_print_tokens(Ctx *c, Text *out, const char *name, const char *text, size_t n);
-void stan_print_tree(Text *out, const Program *p, bool typed); /* s-expressions, one statement a line, indented */
-void stan_print_type(Text *out, const Type *t);                /* array[,] vector */
-void stan_print_expr(Text *out, const Expr *e);                /* as Stan source, on one line */
+void stan_print_tree(Text *out, const Program *p,
+                     bool typed);               /* s-expressions, one statement a line, indented */
+void stan_print_type(Text *out, const Type *t); /* array[,] vector */
+void stan_print_expr(Text *out, const Expr *e); /* as Stan source, on one line */
 
 #endif

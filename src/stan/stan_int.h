@@ -1,19 +1,19 @@
 /* stan_int.h: what the files of this folder share.
  *
  *   tokens.def      the tokens                     lexer.c       text -> tokens, #include
- *   functions.def   built-in functions             parser.c      program, blocks, functions; recovery after errors
- *   dists.def       distributions                  parse_type.c  types and declarations
- *   operators.def   the operators' types           parse_stmt.c  statements
- *   types.c         equality, promotion            parse_expr.c  expressions
- *   signatures.c    the tables' little language    check.c       blocks, scopes, functions
- *   print.c         every stage as text            check_decl.c, check_stmt.c, check_expr.c, check_call.c
+ *   functions.def   built-in functions             parser.c      program, blocks, functions;
+ * recovery after errors dists.def       distributions                  parse_type.c  types and
+ * declarations operators.def   the operators' types           parse_stmt.c  statements types.c
+ * equality, promotion            parse_expr.c  expressions signatures.c    the tables' little
+ * language    check.c       blocks, scopes, functions print.c         every stage as text
+ * check_decl.c, check_stmt.c, check_expr.c, check_call.c
  */
 #ifndef PVI_STAN_INT_H
 #define PVI_STAN_INT_H
 
 #include "stan/stan.h"
 
-/* ---- errors ------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 enum { MAX_ERRORS = 50, MAX_INCLUDES = 50 };
 
@@ -21,7 +21,7 @@ enum { MAX_ERRORS = 50, MAX_INCLUDES = 50 };
 void stan_error(Ctx *c, Loc loc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void stan_verror(Ctx *c, Loc loc, const char *fmt, va_list ap);
 
-/* ---- tokens ------------------------------------------------------------------------------------------------------- */
+/* ---- tokens ---------------------------------------------------------------------------------- */
 
 typedef enum {
 #define CLASS(id, what) TOK_##id,
@@ -47,7 +47,7 @@ typedef struct {
 Tokens lex_all(Ctx *c, const Source *s, const StanOptions *o);
 const char *token_name(TokenKind k); /* for messages: `+=`, "a name" */
 
-/* ---- the parser --------------------------------------------------------------------------------------------------- */
+/* ---- the parser ------------------------------------------------------------------------------ */
 
 enum {
   MAX_NESTING = 500, /* of brackets and statements: the parser's own recursion */
@@ -63,15 +63,17 @@ typedef struct {
   int nesting;
 } Parser;
 
-TokenKind tok_peek(const Parser *p);                 /* the next token's kind; the end while panicking */
-TokenKind tok_peek2(const Parser *p);                /* the one behind it */
+TokenKind tok_peek(const Parser *p);  /* the next token's kind; the end while panicking */
+TokenKind tok_peek2(const Parser *p); /* the one behind it */
 bool tok_at_word(const Parser *p, const char *word); /* is it this identifier? */
 bool tok_accept(Parser *p, TokenKind k);             /* take it if it is a k */
 Loc tok_expect(Parser *p, TokenKind k, const char *where);
 const char *tok_expect_name(Parser *p, Loc *loc, const char *what);
 void parse_error(Parser *p, Loc loc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-void syntax_error(Parser *p, const char *expected); /* "expected ... but found ..." at the next token; starts the panic */
-bool parse_enter(Parser *p);                        /* one level deeper, or an error; pair with parse_leave */
+void syntax_error(
+    Parser *p,
+    const char *expected);   /* "expected ... but found ..." at the next token; starts the panic */
+bool parse_enter(Parser *p); /* one level deeper, or an error; pair with parse_leave */
 void parse_leave(Parser *p);
 Loc loc_join(Loc from, Loc to);  /* from the first to the end of the second, when on one line */
 Loc loc_before(const Parser *p); /* the token just read */
@@ -90,18 +92,18 @@ Stmt *parse_braces(Parser *p, const char *what);
 Stmt *parse_new_stmt(Parser *p, StmtKind kind, Loc loc);
 void parse_recover(Parser *p);
 
-/* ---- types -------------------------------------------------------------------------------------------------------- */
+/* ---- types ----------------------------------------------------------------------------------- */
 
 const Type *type_basic(TypeKind k); /* a shared constant without array dimensions */
 const Type *type_array(Arena *a, const Type *of, int dims);
 const Type *type_element(Arena *a, const Type *t); /* what one single index leaves of an array */
 const Type *type_tuple(Arena *a, const Type **items, int n);
 bool type_equal(const Type *a, const Type *b);
-int type_promotions(const Type *from, const Type *to);           /* 0 equal, 1 promoted, -1 cannot be */
+int type_promotions(const Type *from, const Type *to); /* 0 equal, 1 promoted, -1 cannot be */
 const Type *type_common(Arena *a, const Type *x, const Type *y); /* both promote to it, or NULL */
 bool type_is(const Type *t, TypeKind k);                         /* this kind and no array */
-bool type_is_int(const Type *t);                                 /* int, and arrays and tuples of nothing else */
-bool type_is_scalar(const Type *t);                              /* int or real */
+bool type_is_int(const Type *t);    /* int, and arrays and tuples of nothing else */
+bool type_is_scalar(const Type *t); /* int or real */
 bool type_is_error(const Type *t);
 bool type_has_int(const Type *t);                     /* int anywhere in it */
 int type_own_dims(TypeKind k);                        /* vector 1, matrix 2 */
@@ -110,12 +112,12 @@ TypeKind type_scalar_kind(TypeKind k);                /* real, complex, int */
 TypeKind type_real_kind(TypeKind k);                  /* of a complex kind: its real one */
 const char *type_text(Arena *a, const Type *t);
 
-/* ---- names for messages ------------------------------------------------------------------------------------------- */
+/* ---- names for messages ---------------------------------------------------------------------- */
 
 const char *stan_op_name(Operator op);
 const char *stan_block_name(BlockId b);
 
-/* ---- signatures: the little language of functions.def ------------------------------------------------------------- */
+/* ---- signatures: the little language of functions.def ---------------------------------------- */
 
 typedef struct Sig Sig; /* one signature; the alternatives of a row hang on `next` */
 
@@ -129,17 +131,19 @@ typedef struct {
 
 typedef struct Checker Checker;
 
-/* The best alternative for these arguments: its result type, or NULL. *cost: the number of promotions. */
+/* The best alternative for these arguments: its result type, or NULL. *cost: the number of
+ * promotions. */
 const Type *sig_match(Checker *k, const Sig *sigs, const Args *args, int *cost);
 const Sig *sig_function(Checker *k, FunId f);
 const Sig *sig_operator(Checker *k, Operator op);
 const Sig *sig_density(Checker *k, DistId d);
 const Type *sig_match_rng(Checker *k, DistId d, const Args *args, int *cost);
-void sig_describe(Text *out, const char *name, const char *signatures, bool dist); /* at most a few, for messages */
+void sig_describe(Text *out, const char *name, const char *signatures,
+                  bool dist); /* at most a few, for messages */
 void sig_describe_dist(Text *out, const char *name, DistId d, DistFun fun);
 const char *sig_text(FunId f);
 
-/* ---- the checker -------------------------------------------------------------------------------------------------- */
+/* ---- the checker ----------------------------------------------------------------------------- */
 
 typedef struct {
   FunDef **defs;
@@ -149,7 +153,7 @@ typedef struct {
 struct Checker {
   Ctx *c;
   Program *p;
-  Map names;     /* name -> Decl in scope, or NULL; there is no shadowing, so a name has one at most */
+  Map names; /* name -> Decl in scope, or NULL; there is no shadowing, so a name has one at most */
   Map functions; /* name -> Overloads of the user's functions so far */
   Map builtins;  /* name -> FunId + 1 */
   Map dists;     /* name -> DistId + 1 */
@@ -159,7 +163,8 @@ struct Checker {
   const FunDef *fun; /* the function whose body this is, or NULL */
   int loops;         /* how many loops around */
   int nslots;
-  const Sig *fun_sigs[FUN_COUNT], *density_sigs[DIST_COUNT], *rng_sigs[DIST_COUNT], *op_sigs[OP_TRANSPOSE + 1];
+  const Sig *fun_sigs[FUN_COUNT], *density_sigs[DIST_COUNT], *rng_sigs[DIST_COUNT],
+      *op_sigs[OP_TRANSPOSE + 1];
 };
 
 /* What a function's name promises by its ending. */
@@ -196,9 +201,11 @@ void check_stmt(Checker *k, Stmt *s);
 void check_expr(Checker *k, Expr *e);
 void check_int(Checker *k, Expr *e, const char *what); /* checks e, and that it is an int */
 void check_call(Checker *k, Expr *e, bool as_statement);
-void check_where(Checker *k, const char *name, Loc loc); /* may a function with that ending be called here? */
+void check_where(Checker *k, const char *name,
+                 Loc loc); /* may a function with that ending be called here? */
 void check_tilde(Checker *k, Stmt *s);
-bool check_operands(Checker *k, Operator op, const Type **types, int n, Loc loc, const Type **result);
+bool check_operands(Checker *k, Operator op, const Type **types, int n, Loc loc,
+                    const Type **result);
 const char *suffix_defined_name(Checker *k, const char *name); /* foo_lpdf for foo_lupdf */
 bool check_may_change_target(const Checker *k);
 bool check_may_change_jacobian(const Checker *k);

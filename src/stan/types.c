@@ -1,5 +1,6 @@
-/* types.c: equality, promotion and the small facts about types. Promotion is int -> real -> complex, and the same inside
- * arrays, tuples and the containers' elements (vector -> complex_vector). */
+/* types.c: equality, promotion and the small facts about types. Promotion is int -> real ->
+ * complex, and the same inside arrays, tuples and the containers' elements (vector ->
+ * complex_vector). */
 #include "stan/stan_int.h"
 
 #include <string.h>
@@ -42,7 +43,7 @@ const Type *type_tuple(Arena *a, const Type **items, int n) {
   return t;
 }
 
-/* ---- facts -------------------------------------------------------------------------------------------------------- */
+/* ---- facts ----------------------------------------------------------------------------------- */
 
 bool type_is(const Type *t, TypeKind k) { return t->kind == k && t->array_dims == 0; }
 
@@ -92,7 +93,9 @@ TypeKind type_scalar_kind(TypeKind k) {
 
 TypeKind type_real_kind(TypeKind k) {
   if (k == TY_COMPLEX) return TY_REAL;
-  return k >= TY_COMPLEX_VECTOR && k <= TY_COMPLEX_MATRIX ? (TypeKind)(k - TY_COMPLEX_VECTOR + TY_VECTOR) : k;
+  return k >= TY_COMPLEX_VECTOR && k <= TY_COMPLEX_MATRIX
+             ? (TypeKind)(k - TY_COMPLEX_VECTOR + TY_VECTOR)
+             : k;
 }
 
 const char *type_text(Arena *a, const Type *t) {
@@ -101,7 +104,7 @@ const char *type_text(Arena *a, const Type *t) {
   return s.s;
 }
 
-/* ---- equality and promotion --------------------------------------------------------------------------------------- */
+/* ---- equality and promotion ------------------------------------------------------------------ */
 
 static bool same_items(const Type *a, const Type *b) {
   if (a->nitems != b->nitems) return false;

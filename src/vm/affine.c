@@ -1,8 +1,9 @@
-/* affine.c: finding linear predictors: beta[1] + beta[2] * x + alpha[county] and the like are one instruction.
+/* affine.c: finding linear predictors: beta[1] + beta[2] * x + alpha[county] and the like are one
+ * instruction.
  *
- * A value of an observation is taken apart through sums, differences, products with data, matrix products and gathers, down to
- * values that observations share. Terms of one shared element are added up: `dense` terms are the same element in every row,
- * `sparse` ones are picked by an index.
+ * A value of an observation is taken apart through sums, differences, products with data, matrix
+ * products and gathers, down to values that observations share. Terms of one shared element are
+ * added up: `dense` terms are the same element in every row, `sparse` ones are picked by an index.
  */
 #include "vm/plan_int.h"
 
@@ -53,16 +54,20 @@ static bool add_term(Collector *c, Node node, const int32_t *index, const double
 
 static bool collect(Collector *c, Node id, const int32_t *index, const double *coef, int depth);
 
-static double constant_at(const IrNode *x, const int32_t *index, int32_t r) { return x->u.values[x->n == 1 ? 0 : index[r]]; }
+static double constant_at(const IrNode *x, const int32_t *index, int32_t r) {
+  return x->u.values[x->n == 1 ? 0 : index[r]];
+}
 
 /* An operand of an elementwise op: of one element, it is the same for all. */
-static bool collect_arg(Collector *c, const IrNode *x, int k, const int32_t *index, const double *coef, int depth) {
+static bool collect_arg(Collector *c, const IrNode *x, int k, const int32_t *index,
+                        const double *coef, int depth) {
   const IrNode *a = ir_node(c->p->g, x->args[k]);
   if (a->n == x->n) return collect(c, x->args[k], index, coef, depth);
   return collect(c, x->args[k], NEW_ARRAY(c->p->temp, int32_t, c->p->rows), coef, depth);
 }
 
-static double *scaled(Collector *c, const double *coef, const IrNode *by, const int32_t *index, bool divide) {
+static double *scaled(Collector *c, const double *coef, const IrNode *by, const int32_t *index,
+                      bool divide) {
   double *out = NEW_ARRAY(c->p->temp, double, c->p->rows);
   for (int32_t r = 0; r < c->p->rows; r++) {
     double x = by ? constant_at(by, index, r) : -1;
@@ -71,14 +76,18 @@ static double *scaled(Collector *c, const double *coef, const IrNode *by, const 
   return out;
 }
 
-static bool collect_product(Collector *c, const IrNode *x, const int32_t *index, const double *coef, int depth) {
+static bool collect_product(Collector *c, const IrNode *x, const int32_t *index, const double *coef,
+                            int depth) {
   const IrNode *a = ir_node(c->p->g, x->args[0]), *b = ir_node(c->p->g, x->args[1]);
-  if (b->op == IR_CONST) return collect_arg(c, x, 0, index, scaled(c, coef, b, index, x->op == IR_DIV), depth);
-  if (a->op == IR_CONST && x->op == IR_MUL) return collect_arg(c, x, 1, index, scaled(c, coef, a, index, false), depth);
+  if (b->op == IR_CONST)
+    return collect_arg(c, x, 0, index, scaled(c, coef, b, index, x->op == IR_DIV), depth);
+  if (a->op == IR_CONST && x->op == IR_MUL)
+    return collect_arg(c, x, 1, index, scaled(c, coef, a, index, false), depth);
   return false;
 }
 
-static bool collect_matvec(Collector *c, const IrNode *x, const int32_t *index, const double *coef, int depth) {
+static bool collect_matvec(Collector *c, const IrNode *x, const int32_t *index, const double *coef,
+                           int depth) {
   int32_t rows = c->p->rows, K = x->attr;
   const double *X = ir_node(c->p->g, x->args[0])->u.values;
   if (K > MOST_TERMS / 2) return false;
@@ -100,17 +109,21 @@ static Node source_of(const Graph *g, Node id) {
   return id;
 }
 
-/* y log b - b - log y! is affine in b and log b where these are shared; log b is finite where b is its exponential. */
-static bool collect_poisson(Collector *c, const IrNode *x, const int32_t *index, const double *coef, int depth) {
+/* y log b - b - log y! is affine in b and log b where these are shared; log b is finite where b is
+ * its exponential. */
+static bool collect_poisson(Collector *c, const IrNode *x, const int32_t *index, const double *coef,
+                            int depth) {
   const Graph *g = c->p->g;
   const IrNode *y = ir_node(g, x->args[0]), *b = ir_node(g, source_of(g, x->args[1]));
-  if (y->op != IR_CONST || b->op != IR_EXP || source_of(g, b->args[0]) != source_of(g, x->args[3])) return false;
+  if (y->op != IR_CONST || b->op != IR_EXP || source_of(g, b->args[0]) != source_of(g, x->args[3]))
+    return false;
   const double *minus = scaled(c, coef, NULL, index, false);
-  return collect_arg(c, x, 3, index, scaled(c, coef, y, index, false), depth) && collect_arg(c, x, 1, index, minus, depth) &&
-         collect_arg(c, x, 2, index, minus, depth);
+  return collect_arg(c, x, 3, index, scaled(c, coef, y, index, false), depth) &&
+         collect_arg(c, x, 1, index, minus, depth) && collect_arg(c, x, 2, index, minus, depth);
 }
 
-/* Is the node a value that several of the observations share (those with a coefficient), so that it is evaluated once? */
+/* Is the node a value that several of the observations share (those with a coefficient), so that it
+ * is evaluated once? */
 static bool is_shared(Collector *c, const IrNode *x, const int32_t *index, const double *coef) {
   if (x->n == 1 || !plan_tileable(x->op)) return true;
   size_t used = 0;
@@ -120,8 +133,10 @@ static bool is_shared(Collector *c, const IrNode *x, const int32_t *index, const
   return !plan_distinct(c->p, of_used, used, x->n);
 }
 
-/* Elements of several nodes, as branches on data leave them: a sum over the nodes, each with its rows' coefficients. */
-static bool collect_sources(Collector *c, const IrNode *x, const int32_t *index, const double *coef, int depth) {
+/* Elements of several nodes, as branches on data leave them: a sum over the nodes, each with its
+ * rows' coefficients. */
+static bool collect_sources(Collector *c, const IrNode *x, const int32_t *index, const double *coef,
+                            int depth) {
   int32_t rows = c->p->rows;
   Arena *a = c->p->temp;
   Node sources[MOST_SOURCES];
@@ -148,7 +163,8 @@ static bool collect_sources(Collector *c, const IrNode *x, const int32_t *index,
 }
 
 /* Taken apart where all of it can be, else a shared value. */
-static bool collect_pack(Collector *c, Node id, const int32_t *index, const double *coef, int depth) {
+static bool collect_pack(Collector *c, Node id, const int32_t *index, const double *coef,
+                         int depth) {
   const IrNode *x = ir_node(c->p->g, id);
   bool outer = c->dry;
   c->dry = true;
@@ -167,7 +183,9 @@ static bool collect(Collector *c, Node id, const int32_t *index, const double *c
   if (x->op == IR_CONST) {
     for (int32_t r = 0; !c->dry && r < rows; r++)
       if (coef[r] != 0)
-        c->constant[r] += coef[r] * constant_at(x, index, r); /* rows that do not have the term: it may be infinite */
+        c->constant[r] +=
+            coef[r] *
+            constant_at(x, index, r); /* rows that do not have the term: it may be infinite */
     return true;
   }
   if (x->op == IR_GATHER) {
@@ -179,7 +197,9 @@ static bool collect(Collector *c, Node id, const int32_t *index, const double *c
   if (is_shared(c, x, index, coef)) return add_term(c, id, index, coef);
   c->moved = true;
   switch (x->op) {
-  case IR_ADD: return collect_arg(c, x, 0, index, coef, depth + 1) && collect_arg(c, x, 1, index, coef, depth + 1);
+  case IR_ADD:
+    return collect_arg(c, x, 0, index, coef, depth + 1) &&
+           collect_arg(c, x, 1, index, coef, depth + 1);
   case IR_SUB:
     return collect_arg(c, x, 0, index, coef, depth + 1) &&
            collect_arg(c, x, 1, index, scaled(c, coef, NULL, index, false), depth + 1);
@@ -230,7 +250,8 @@ static const TapeAffine *assemble(Collector *c) {
       t->base[s] = at;
       t->base_adj[s] = adj;
       t->coef[s] = all_are(m->coef, rows, 1) ? NULL : kept_numbers(a, m->coef, rows);
-      t->index[s++] = memcpy(NEW_ARRAY(a, int32_t, rows), m->index, (size_t)rows * sizeof *m->index);
+      t->index[s++] =
+          memcpy(NEW_ARRAY(a, int32_t, rows), m->index, (size_t)rows * sizeof *m->index);
     }
   }
   size_t width = t->ndense + t->nsparse;
@@ -239,8 +260,9 @@ static const TapeAffine *assemble(Collector *c) {
 }
 
 const TapeAffine *plan_affine(Planner *p, Node id, const int32_t *index) {
-  static const bool may[IR_OP_COUNT] = {[IR_ADD] = true, [IR_SUB] = true,    [IR_NEG] = true,    [IR_MUL] = true,
-                                        [IR_DIV] = true, [IR_MATVEC] = true, [IR_POISSON] = true};
+  static const bool may[IR_OP_COUNT] = {
+      [IR_ADD] = true, [IR_SUB] = true,    [IR_NEG] = true,    [IR_MUL] = true,
+      [IR_DIV] = true, [IR_MATVEC] = true, [IR_POISSON] = true};
   if (!may[ir_node(p->g, id)->op]) return NULL;
   ArenaMark mark = arena_mark(p->temp);
   double *ones = NEW_ARRAY(p->temp, double, p->rows);

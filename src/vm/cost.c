@@ -1,7 +1,7 @@
 /* cost.c: how much arithmetic and memory traffic a tape asks for, counted on its instructions.
  *
- * An elementwise op costs what its row of ops.def says: every operator one, every function CALL_FLOPS; backward, its partial
- * derivatives and one multiply-add per operand.
+ * An elementwise op costs what its row of ops.def says: every operator one, every function
+ * CALL_FLOPS; backward, its partial derivatives and one multiply-add per operand.
  */
 #include "vm/vm_int.h"
 
@@ -38,16 +38,18 @@ static double flops_of(const char *expression) {
 
 static VmCost cost_of(const Instr *i, double n);
 
-/* A step from each time to the next, six evaluations of states and sensitivities each; how many there are is known only while
- * they are made. */
+/* A step from each time to the next, six evaluations of states and sensitivities each; how many
+ * there are is known only while they are made. */
 static double ode_flops(const IrOde *o) {
-  double evaluation = 0, states = o->states, sensitivities = o->params + (o->from_state ? states : 0);
+  double evaluation = 0, states = o->states,
+         sensitivities = o->params + (o->from_state ? states : 0);
   for (Node k = 0; k < o->graph->count; k++) {
     const IrNode *x = ir_node(o->graph, k);
     Instr i = {.op = x->op, .nargs = x->nargs, .width = x->attr};
     if (ir_is_map(x->op)) evaluation += cost_of(&i, x->n).flops;
   }
-  double combination = 2 * 26 * states * (1 + sensitivities); /* Dormand and Prince's coefficients */
+  double combination =
+      2 * 26 * states * (1 + sensitivities); /* Dormand and Prince's coefficients */
   return o->ntimes * (6 * (evaluation + 2 * states * states * sensitivities) + combination);
 }
 
@@ -72,11 +74,13 @@ static VmCost cost_of(const Instr *i, double n) {
   default: {
     double pulled = 0;
     for (int k = 0; k < i->nargs; k++) pulled += i->in[k].place != IN_DATA;
-    double flops = flops_of(rows[i->op].value) + flops_of(rows[i->op].shared) + flops_of(rows[i->op].partials) + 2 * pulled;
+    double flops = flops_of(rows[i->op].value) + flops_of(rows[i->op].shared) +
+                   flops_of(rows[i->op].partials) + 2 * pulled;
     return (VmCost){n * flops, 8 * n * (3 + 4 * pulled)};
   }
   }
-  return (VmCost){4 * n * terms, 8 * n * (2 + 3 * terms)}; /* products with constants: a multiply-add each way */
+  return (VmCost){4 * n * terms,
+                  8 * n * (2 + 3 * terms)}; /* products with constants: a multiply-add each way */
 }
 
 static void add(VmCost *sum, VmCost c) {

@@ -1,8 +1,9 @@
 /* exec.c: running the instructions of a Tape, forward and backward, over rows of draws.
  *
- * Every instruction is a loop over its elements; `row_of` finds the row of draws behind an operand, a kernel does the
- * arithmetic. The same two functions (exec_forward, exec_backward) serve the global part and the tiles; a Frame says where
- * things lie. What is run when, and by whom, is work.c's.
+ * Every instruction is a loop over its elements; `row_of` finds the row of draws behind an operand,
+ * a kernel does the arithmetic. The same two functions (exec_forward, exec_backward) serve the
+ * global part and the tiles; a Frame says where things lie. What is run when, and by whom, is
+ * work.c's.
  */
 #include "vm/work_int.h"
 
@@ -11,20 +12,23 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- finding rows ------------------------------------------------------------------------------------------------- */
+/* ---- finding rows ---------------------------------------------------------------------------- */
 
-/* Element of the operand that belongs to element e of the instruction (counted from the tile's first observation). */
+/* Element of the operand that belongs to element e of the instruction (counted from the tile's
+ * first observation). */
 static inline size_t element_of(const Operand *o, size_t e, size_t first) {
   switch (o->access) {
   case AT_SAME: return o->place == IN_TILE ? e : first + e;
   case AT_ONE: return 0;
   case AT_INDEX: return (size_t)o->index[first + e];
-  default: return e / (size_t)o->width * (size_t)o->source_width + (size_t)o->index[e % (size_t)o->width];
+  default:
+    return e / (size_t)o->width * (size_t)o->source_width + (size_t)o->index[e % (size_t)o->width];
   }
 }
 
 /* The row of draws (or LANES copies of a number) behind operand o at element e. */
-static inline const double *row_of(const Frame *f, const Operand *o, size_t e, size_t first, double *splat, size_t *step) {
+static inline const double *row_of(const Frame *f, const Operand *o, size_t e, size_t first,
+                                   double *splat, size_t *step) {
   size_t at = element_of(o, e, first);
   *step = 1;
   if (o->place == IN_GLOBAL) return f->w->global + (o->base + at) * f->w->lanes + f->lane;
@@ -50,10 +54,11 @@ static inline double *result_adjoint(const Frame *f, const Instr *i, size_t e) {
   return f->out_adj + (i->out * f->T + e) * f->w->lanes + f->lane;
 }
 
-/* ---- forward ------------------------------------------------------------------------------------------------------ */
+/* ---- forward --------------------------------------------------------------------------------- */
 
-/* Where an operand's rows lie for a run of elements: `stride` apart from the first; or each for itself. Data are spread to
- * LANES copies for the whole run before the first is read: a vector load right behind narrower stores would wait for them. */
+/* Where an operand's rows lie for a run of elements: `stride` apart from the first; or each for
+ * itself. Data are spread to LANES copies for the whole run before the first is read: a vector load
+ * right behind narrower stores would wait for them. */
 typedef struct {
   const double *row;
   double *adj;
@@ -61,8 +66,11 @@ typedef struct {
   bool each;
 } Walk;
 
-static Walk walk(const Frame *f, const Operand *o, size_t e, size_t count, size_t first, double *spread) {
-  Walk w = {.stride = o->access == AT_ONE ? 0 : f->w->lanes, .step = 1, .adj_stride = o->access == AT_ONE ? 0 : f->w->lanes};
+static Walk walk(const Frame *f, const Operand *o, size_t e, size_t count, size_t first,
+                 double *spread) {
+  Walk w = {.stride = o->access == AT_ONE ? 0 : f->w->lanes,
+            .step = 1,
+            .adj_stride = o->access == AT_ONE ? 0 : f->w->lanes};
   if (o->place == IN_DATA && o->access == AT_ONE) {
     w = (Walk){.row = o->data};
   } else if (o->place == IN_DATA) {
@@ -87,29 +95,36 @@ static void map_forward(const Frame *f, const Instr *i, size_t n, size_t first) 
   size_t step[IR_MAX_ARGS];
   Walk w[IR_MAX_ARGS];
   if (n == 1) { /* recurrences, unrolled: thousands of them */
-    for (int k = 0; k < i->nargs; k++) in[k] = row_of(f, &i->in[k], 0, first, f->s->splat + k * LANES, &step[k]);
+    for (int k = 0; k < i->nargs; k++)
+      in[k] = row_of(f, &i->in[k], 0, first, f->s->splat + k * LANES, &step[k]);
     kernel(result_row(f, i, 0), in, step, f->n);
     return;
   }
   for (size_t e = 0; e < n; e++) {
     for (int k = 0; k < i->nargs; k++) {
       if (e % WALK == 0) {
-        w[k] = walk(f, &i->in[k], e, min_size(WALK, n - e), first, f->s->spread + (size_t)k * WALK * LANES);
+        w[k] = walk(f, &i->in[k], e, min_size(WALK, n - e), first,
+                    f->s->spread + (size_t)k * WALK * LANES);
         step[k] = w[k].step;
       }
-      in[k] = w[k].each ? row_of(f, &i->in[k], e, first, NULL, &step[k]) : w[k].row + e % WALK * w[k].stride;
+      in[k] = w[k].each ? row_of(f, &i->in[k], e, first, NULL, &step[k])
+                        : w[k].row + e % WALK * w[k].stride;
     }
     kernel(result_row(f, i, e), in, step, f->n);
   }
 }
 
 /* A density of all rows of the tile: where its operands lie, and their adjoints on the way back. */
-static DensityRows density_rows(const Frame *f, const Instr *i, size_t n, size_t first, bool adjoint) {
+static DensityRows density_rows(const Frame *f, const Instr *i, size_t n, size_t first,
+                                bool adjoint) {
   Scratch *s = f->s;
-  DensityRows x = {.y = i->in[0].data + element_of(&i->in[0], 0, first), .y_step = i->in[0].access != AT_ONE, .b = s->rows};
+  DensityRows x = {.y = i->in[0].data + element_of(&i->in[0], 0, first),
+                   .y_step = i->in[0].access != AT_ONE,
+                   .b = s->rows};
   size_t step;
   for (size_t e = 0; e < n; e++) s->rows[e] = row_of(f, &i->in[1], e, first, NULL, &step);
-  for (int k = 0; k < 2; k++) x.shared[k] = row_of(f, &i->in[2 + k], 0, first, s->splat + k * LANES, &x.step[k]);
+  for (int k = 0; k < 2; k++)
+    x.shared[k] = row_of(f, &i->in[2 + k], 0, first, s->splat + k * LANES, &x.step[k]);
   if (!adjoint) return x;
   x.fresh = i->fresh;
   x.b_adj = s->row_adj;
@@ -139,8 +154,10 @@ void exec_total(const Frame *f, const Instr *i, double *totals) {
   const double *in[IR_MAX_ARGS];
   size_t step[IR_MAX_ARGS];
   for (size_t e = 0; e < f->rows; e++) {
-    for (int a = 0; a < i->nargs; a++) in[a] = row_of(f, &i->in[a], e, f->row, f->s->splat + a * LANES, &step[a]);
-    totals[e] = k->saving_total[i->op](f->w->linear, f->w->M, in, step, adjoint_of(f, o, e, f->row), i->fresh, f->n);
+    for (int a = 0; a < i->nargs; a++)
+      in[a] = row_of(f, &i->in[a], e, f->row, f->s->splat + a * LANES, &step[a]);
+    totals[e] = k->saving_total[i->op](f->w->linear, f->w->M, in, step, adjoint_of(f, o, e, f->row),
+                                       i->fresh, f->n);
   }
 }
 
@@ -152,7 +169,8 @@ static void saving_forward(const Frame *f, const Instr *i, size_t n, size_t firs
   const double *in[IR_MAX_ARGS];
   size_t step[IR_MAX_ARGS];
   for (size_t e = 0; e < n; e++) {
-    for (int k = 0; k < i->nargs; k++) in[k] = row_of(f, &i->in[k], e, first, f->s->splat + k * LANES, &step[k]);
+    for (int k = 0; k < i->nargs; k++)
+      in[k] = row_of(f, &i->in[k], e, first, f->s->splat + k * LANES, &step[k]);
     f->w->k->saving[i->op](result_row(f, i, e), slope_row(f, i, e), in, step, f->n);
   }
 }
@@ -160,19 +178,23 @@ static void saving_forward(const Frame *f, const Instr *i, size_t n, size_t firs
 static void saving_backward(const Frame *f, const Instr *i, size_t n, size_t first) {
   const Operand *o = &i->in[f->w->k->saving_operand[i->op] - 1];
   for (size_t e = 0; e < n; e++)
-    f->w->k->chain(adjoint_of(f, o, e, first), result_adjoint(f, i, e), slope_row(f, i, e), f->n, i->fresh);
+    f->w->k->chain(adjoint_of(f, o, e, first), result_adjoint(f, i, e), slope_row(f, i, e), f->n,
+                   i->fresh);
 }
 
 /* The pointers behind the `width` operands of result e of a SUM or LSE. */
 static void reduce_rows(const Frame *f, const Instr *i, size_t e, size_t first) {
   size_t width = (size_t)i->width;
   for (size_t w = 0; w < width; w++)
-    f->s->in[w] = row_of(f, &i->in[0], e * width + w, first * width, f->s->splat + w * LANES, &f->s->step[w]);
+    f->s->in[w] =
+        row_of(f, &i->in[0], e * width + w, first * width, f->s->splat + w * LANES, &f->s->step[w]);
 }
 
 /* Element e of an elementwise op, into out. */
-static void map_element(const Frame *f, const Instr *i, size_t e, const double **in, size_t *step, double *out) {
-  for (int k = 0; k < i->nargs; k++) in[k] = row_of(f, &i->in[k], e, 0, f->s->splat + k * LANES, &step[k]);
+static void map_element(const Frame *f, const Instr *i, size_t e, const double **in, size_t *step,
+                        double *out) {
+  for (int k = 0; k < i->nargs; k++)
+    in[k] = row_of(f, &i->in[k], e, 0, f->s->splat + k * LANES, &step[k]);
   f->w->k->forward[i->op](out, in, step, f->n);
 }
 
@@ -207,7 +229,8 @@ static void sum_forward(const Frame *f, const Instr *i, size_t n, size_t first) 
   for (size_t e = 0; e < n; e++) {
     double *out = result_row(f, i, e);
     reduce_rows(f, i, e, first);
-    for (size_t j = 0; j < f->n; j++) out[j] = f->s->in[0][f->s->step[0] * j % (f->s->step[0] ? f->n : LANES)];
+    for (size_t j = 0; j < f->n; j++)
+      out[j] = f->s->in[0][f->s->step[0] * j % (f->s->step[0] ? f->n : LANES)];
     for (int32_t w = 1; w < i->width; w++) {
       if (f->s->step[w]) {
         f->w->k->add(out, f->s->in[w], f->n);
@@ -238,8 +261,8 @@ static void matvec_forward(const Frame *f, const Instr *i, size_t n, size_t firs
              w->global + i->in[1].base * w->lanes + f->lane, w->lanes, n, inner, f->n, false);
 }
 
-/* Numbers keyed by node, element and draw: the same in every plan. Those of tiles are kept, memory permitting: while the seed
- * stays they are the same in every evaluation. */
+/* Numbers keyed by node, element and draw: the same in every plan. Those of tiles are kept, memory
+ * permitting: while the seed stays they are the same in every evaluation. */
 static void noise_forward(const Frame *f, const Instr *i, size_t n, size_t first) {
   const Work *w = f->w;
   Rng key = rng_make(w->noise_seed, (uint64_t)i->columns);
@@ -249,7 +272,8 @@ static void noise_forward(const Frame *f, const Instr *i, size_t n, size_t first
     bool keep = f->tile && w->kept;
     double *to = keep ? w->kept + at * w->lanes : result_row(f, i, e);
     if (!keep || w->kept_seed[at] != w->noise_seed + 1) {
-      (i->width == NOISE_NORMAL ? rng_fill_normal : rng_fill_uniform)(key, f->lane, element, to, f->n);
+      (i->width == NOISE_NORMAL ? rng_fill_normal : rng_fill_uniform)(key, f->lane, element, to,
+                                                                      f->n);
       if (keep) w->kept_seed[at] = w->noise_seed + 1;
     }
     if (keep) memcpy(result_row(f, i, e), to, f->n * sizeof *to);
@@ -269,8 +293,8 @@ static void outer_forward(const Frame *f, const Instr *i, size_t n, size_t first
   size_t step = outer_together(i, n);
   for (size_t e = 0; e < n; e += step) {
     const double *coef = o->coef + leaf_element(i, e, first) * o->terms;
-    f->w->k->gemm(result_row(f, i, e), f->w->lanes, coef, o->terms, 1, o->basis + f->lane, f->w->lanes, step, o->terms, f->n,
-                  false);
+    f->w->k->gemm(result_row(f, i, e), f->w->lanes, coef, o->terms, 1, o->basis + f->lane,
+                  f->w->lanes, step, o->terms, f->n, false);
   }
 }
 
@@ -288,10 +312,12 @@ void exec_outer_backward(const Frame *f, const Instr *i, size_t n, size_t first)
   size_t step = outer_together(i, n), lanes = f->w->lanes;
   for (size_t e = 0; e < n; e += step) {
     double *adj = o->adj + leaf_element(i, e, first) * o->terms;
-    f->w->k->outer_adjoint(adj, result_adjoint(f, i, e), lanes, o->basis, lanes, o->terms, step, f->w->M);
+    f->w->k->outer_adjoint(adj, result_adjoint(f, i, e), lanes, o->basis, lanes, o->terms, step,
+                           f->w->M);
     for (size_t k = 0; k < step * o->terms; k++)
       if (!isfinite(adj[k]))
-        adj[k] = finite_dot(result_adjoint(f, i, e + k / o->terms), o->basis + k % o->terms * lanes, f->w->M);
+        adj[k] = finite_dot(result_adjoint(f, i, e + k / o->terms), o->basis + k % o->terms * lanes,
+                            f->w->M);
   }
 }
 
@@ -345,17 +371,21 @@ static void cumsum_forward(const Frame *f, const Instr *i, size_t n) {
 static void matmul_forward(const Frame *f, const Instr *i) {
   const Work *w = f->w;
   size_t inner = (size_t)i->width, cols = (size_t)i->columns, rows = (size_t)i->n / cols;
-  const double *a = w->global + i->in[0].base * w->lanes + f->lane, *b = w->global + i->in[1].base * w->lanes + f->lane;
+  const double *a = w->global + i->in[0].base * w->lanes + f->lane,
+               *b = w->global + i->in[1].base * w->lanes + f->lane;
   for (size_t r = 0; r < rows; r++)
     for (size_t c = 0; c < cols; c++) {
       double *out = result_row(f, i, r * cols + c);
       memset(out, 0, f->n * sizeof *out);
       for (size_t k = 0; k < inner; k++)
-        w->k->multiply_add(out, a + (r * inner + k) * w->lanes, b + (k * cols + c) * w->lanes, f->n);
+        w->k->multiply_add(out, a + (r * inner + k) * w->lanes, b + (k * cols + c) * w->lanes,
+                           f->n);
     }
 }
 
-static size_t draws_of(const Frame *f) { return f->w->M > f->lane ? min_size(f->n, f->w->M - f->lane) : 0; }
+static size_t draws_of(const Frame *f) {
+  return f->w->M > f->lane ? min_size(f->n, f->w->M - f->lane) : 0;
+}
 
 static OdePiece ode_piece(const Frame *f) {
   return (OdePiece){f->lane, f->n, draws_of(f), f->w->lanes, (int)(f->s - f->w->scratch)};
@@ -363,7 +393,8 @@ static OdePiece ode_piece(const Frame *f) {
 
 static void solve_forward(const Frame *f, const Instr *i) {
   OdePiece piece = ode_piece(f);
-  ode_forward(f->w->odes[i->columns], &piece, f->w->global + i->in[0].base * f->w->lanes + f->lane, result_row(f, i, 0));
+  ode_forward(f->w->odes[i->columns], &piece, f->w->global + i->in[0].base * f->w->lanes + f->lane,
+              result_row(f, i, 0));
 }
 
 void exec_forward(const Frame *f, const Instr *code, int count) {
@@ -400,7 +431,7 @@ void exec_forward(const Frame *f, const Instr *code, int count) {
   }
 }
 
-/* ---- backward ----------------------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 static void map_backward(const Frame *f, const Instr *i, size_t n, size_t first) {
   MapBackward *kernel = f->w->k->backward[i->op];
@@ -420,11 +451,15 @@ static void map_backward(const Frame *f, const Instr *i, size_t n, size_t first)
     size_t at = e % WALK;
     for (int k = 0; k < i->nargs; k++) {
       if (at == 0) {
-        w[k] = walk(f, &i->in[k], e, min_size(WALK, n - e), first, f->s->spread + (size_t)k * WALK * LANES);
+        w[k] = walk(f, &i->in[k], e, min_size(WALK, n - e), first,
+                    f->s->spread + (size_t)k * WALK * LANES);
         step[k] = w[k].step;
       }
-      in[k] = w[k].each ? row_of(f, &i->in[k], e, first, NULL, &step[k]) : w[k].row + at * w[k].stride;
-      adj[k] = w[k].each ? adjoint_of(f, &i->in[k], e, first) : w[k].adj ? w[k].adj + at * w[k].adj_stride : NULL;
+      in[k] =
+          w[k].each ? row_of(f, &i->in[k], e, first, NULL, &step[k]) : w[k].row + at * w[k].stride;
+      adj[k] = w[k].each  ? adjoint_of(f, &i->in[k], e, first)
+               : w[k].adj ? w[k].adj + at * w[k].adj_stride
+                          : NULL;
     }
     kernel(result_adjoint(f, i, e), result_row(f, i, e), in, step, adj, f->n);
   }
@@ -447,12 +482,15 @@ static void lse_backward(const Frame *f, const Instr *i, size_t n, size_t first)
   size_t width = (size_t)i->width;
   for (size_t e = 0; e < n; e++) {
     reduce_rows(f, i, e, first);
-    for (size_t w = 0; w < width; w++) f->s->adj[w] = adjoint_of(f, &i->in[0], e * width + w, first * width);
-    f->w->k->log_sum_exp_adjoint(result_adjoint(f, i, e), result_row(f, i, e), f->s->in, f->s->step, f->s->adj, width, f->n);
+    for (size_t w = 0; w < width; w++)
+      f->s->adj[w] = adjoint_of(f, &i->in[0], e * width + w, first * width);
+    f->w->k->log_sum_exp_adjoint(result_adjoint(f, i, e), result_row(f, i, e), f->s->in, f->s->step,
+                                 f->s->adj, width, f->n);
   }
 }
 
-static void copy_backward(const Frame *f, const double *g, const Operand *o, size_t e, size_t first) {
+static void copy_backward(const Frame *f, const double *g, const Operand *o, size_t e,
+                          size_t first) {
   double *adj = adjoint_of(f, o, e, first);
   if (adj) f->w->k->add(adj, g, f->n);
 }
@@ -460,8 +498,10 @@ static void copy_backward(const Frame *f, const double *g, const Operand *o, siz
 static void matvec_backward(const Frame *f, const Instr *i, size_t n, size_t first) {
   const Work *w = f->w;
   size_t inner = (size_t)i->width;
-  double *adj = f->tile ? f->boundary + i->in[1].adjoint * w->lanes : f->out_adj + i->in[1].base * w->lanes + f->lane;
-  w->k->gemm(adj, w->lanes, i->in[0].data + first * inner, 1, inner, result_adjoint(f, i, 0), w->lanes, inner, n, f->n, true);
+  double *adj = f->tile ? f->boundary + i->in[1].adjoint * w->lanes
+                        : f->out_adj + i->in[1].base * w->lanes + f->lane;
+  w->k->gemm(adj, w->lanes, i->in[0].data + first * inner, 1, inner, result_adjoint(f, i, 0),
+             w->lanes, inner, n, f->n, true);
 }
 
 static void cumsum_backward(const Frame *f, const Instr *i, size_t n) {
@@ -489,7 +529,8 @@ static void matmul_backward(const Frame *f, const Instr *i) {
 
 static void solve_backward(const Frame *f, const Instr *i) {
   OdePiece piece = ode_piece(f);
-  ode_backward(f->w->odes[i->columns], &piece, result_adjoint(f, i, 0), f->out_adj + i->in[0].base * f->w->lanes + f->lane);
+  ode_backward(f->w->odes[i->columns], &piece, result_adjoint(f, i, 0),
+               f->out_adj + i->in[0].base * f->w->lanes + f->lane);
 }
 
 void exec_backward(const Frame *f, const Instr *code, int count) {
@@ -507,7 +548,8 @@ void exec_backward(const Frame *f, const Instr *code, int count) {
       break;
     case IR_PACK:
       for (size_t e = 0; e < n; e++)
-        copy_backward(f, result_adjoint(f, i, e), &i->picks[e % (size_t)i->n], e / (size_t)i->n, f->row);
+        copy_backward(f, result_adjoint(f, i, e), &i->picks[e % (size_t)i->n], e / (size_t)i->n,
+                      f->row);
       break;
     case IR_SUM: sum_backward(f, i, n, first); break;
     case IR_LSE: lse_backward(f, i, n, first); break;
@@ -516,11 +558,12 @@ void exec_backward(const Frame *f, const Instr *code, int count) {
     case IR_MATMUL: matmul_backward(f, i); break;
     case IR_AFFINE: affine_backward(f, i); break;
     case IR_ODE: solve_backward(f, i); break;
-    default: (i->density ? density_backward : i->saves ? saving_backward : map_backward)(f, i, n, first);
+    default:
+      (i->density ? density_backward : i->saves ? saving_backward : map_backward)(f, i, n, first);
     }
   }
 }
-/* ---- constant folding --------------------------------------------------------------------------------------------- */
+/* ---- constant folding ------------------------------------------------------------------------ */
 
 void vm_fold(unsigned op, const double *const *args, const size_t *sizes, double *out, size_t n) {
   enum { BLOCK = 64 };
@@ -532,7 +575,8 @@ void vm_fold(unsigned op, const double *const *args, const size_t *sizes, double
   for (size_t e = 0; e < n; e += BLOCK) {
     size_t m = min_size(BLOCK, n - e), padded = (m + LANES - 1) / LANES * LANES;
     for (int a = 0; a < arity; a++)
-      for (size_t j = 0; j < padded; j++) in[a][j] = sizes[a] == 1 ? args[a][0] : args[a][e + (j < m ? j : m - 1)];
+      for (size_t j = 0; j < padded; j++)
+        in[a][j] = sizes[a] == 1 ? args[a][0] : args[a][e + (j < m ? j : m - 1)];
     k->forward[op](result, rows, step, padded);
     memcpy(out + e, result, m * sizeof *out);
   }

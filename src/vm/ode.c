@@ -1,5 +1,6 @@
-/* ode.c: differential equations as instructions of a tape. Forward solves all draws of a piece and keeps the sensitivities of
- * the solution, [times x states x sensitivities] rows; backward is a product with them. */
+/* ode.c: differential equations as instructions of a tape. Forward solves all draws of a piece and
+ * keeps the sensitivities of the solution, [times x states x sensitivities] rows; backward is a
+ * product with them. */
 #include "vm/ode_int.h"
 #include "vm/vm.h"
 
@@ -9,8 +10,9 @@ struct OdeWork {
   const IrOde *ode;
   size_t outputs, P, first; /* sensitivities are to the operand's elements from `first` on */
   double *sensitivity;      /* [outputs x P x lanes] */
-  double *by_time[2];       /* [outputs x lanes]: in the initial time, in the output's own; NULL: times are data */
-  Solver **solver;          /* per worker */
+  double *by_time[2]; /* [outputs x lanes]: in the initial time, in the output's own; NULL: times
+                         are data */
+  Solver **solver;    /* per worker */
 };
 
 OdeWork *ode_work(Arena *a, const IrOde *ode, size_t lanes, int workers) {
@@ -44,7 +46,8 @@ void ode_forward(OdeWork *w, const OdePiece *p, const double *in, double *out) {
   if (w->ode->timed) solver_time_slopes(s, &rows, w->by_time[1] + p->lane, w->by_time[0] + p->lane);
   if (p->count == p->n) return;
   for (size_t k = 0; k < w->outputs; k++) pad(out + k * p->lanes, p->count, p->n);
-  for (size_t k = 0; k < w->outputs * w->P; k++) pad(rows.sensitivity + k * p->lanes, p->count, p->n);
+  for (size_t k = 0; k < w->outputs * w->P; k++)
+    pad(rows.sensitivity + k * p->lanes, p->count, p->n);
   for (size_t k = 0; w->ode->timed && k < 2 * w->outputs; k++)
     pad(w->by_time[k / w->outputs] + k % w->outputs * p->lanes + p->lane, p->count, p->n);
 }
@@ -55,7 +58,8 @@ void ode_backward(OdeWork *w, const OdePiece *p, const double *out_adj, double *
   for (size_t o = 0; o < w->outputs; o++) {
     const double *g = out_adj + o * p->lanes;
     for (size_t c = 0; c < w->P; c++)
-      k->chain(in_adj + (w->first + c) * p->lanes, g, w->sensitivity + (o * w->P + c) * p->lanes + p->lane, p->n, false);
+      k->chain(in_adj + (w->first + c) * p->lanes, g,
+               w->sensitivity + (o * w->P + c) * p->lanes + p->lane, p->n, false);
     for (size_t t = 0; w->ode->timed && t < 2; t++) {
       size_t at = t ? 1 + o / (size_t)w->ode->states : 0;
       k->chain(times + at * p->lanes, g, w->by_time[t] + o * p->lanes + p->lane, p->n, false);

@@ -1,17 +1,18 @@
 /* ode_int.h: differential equations, for this folder.
  *
- *   Rhs      a right-hand side as a list of kernel calls on rows: its values, and its Jacobian (rhs.c)
- *   Solver   the draws that are being solved together, one a lane (solver.c; implicit steps in radau.c)
- *   OdeWork  what an ODE instruction of a tape keeps while it runs (ode.c)
+ *   Rhs      a right-hand side as a list of kernel calls on rows: its values, and its Jacobian
+ * (rhs.c) Solver   the draws that are being solved together, one a lane (solver.c; implicit steps
+ * in radau.c) OdeWork  what an ODE instruction of a tape keeps while it runs (ode.c)
  *
- * The solution and its sensitivities S = d y / d (initial state, parameters), S' = df/dy S + df/dp, are integrated together.
+ * The solution and its sensitivities S = d y / d (initial state, parameters), S' = df/dy S + df/dp,
+ * are integrated together.
  */
 #ifndef PVI_ODE_INT_H
 #define PVI_ODE_INT_H
 
 #include "vm/kernels.h"
 
-/* ---- rhs.c -------------------------------------------------------------------------------------------------------- */
+/* ---- rhs.c ----------------------------------------------------------------------------------- */
 
 typedef struct {
   MapForward *run;
@@ -44,8 +45,9 @@ typedef struct {
   size_t nfixed, nmoving;
   const double **slope; /* states: rows of y' */
   size_t *slope_step;
-  Cone *cones;            /* states */
-  const double **partial; /* [states x (states + params)]: rows of d slope / d (y, p); NULL: it is zero */
+  Cone *cones; /* states */
+  const double *
+      *partial; /* [states x (states + params)]: rows of d slope / d (y, p); NULL: it is zero */
 } Rhs;
 
 Rhs *rhs_make(Arena *a, const IrOde *ode, size_t ld);
@@ -55,7 +57,7 @@ void rhs_values(const Rhs *r, size_t n);
 void rhs_slopes(const Rhs *r, double *out, size_t n); /* the values, in rows of their own */
 void rhs_partials(const Rhs *r, size_t n);            /* after the values */
 
-/* ---- solver.c, radau.c -------------------------------------------------------------------------------------------- */
+/* ---- solver.c, radau.c ----------------------------------------------------------------------- */
 
 /* Rows are ld apart; column j belongs to draw j. */
 typedef struct {
@@ -79,13 +81,14 @@ typedef struct {
   const OdeRows *rows; /* while it runs */
   const Kernels *k;
   Rhs *rhs;
-  size_t N, P, R; /* states; sensitivities; rows of both: state i in row i, its sensitivities from row N + i P on */
+  size_t N, P, R; /* states; sensitivities; rows of both: state i in row i, its sensitivities from
+                     row N + i P on */
   size_t ld;      /* lanes */
   double relative, absolute;
   Lane *lane;
-  size_t active;                                     /* lanes in use, the first ones */
-  bool fresh;                                        /* lanes have come or moved: what is kept from the last step is gone */
-  double *t, *h;                                     /* a number a lane: time, attempted step */
+  size_t active; /* lanes in use, the first ones */
+  bool fresh;    /* lanes have come or moved: what is kept from the last step is gone */
+  double *t, *h; /* a number a lane: time, attempted step */
   double *at, *from, *error, *base, *power, *factor; /* a number a lane, of one attempt */
   double *z, *znew, *stage, *slopes[STAGES_MOST];    /* [R x ld] */
   double *weights;                                   /* [slopes x ld], of one interpolation */
@@ -96,7 +99,8 @@ typedef struct {
 
 Solver *solver_make(Arena *a, const IrOde *ode, size_t most); /* for at most so many draws */
 void solver_run(Solver *s, const OdeRows *rows);
-/* Then, where times are operands: derivatives of the solution in its own time and in the initial one, rows like out. */
+/* Then, where times are operands: derivatives of the solution in its own time and in the initial
+ * one, rows like out. */
 void solver_time_slopes(Solver *s, const OdeRows *rows, double *by_time, double *by_first);
 /* out = f(at, z): states, and sensitivities. */
 void solver_slopes(Solver *s, const double *at, const double *z, double *out, size_t n);
@@ -105,7 +109,7 @@ typedef struct Radau Radau;
 Radau *radau_make(Arena *a, const Solver *s);
 void radau_attempt(Solver *s, size_t n); /* a step h of every lane: znew, error */
 
-/* ---- ode.c -------------------------------------------------------------------------------------------------------- */
+/* ---- ode.c ----------------------------------------------------------------------------------- */
 
 typedef struct OdeWork OdeWork;
 OdeWork *ode_work(Arena *a, const IrOde *ode, size_t lanes, int workers);

@@ -1,16 +1,18 @@
-/* plan.c: from Graph to Tape: which values are shared and which belong to an observation, and where each lives.
+/* plan.c: from Graph to Tape: which values are shared and which belong to an observation, and where
+ * each lives.
  *
- * Planning walks down from the roots. A global value is needed whole. Below an observation root the walk carries, for every
- * element of the tile, which element of the node it needs (`index`); elementwise ops and row reductions pass it on to their
- * operands and become tile instructions; gathers compose it; everything else is needed whole and ends the walk. So a gather
- * costs nothing: it is how an operand is read.
+ * Planning walks down from the roots. A global value is needed whole. Below an observation root the
+ * walk carries, for every element of the tile, which element of the node it needs (`index`);
+ * elementwise ops and row reductions pass it on to their operands and become tile instructions;
+ * gathers compose it; everything else is needed whole and ends the walk. So a gather costs nothing:
+ * it is how an operand is read.
  */
 #include "vm/plan_int.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* ---- global instructions ------------------------------------------------------------------------------------------ */
+/* ---- global instructions --------------------------------------------------------------------- */
 
 /* Numbers; a single one as LANES copies, ready to be read as a vector. */
 static Operand data_operand(Planner *p, const double *values, int32_t n) {
@@ -26,11 +28,17 @@ static Operand global_operand(Planner *p, Node id, int32_t n) {
   const IrNode *x = ir_node(p->g, id);
   if (x->op == IR_CONST) return data_operand(p, x->u.values, x->n);
   if (x->op == IR_GATHER) {
-    Operand o = {.place = IN_GLOBAL, .access = AT_INDEX, .base = plan_global(p, x->args[0]), .index = x->u.index};
-    if (x->n == 1) o = (Operand){.place = IN_GLOBAL, .access = AT_ONE, .base = o.base + (size_t)x->u.index[0]};
+    Operand o = {.place = IN_GLOBAL,
+                 .access = AT_INDEX,
+                 .base = plan_global(p, x->args[0]),
+                 .index = x->u.index};
+    if (x->n == 1)
+      o = (Operand){.place = IN_GLOBAL, .access = AT_ONE, .base = o.base + (size_t)x->u.index[0]};
     return o;
   }
-  return (Operand){.place = IN_GLOBAL, .access = x->n == 1 && n != 1 ? AT_ONE : AT_SAME, .base = plan_global(p, id)};
+  return (Operand){.place = IN_GLOBAL,
+                   .access = x->n == 1 && n != 1 ? AT_ONE : AT_SAME,
+                   .base = plan_global(p, id)};
 }
 
 static const Operand *pick_operands(Planner *p, const IrNode *x) {
@@ -39,24 +47,31 @@ static const Operand *pick_operands(Planner *p, const IrNode *x) {
     Pick k = x->u.picks[e];
     const IrNode *s = ir_node(p->g, k.node);
     o[e] = s->op == IR_CONST ? data_operand(p, s->u.values + k.elem, 2) /* may be very many */
-                             : (Operand){.place = IN_GLOBAL, .access = AT_ONE, .base = plan_global(p, k.node) + (size_t)k.elem};
+                             : (Operand){.place = IN_GLOBAL,
+                                         .access = AT_ONE,
+                                         .base = plan_global(p, k.node) + (size_t)k.elem};
   }
   return o;
 }
 
 static void note_width(Planner *p, const IrNode *x) {
-  if ((x->op == IR_SUM || x->op == IR_LSE) && (size_t)x->attr > p->tape->max_width) p->tape->max_width = (size_t)x->attr;
+  if ((x->op == IR_SUM || x->op == IR_LSE) && (size_t)x->attr > p->tape->max_width)
+    p->tape->max_width = (size_t)x->attr;
 }
 
-/* The operand of a sum over a whole vector that is elementwise and needed nowhere else: summed as it is computed. */
+/* The operand of a sum over a whole vector that is elementwise and needed nowhere else: summed as
+ * it is computed. */
 static Node summand_of(const Planner *p, const IrNode *x) {
   Node a = x->op == IR_SUM ? x->args[0] : NO_NODE;
-  if (a == NO_NODE || x->n != 1 || !ir_is_map(ir_node(p->g, a)->op) || p->uses[a] > 1 || p->global_at[a]) return NO_NODE;
+  if (a == NO_NODE || x->n != 1 || !ir_is_map(ir_node(p->g, a)->op) || p->uses[a] > 1 ||
+      p->global_at[a])
+    return NO_NODE;
   return a;
 }
 
-/* Make the instruction of node id, whose operands are planned. Matrix products and the like want their operand as consecutive
- * rows, so a gather is an instruction for them; all others read through it. */
+/* Make the instruction of node id, whose operands are planned. Matrix products and the like want
+ * their operand as consecutive rows, so a gather is an instruction for them; all others read
+ * through it. */
 static void emit_global(Planner *p, Node id) {
   Tape *t = p->tape;
   const IrNode *x = ir_node(p->g, id);
@@ -64,7 +79,8 @@ static void emit_global(Planner *p, Node id) {
     p->global_at[id] = (size_t)x->attr + 1;
     return;
   }
-  Instr i = {.op = x->op, .nargs = x->nargs, .n = x->n, .width = x->attr, .columns = x->attr2, .node = id};
+  Instr i = {
+      .op = x->op, .nargs = x->nargs, .n = x->n, .width = x->attr, .columns = x->attr2, .node = id};
   note_width(p, x);
   switch (x->op) {
   case IR_NOISE:
@@ -98,7 +114,8 @@ static void emit_global(Planner *p, Node id) {
   case IR_MATMUL:
   case IR_CUMSUM:
     for (int k = 0; k < x->nargs; k++)
-      i.in[k] = (Operand){.place = IN_GLOBAL, .access = AT_SAME, .base = plan_global(p, x->args[k])};
+      i.in[k] =
+          (Operand){.place = IN_GLOBAL, .access = AT_SAME, .base = plan_global(p, x->args[k])};
     break;
   default:
     for (int k = 0; k < x->nargs; k++) i.in[k] = global_operand(p, x->args[k], x->n);
@@ -118,7 +135,8 @@ static Node operand_node(const Planner *p, const IrNode *x, int32_t k) {
   return s->op == IR_CONST ? NO_NODE : through ? s->args[0] : a;
 }
 
-/* The element at which node id begins, planned whole. Chains can be long (unrolled recurrences), so the walk has its own stack.
+/* The element at which node id begins, planned whole. Chains can be long (unrolled recurrences), so
+ * the walk has its own stack.
  */
 size_t plan_global(Planner *p, Node id) {
   if (p->global_at[id]) return p->global_at[id] - 1;
@@ -142,7 +160,7 @@ size_t plan_global(Planner *p, Node id) {
   return p->global_at[id] - 1;
 }
 
-/* ---- tile instructions -------------------------------------------------------------------------------------------- */
+/* ---- tile instructions ----------------------------------------------------------------------- */
 
 size_t plan_boundary(Planner *p, Node id) {
   Tape *t = p->tape;
@@ -174,7 +192,10 @@ static const int32_t *kept_index(Planner *p, const int32_t *index, size_t n) {
 
 /* Read a shared value: whole, by index. */
 static Operand boundary_operand(Planner *p, Node id, const int32_t *index, size_t n) {
-  Operand o = {.place = IN_GLOBAL, .access = AT_INDEX, .base = plan_global(p, id), .adjoint = plan_boundary(p, id)};
+  Operand o = {.place = IN_GLOBAL,
+               .access = AT_INDEX,
+               .base = plan_global(p, id),
+               .adjoint = plan_boundary(p, id)};
   if (all_same(index, n)) {
     o.access = AT_ONE;
     o.base += (size_t)index[0];
@@ -186,7 +207,8 @@ static Operand boundary_operand(Planner *p, Node id, const int32_t *index, size_
 }
 
 static Operand constant_operand(Planner *p, const IrNode *x, const int32_t *index, size_t n) {
-  if (x->n == 1 || all_same(index, n)) return data_operand(p, x->u.values + (x->n == 1 ? 0 : index[0]), 1);
+  if (x->n == 1 || all_same(index, n))
+    return data_operand(p, x->u.values + (x->n == 1 ? 0 : index[0]), 1);
   Operand o = {.place = IN_DATA, .access = AT_SAME, .data = x->u.values};
   if (!is_iota(index, n)) {
     double *v = NEW_ARRAY(p->arena, double, n);
@@ -197,20 +219,24 @@ static Operand constant_operand(Planner *p, const IrNode *x, const int32_t *inde
 }
 
 bool plan_tileable(unsigned op) {
-  return ir_is_map(op) || op == IR_SUM || op == IR_LSE || op == IR_MATVEC || op == IR_PACK || op == IR_NOISE || op == IR_OUTER;
+  return ir_is_map(op) || op == IR_SUM || op == IR_LSE || op == IR_MATVEC || op == IR_PACK ||
+         op == IR_NOISE || op == IR_OUTER;
 }
 
-/* A pack is a value of the observation when each of its columns is taken from one node throughout. */
+/* A pack is a value of the observation when each of its columns is taken from one node throughout.
+ */
 static bool uniform_columns(const Planner *p, const IrNode *x, int32_t within) {
   for (int32_t w = 0; w < within; w++)
     for (int32_t r = 0; r < p->rows; r++)
-      if (x->u.picks[p->select[r] * within + w].node != x->u.picks[p->select[0] * within + w].node) return false;
+      if (x->u.picks[p->select[r] * within + w].node != x->u.picks[p->select[0] * within + w].node)
+        return false;
   return true;
 }
 
-/* Is element e of observation r always element m[e] of the source's own row select[r]? Then the source is a value of the same
- * observation, `within` elements wide. */
-static bool same_observation(const Planner *p, const int32_t *index, int32_t width, int32_t within) {
+/* Is element e of observation r always element m[e] of the source's own row select[r]? Then the
+ * source is a value of the same observation, `within` elements wide. */
+static bool same_observation(const Planner *p, const int32_t *index, int32_t width,
+                             int32_t within) {
   for (int32_t r = 0; r < p->rows; r++)
     for (int32_t w = 0; w < width; w++) {
       int32_t m = index[w] - p->select[0] * within;
@@ -233,7 +259,8 @@ bool plan_distinct(Planner *p, const int32_t *index, size_t n, int32_t size) {
 
 static size_t tile_value(Planner *p, Node id, const int32_t *index, int32_t width);
 
-/* How a tile instruction of `width` elements per observation reads the given elements of node id. */
+/* How a tile instruction of `width` elements per observation reads the given elements of node id.
+ */
 static Operand tile_operand(Planner *p, Node id, const int32_t *index, int32_t width) {
   const IrNode *x = ir_node(p->g, id);
   size_t n = (size_t)p->rows * (size_t)width;
@@ -246,7 +273,8 @@ static Operand tile_operand(Planner *p, Node id, const int32_t *index, int32_t w
   if (x->n > 1 && plan_tileable(x->op)) {
     int32_t within = x->n % p->full_rows == 0 ? x->n / p->full_rows : 0;
     bool packed = x->op == IR_PACK;
-    if (within && same_observation(p, index, width, within) && (!packed || uniform_columns(p, x, within))) {
+    if (within && same_observation(p, index, width, within) &&
+        (!packed || uniform_columns(p, x, within))) {
       int32_t *own = NEW_ARRAY(p->temp, int32_t, p->rows * within);
       for (int32_t r = 0; r < p->rows; r++)
         for (int32_t w = 0; w < within; w++) own[r * within + w] = p->select[r] * within + w;
@@ -262,7 +290,8 @@ static Operand tile_operand(Planner *p, Node id, const int32_t *index, int32_t w
       return o;
     }
     if (!packed && n <= (size_t)x->n && plan_distinct(p, index, n, x->n))
-      return (Operand){.place = IN_TILE, .access = AT_SAME, .base = tile_value(p, id, index, width)};
+      return (Operand){
+          .place = IN_TILE, .access = AT_SAME, .base = tile_value(p, id, index, width)};
   }
   return boundary_operand(p, id, index, n);
 }
@@ -271,28 +300,33 @@ static size_t find_value(const Planner *p, Node id, const int32_t *index, int32_
   for (size_t k = 0; k < p->nvalues; k++) {
     const TileValue *v = &p->values[k];
     if (v->node == id && v->width == width &&
-        (v->index == index || !memcmp(v->index, index, (size_t)p->rows * (size_t)width * sizeof *index)))
+        (v->index == index ||
+         !memcmp(v->index, index, (size_t)p->rows * (size_t)width * sizeof *index)))
       return v->slot;
   }
   return SIZE_MAX;
 }
 
-static const double *matrix_rows(Planner *p, Node matrix, int32_t inner, const int32_t *index, size_t n) {
+static const double *matrix_rows(Planner *p, Node matrix, int32_t inner, const int32_t *index,
+                                 size_t n) {
   const double *all = ir_node(p->g, matrix)->u.values;
   if (is_iota(index, n)) return all;
   double *v = NEW_ARRAY(p->arena, double, n *(size_t)inner);
   for (size_t e = 0; e < n; e++)
-    memcpy(v + e * (size_t)inner, all + (size_t)index[e] * (size_t)inner, (size_t)inner * sizeof *v);
+    memcpy(v + e * (size_t)inner, all + (size_t)index[e] * (size_t)inner,
+           (size_t)inner * sizeof *v);
   return v;
 }
 
-/* Densities have faster kernels than their row of ops.def: with shared scale, or with the slope saved on the way forward. */
+/* Densities have faster kernels than their row of ops.def: with shared scale, or with the slope
+ * saved on the way forward. */
 static void choose_kernel(Planner *p, Instr *i) {
   const Kernels *k = kernels_best();
   if (i->op < IR_FIRST_MAP) return;
-  bool shared =
-      i->in[2].access == AT_ONE && i->in[3].access == AT_ONE && i->in[2].place != IN_TILE && i->in[3].place != IN_TILE;
-  if (k->density[i->op] && i->in[0].place == IN_DATA && i->in[1].place != IN_DATA && shared) i->density = true;
+  bool shared = i->in[2].access == AT_ONE && i->in[3].access == AT_ONE &&
+                i->in[2].place != IN_TILE && i->in[3].place != IN_TILE;
+  if (k->density[i->op] && i->in[0].place == IN_DATA && i->in[1].place != IN_DATA && shared)
+    i->density = true;
   if (!k->saving[i->op]) return;
   for (int a = 0; a < i->nargs; a++)
     if ((i->in[a].place == IN_DATA) == (a + 1 == k->saving_operand[i->op])) return;
@@ -317,9 +351,11 @@ static void clear_range(Planner *p, TapeBlock *b, size_t first, size_t count) {
   }
 }
 
-/* Which adjoints are stored before they are added to, and which must begin at zero. On the way back the last user is first. */
+/* Which adjoints are stored before they are added to, and which must begin at zero. On the way back
+ * the last user is first. */
 static void plan_adjoints(Planner *p, TapeBlock *b) {
-  bool *touched = NEW_ARRAY(p->temp, bool, b->width + 1), *fresh = NEW_ARRAY(p->temp, bool, b->width + 1);
+  bool *touched = NEW_ARRAY(p->temp, bool, b->width + 1),
+       *fresh = NEW_ARRAY(p->temp, bool, b->width + 1);
   for (int h = 0; h < VM_HEADS; h++)
     if (b->has[h]) touched[b->out[h]] = true;
   for (int c = b->count; c-- > 0;) {
@@ -333,7 +369,8 @@ static void plan_adjoints(Planner *p, TapeBlock *b) {
     for (int32_t e = 0; i->picks && e < i->n; e++) touch(touched, &i->picks[e]);
   }
   const Instr *last = b->count ? &b->code[b->count - 1] : NULL;
-  b->linear = last && (last->density || last->saves) && last->n == 1 && b->has[0] && last->out == b->out[0];
+  b->linear =
+      last && (last->density || last->saves) && last->n == 1 && b->has[0] && last->out == b->out[0];
   for (int h = 1; h < VM_HEADS; h++) b->linear &= !b->has[h];
   for (int c = 0; c < b->count; c++)
     if (!fresh[b->code[c].out] && !(b->has[0] && b->code[c].out == b->out[0]))
@@ -354,7 +391,8 @@ static size_t tile_value(Planner *p, Node id, const int32_t *index, int32_t widt
   } else if (x->op == IR_MATVEC) {
     i.in[0] = (Operand){.place = IN_DATA, .data = matrix_rows(p, x->args[0], x->attr, index, n)};
     Node b = x->args[1];
-    i.in[1] = (Operand){.place = IN_GLOBAL, .base = plan_global(p, b), .adjoint = plan_boundary(p, b)};
+    i.in[1] =
+        (Operand){.place = IN_GLOBAL, .base = plan_global(p, b), .adjoint = plan_boundary(p, b)};
   } else if (x->op == IR_NOISE || x->op == IR_OUTER) {
     i.columns = x->attr2;
     i.in[0].index = x->op == IR_OUTER && is_iota(index, n) ? NULL : kept_index(p, index, n);
@@ -373,14 +411,16 @@ static size_t tile_value(Planner *p, Node id, const int32_t *index, int32_t widt
   } else if (x->op == IR_SUM || x->op == IR_LSE) {
     int32_t *wide = NEW_ARRAY(p->temp, int32_t, n * (size_t)x->attr);
     for (size_t e = 0; e < n; e++)
-      for (int32_t w = 0; w < x->attr; w++) wide[e * (size_t)x->attr + (size_t)w] = index[e] * x->attr + w;
+      for (int32_t w = 0; w < x->attr; w++)
+        wide[e * (size_t)x->attr + (size_t)w] = index[e] * x->attr + w;
     i.in[0] = tile_operand(p, x->args[0], wide, width * x->attr);
   } else {
     static const int32_t zero[1] = {0};
     for (int k = 0; k < x->nargs; k++) {
       const IrNode *arg = ir_node(p->g, x->args[k]);
       if (arg->n == 1 && x->n != 1) {
-        i.in[k] = arg->op == IR_CONST ? data_operand(p, arg->u.values, 1) : boundary_operand(p, x->args[k], zero, 1);
+        i.in[k] = arg->op == IR_CONST ? data_operand(p, arg->u.values, 1)
+                                      : boundary_operand(p, x->args[k], zero, 1);
       } else {
         i.in[k] = tile_operand(p, x->args[k], index, width);
       }
@@ -404,7 +444,12 @@ static size_t plan_head(Planner *p, Node head) {
   Operand o = tile_operand(p, head, index, width);
   if (o.place == IN_TILE && o.access == AT_SAME) return o.base;
   static const double zero[1] = {0};
-  Instr i = {.op = IR_ADD, .nargs = 2, .n = width, .out = p->block->width, .in = {o, data_operand(p, zero, 1)}, .node = head};
+  Instr i = {.op = IR_ADD,
+             .nargs = 2,
+             .n = width,
+             .out = p->block->width,
+             .in = {o, data_operand(p, zero, 1)},
+             .node = head};
   p->block->width += (size_t)width;
   PUSH(p->arena, p->block->code, p->block->count, p->block->cap, i);
   return i.out;
@@ -424,7 +469,8 @@ static void plan_block(Planner *p, TapeBlock *block, const VmBlock *given) {
   plan_adjoints(p, block);
 }
 
-/* Where each global element is in the boundary: theta can be there several times, read in overlapping parts. */
+/* Where each global element is in the boundary: theta can be there several times, read in
+ * overlapping parts. */
 static void index_boundary(Arena *a, Tape *t) {
   size_t *first = NEW_ARRAY(a, size_t, t->elements + 2);
   t->border = NEW_ARRAY(a, size_t, t->boundary_elements + 1);
@@ -470,7 +516,8 @@ static void find_readers(Arena *a, Tape *t) {
   for (size_t k = 0; k < t->dim; k++) t->reader[k] = t->count + 1;
   for (int c = 0; c < t->count; c++) {
     const Instr *i = t->code[c].summand ? t->code[c].summand : &t->code[c];
-    for (int k = 0; k < i->nargs && !i->picks; k++) note_operand(t, &i->in[k], operand_size(i, k), c);
+    for (int k = 0; k < i->nargs && !i->picks; k++)
+      note_operand(t, &i->in[k], operand_size(i, k), c);
     for (int32_t e = 0; i->picks && e < i->n; e++) note_operand(t, &i->picks[e], 1, c);
   }
   for (int r = 0; r < t->nroots; r++) note_reader(t, t->roots[r], t->count);
@@ -485,9 +532,16 @@ static void count_uses(Planner *p, const IrNode *x) {
   for (int32_t k = 0; x->op == IR_PACK && k < x->n; k++) use(p, x->u.picks[k].node);
 }
 
-Tape *vm_plan(Ctx *c, Arena *a, const Graph *g, size_t dim, const Node *roots, int nroots, const VmBlock *blocks, int nblocks) {
+Tape *vm_plan(Ctx *c, Arena *a, const Graph *g, size_t dim, const Node *roots, int nroots,
+              const VmBlock *blocks, int nblocks) {
   Tape *t = NEW(a, Tape);
-  *t = (Tape){.ctx = c, .graph = g, .dim = dim, .elements = dim, .nroots = nroots, .nblocks = nblocks, .max_width = 1};
+  *t = (Tape){.ctx = c,
+              .graph = g,
+              .dim = dim,
+              .elements = dim,
+              .nroots = nroots,
+              .nblocks = nblocks,
+              .max_width = 1};
   TempArena *task = temp_open(c);
   Planner p = {.arena = a, .temp = &task->arena, .tape = t, .g = g};
   p.global_at = NEW_ARRAY(p.temp, size_t, g->count + 1);
@@ -525,7 +579,7 @@ VmShape vm_shape(const Tape *t) {
   return s;
 }
 
-/* ---- printing ----------------------------------------------------------------------------------------------------- */
+/* ---- printing -------------------------------------------------------------------------------- */
 
 static void print_operand(Text *out, const Operand *o) {
   static const char *const access[] = {"", "[one]", "[index]", "[row]"};
@@ -543,7 +597,8 @@ static void print_instr(Text *out, const Instr *i, char place) {
   if (i->summand) text_printf(out, " of %s[%d]", ir_op_name(i->summand->op), i->summand->n);
   const Instr *reads = i->summand ? i->summand : i;
   for (int k = 0; k < reads->nargs && !i->picks; k++) print_operand(out, &reads->in[k]);
-  if (i->affine) text_printf(out, " of %zu values, %zu by index", i->affine->ndense, i->affine->nsparse);
+  if (i->affine)
+    text_printf(out, " of %zu values, %zu by index", i->affine->ndense, i->affine->nsparse);
   for (int32_t e = 0; i->picks && e < i->n && e < 4; e++) print_operand(out, &i->picks[e]);
   if (i->picks && i->n > 4) text_puts(out, " ...");
   text_puts(out, "\n");
@@ -552,8 +607,8 @@ static void print_instr(Text *out, const Instr *i, char place) {
 void vm_print_tiles(Text *out, const Tape *t) {
   for (int b = 0; b < t->nblocks; b++) {
     const TapeBlock *k = &t->blocks[b];
-    text_printf(out, "tile of block %d: %d observations, %zu elements each, log likelihood t%zu\n", b + 1, k->rows, k->width,
-                k->out[0]);
+    text_printf(out, "tile of block %d: %d observations, %zu elements each, log likelihood t%zu\n",
+                b + 1, k->rows, k->width, k->out[0]);
     for (int j = 0; j < k->count; j++) print_instr(out, &k->code[j], 't');
   }
 }

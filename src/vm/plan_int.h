@@ -13,7 +13,8 @@ typedef struct {
 
 typedef struct {
   Arena *arena; /* of the tape */
-  Arena *temp;  /* of what planning needs and the tape does not: indexes are kept where an operand keeps them */
+  Arena *temp;  /* of what planning needs and the tape does not: indexes are kept where an operand
+                   keeps them */
   Tape *tape;
   const Graph *g;
   size_t *global_at;   /* node -> element + 1, 0: not planned */
@@ -31,7 +32,8 @@ size_t plan_global(Planner *p, Node id);   /* the element at which node id begin
 size_t plan_boundary(Planner *p, Node id); /* where tiles add to its adjoint */
 bool plan_tileable(unsigned op);
 bool plan_distinct(Planner *p, const int32_t *index, size_t n, int32_t size);
-/* The given element of node id, per observation, as an affine function of shared values; NULL when it is none, or trivial. */
+/* The given element of node id, per observation, as an affine function of shared values; NULL when
+ * it is none, or trivial. */
 const TapeAffine *plan_affine(Planner *p, Node id, const int32_t *index);
 
 #endif

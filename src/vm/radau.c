@@ -1,10 +1,12 @@
-/* radau.c: steps of stiff equations: Radau IIA of order 5 (Hairer, Wanner: Solving Ordinary Differential Equations II, IV.8).
+/* radau.c: steps of stiff equations: Radau IIA of order 5 (Hairer, Wanner: Solving Ordinary
+ * Differential Equations II, IV.8).
  *
- * The displacements U_i = Y_i - y of the three stages solve U_i = h sum_l A_il f(t + c_l h, y + U_l), by Newton's method with
- * the Jacobian of every stage. Sensitivities of the stages solve the linear system with Newton's last matrix,
- *     V_i - h sum_l A_il J_l V_l = h sum_l A_il (J_l S + df_l/dp),
- * and are so the derivatives of the numbers that the states become, not only of the exact solution. The third stage is the end
- * of the step. Everything is rows of draws; a draw whose iteration has converged waits for the others.
+ * The displacements U_i = Y_i - y of the three stages solve U_i = h sum_l A_il f(t + c_l h, y +
+ * U_l), by Newton's method with the Jacobian of every stage. Sensitivities of the stages solve the
+ * linear system with Newton's last matrix, V_i - h sum_l A_il J_l V_l = h sum_l A_il (J_l S +
+ * df_l/dp), and are so the derivatives of the numbers that the states become, not only of the exact
+ * solution. The third stage is the end of the step. Everything is rows of draws; a draw whose
+ * iteration has converged waits for the others.
  */
 #include "vm/ode_int.h"
 
@@ -12,7 +14,8 @@
 #include <string.h>
 
 enum { STAGES = 3, ITERATIONS_MOST = 10 };
-static const double newton_tolerance = 1e-2; /* of the correction not made, in units of the error allowed */
+static const double newton_tolerance =
+    1e-2; /* of the correction not made, in units of the error allowed */
 
 #define R6 2.449489742783178098197284
 static const double c[STAGES] = {(4 - R6) / 10, (4 + R6) / 10, 1};
@@ -24,12 +27,14 @@ static const double A[STAGES][STAGES] = {
 /* The error: (I - h g J)^-1 (h g f + sum_i e_i U_i), g the real eigenvalue of A. */
 #define GAMMA_0 0.2748888295956773677
 static const double gamma_0 = GAMMA_0;
-static const double e[STAGES] = {GAMMA_0 * (-13 - 7 * R6) / 3, GAMMA_0 *(-13 + 7 * R6) / 3, -GAMMA_0 / 3};
+static const double e[STAGES] = {GAMMA_0 * (-13 - 7 * R6) / 3, GAMMA_0 *(-13 + 7 * R6) / 3,
+                                 -GAMMA_0 / 3};
 static const double one = 1;
 
 struct Radau {
-  double *U[STAGES];                /* [N x ld] */
-  double *X[STAGES];                /* [R x ld]: corrections of U; then displacements of states and sensitivities */
+  double *U[STAGES]; /* [N x ld] */
+  double
+      *X[STAGES]; /* [R x ld]: corrections of U; then displacements of states and sensitivities */
   double *J[STAGES], *J0;           /* [N x N x ld]: of the stages, of the beginning */
   double *M;                        /* [3 N x 3 N x ld]: a matrix to solve with */
   double *minus_hA[STAGES][STAGES]; /* a number a lane, as all below */
@@ -53,7 +58,8 @@ Radau *radau_make(Arena *a, const Solver *s) {
   w->M = NEW_ARRAY(a, double, STAGES *N *STAGES *N *ld);
   w->zeros = NEW_ARRAY(a, double, s->R *ld);
   double **numbers[] = {&w->minus_hg, &w->ones, &w->size, &w->update, &w->correction};
-  for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) *numbers[k] = NEW_ARRAY(a, double, ld);
+  for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
+    *numbers[k] = NEW_ARRAY(a, double, ld);
   s->k->fill(w->ones, 1, ld);
   w->done = NEW_ARRAY(a, bool, ld);
   w->failed = NEW_ARRAY(a, bool, ld);
@@ -61,7 +67,7 @@ Radau *radau_make(Arena *a, const Solver *s) {
   return w;
 }
 
-/* ---- matrices ----------------------------------------------------------------------------------------------------- */
+/* ---- matrices -------------------------------------------------------------------------------- */
 
 static void copy_jacobian(const Solver *s, double *J, size_t n) {
   for (size_t a = 0; a < s->N; a++)
@@ -72,12 +78,14 @@ static void copy_jacobian(const Solver *s, double *J, size_t n) {
 }
 
 /* The N x N block of M at (i, l), of `order` columns: (i == l) I + factor J. */
-static void set_block(const Solver *s, size_t order, size_t i, size_t l, const double *factor, const double *J, size_t n) {
+static void set_block(const Solver *s, size_t order, size_t i, size_t l, const double *factor,
+                      const double *J, size_t n) {
   for (size_t a = 0; a < s->N; a++)
     for (size_t b = 0; b < s->N; b++) {
       double *to = s->radau->M + ((i * s->N + a) * order + l * s->N + b) * s->ld;
       s->k->fill(to, i == l && a == b, n);
-      if (s->rhs->partial[a * (s->N + s->rhs->params) + b]) s->k->multiply_add(to, factor, J + (a * s->N + b) * s->ld, n);
+      if (s->rhs->partial[a * (s->N + s->rhs->params) + b])
+        s->k->multiply_add(to, factor, J + (a * s->N + b) * s->ld, n);
     }
 }
 
@@ -85,8 +93,10 @@ static void set_block(const Solver *s, size_t order, size_t i, size_t l, const d
 static void solve_stages(const Solver *s, size_t first, size_t columns, size_t n) {
   Radau *w = s->radau;
   for (size_t i = 0; i < STAGES; i++) {
-    for (size_t l = 0; l < STAGES; l++) set_block(s, STAGES * s->N, i, l, w->minus_hA[i][l], w->J[l], n);
-    for (size_t a = 0; a < s->N; a++) w->rows[i * s->N + a] = w->X[i] + (first + a * columns) * s->ld;
+    for (size_t l = 0; l < STAGES; l++)
+      set_block(s, STAGES * s->N, i, l, w->minus_hA[i][l], w->J[l], n);
+    for (size_t a = 0; a < s->N; a++)
+      w->rows[i * s->N + a] = w->X[i] + (first + a * columns) * s->ld;
   }
   s->k->solve(w->M, w->rows, STAGES * s->N, columns, s->ld, n);
 }
@@ -99,11 +109,12 @@ static void solve_error(const Solver *s, double *x, size_t first, size_t columns
   s->k->solve(w->M, w->rows, s->N, columns, s->ld, n);
 }
 
-/* ---- Newton's method ---------------------------------------------------------------------------------------------- */
+/* ---- Newton's method ------------------------------------------------------------------------- */
 
 /* out = z + h sum_l coef[l] x[l], over rows from `first` on */
-static void combine(const Solver *s, double *out, const double *z, const double *h, double *const *x, const double *coef,
-                    size_t terms, size_t first, size_t rows, size_t n) {
+static void combine(const Solver *s, double *out, const double *z, const double *h,
+                    double *const *x, const double *coef, size_t terms, size_t first, size_t rows,
+                    size_t n) {
   const double *k[STAGES];
   for (size_t l = 0; l < terms; l++) k[l] = x[l] + first * s->ld;
   s->k->runge_kutta(out + first * s->ld, z + first * s->ld, h, k, coef, terms, rows, s->ld, n);
@@ -112,7 +123,8 @@ static void combine(const Solver *s, double *out, const double *z, const double 
 /* The size of x's rows in units of the error allowed. */
 static void size_of(const Solver *s, const double *x, size_t rows, double *out, size_t n) {
   const Radau *w = s->radau;
-  s->k->step_error(out, s->z, w->zeros, w->ones, &x, &one, 1, s->relative, s->absolute, rows, s->ld, n);
+  s->k->step_error(out, s->z, w->zeros, w->ones, &x, &one, 1, s->relative, s->absolute, rows, s->ld,
+                   n);
 }
 
 /* Where stage l is: its states, with the sensitivities of the beginning. */
@@ -128,8 +140,8 @@ static bool finite_column(const double *x, size_t rows, size_t ld, size_t j) {
   return fine;
 }
 
-/* Corrections shrink quadratically: the quotient of the next two is the square of that of the last two. True when all lanes
- * are done. */
+/* Corrections shrink quadratically: the quotient of the next two is the square of that of the last
+ * two. True when all lanes are done. */
 static bool judge(Solver *s) {
   Radau *w = s->radau;
   bool all = true;
@@ -138,7 +150,8 @@ static bool judge(Solver *s) {
     if (w->done[j]) continue;
     for (int i = 0; i < STAGES; i++) w->failed[j] |= !finite_column(w->X[i], s->N, s->ld, j);
     double quotient = w->size[j] / w->correction[j];
-    w->done[j] = w->failed[j] || w->size[j] * (quotient < 1 ? quotient * quotient : 1) < newton_tolerance;
+    w->done[j] =
+        w->failed[j] || w->size[j] * (quotient < 1 ? quotient * quotient : 1) < newton_tolerance;
     w->correction[j] = w->size[j];
     all &= w->done[j];
   }
@@ -171,13 +184,14 @@ static bool newton(Solver *s, size_t n) {
   for (size_t i = 0; i < STAGES; i++)
     for (size_t a = 0; a < s->N; a++) {
       double *to = w->U[i] + a * s->ld, *by = w->X[i] + a * s->ld;
-      s->k->forward[IR_SELECT](by, (const double *[]){w->update, by, w->zeros}, (size_t[]){1, 1, 1}, n);
+      s->k->forward[IR_SELECT](by, (const double *[]){w->update, by, w->zeros}, (size_t[]){1, 1, 1},
+                               n);
       s->k->add(to, by, n);
     }
   return all;
 }
 
-/* ---- the step ----------------------------------------------------------------------------------------------------- */
+/* ---- the step -------------------------------------------------------------------------------- */
 
 static void begin(Solver *s, size_t n) {
   Radau *w = s->radau;
@@ -191,7 +205,8 @@ static void begin(Solver *s, size_t n) {
     w->done[j] = w->failed[j] = j >= s->active;
     w->correction[j] = 0;
   }
-  for (size_t i = 0; i < STAGES; i++) combine(s, w->U[i], w->zeros, s->h, s->slopes, &c[i], 1, 0, s->N, n); /* Euler's */
+  for (size_t i = 0; i < STAGES; i++)
+    combine(s, w->U[i], w->zeros, s->h, s->slopes, &c[i], 1, 0, s->N, n); /* Euler's */
 }
 
 /* Displacements of the sensitivities. */
@@ -204,7 +219,8 @@ static void displace_sensitivities(Solver *s, size_t n) {
     solver_slopes(s, s->at, s->stage, s->slopes[1 + l], n);
     copy_jacobian(s, w->J[l], n);
   }
-  for (size_t i = 0; i < STAGES; i++) combine(s, w->X[i], w->zeros, s->h, s->slopes + 1, A[i], STAGES, s->N, rows, n);
+  for (size_t i = 0; i < STAGES; i++)
+    combine(s, w->X[i], w->zeros, s->h, s->slopes + 1, A[i], STAGES, s->N, rows, n);
   solve_stages(s, s->N, s->P, n);
 }
 

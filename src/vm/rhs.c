@@ -1,9 +1,10 @@
 /* rhs.c: the right-hand side of a differential equation as a list of kernel calls.
  *
- * It is evaluated many times for few draws, so finding operands must cost nothing: every element of the graph that is needed
- * becomes a Cell, a row of draws at a fixed place, and every operation a Call on such rows. Moving elements costs nothing (the
- * cells are the same), sums and products become chains of calls. Backward, each slope has the list of the calls it depends on
- * (its cone) with adjoint rows of their own, so that a Jacobian costs as much as it has entries.
+ * It is evaluated many times for few draws, so finding operands must cost nothing: every element of
+ * the graph that is needed becomes a Cell, a row of draws at a fixed place, and every operation a
+ * Call on such rows. Moving elements costs nothing (the cells are the same), sums and products
+ * become chains of calls. Backward, each slope has the list of the calls it depends on (its cone)
+ * with adjoint rows of their own, so that a Jacobian costs as much as it has entries.
  */
 #include "vm/ode_int.h"
 
@@ -29,9 +30,11 @@ typedef struct {
   size_t ncalls, cap_calls;
 } Lowering;
 
-/* ---- which elements are needed ------------------------------------------------------------------------------------ */
+/* ---- which elements are needed --------------------------------------------------------------- */
 
-static void need(Lowering *l, Node id, int32_t e) { l->need[id][ir_size(l->g, id) == 1 ? 0 : e] = true; }
+static void need(Lowering *l, Node id, int32_t e) {
+  l->need[id][ir_size(l->g, id) == 1 ? 0 : e] = true;
+}
 
 static void need_operands(Lowering *l, Node id, int32_t e) {
   const IrNode *x = ir_node(l->g, id);
@@ -65,14 +68,15 @@ static void need_operands(Lowering *l, Node id, int32_t e) {
 /* Operands have smaller numbers than their users. */
 static void find_needed(Lowering *l, const IrOde *ode) {
   l->need = NEW_ARRAY(l->temp, bool *, l->g->count + 1);
-  for (Node x = 0; x < l->g->count; x++) l->need[x] = NEW_ARRAY(l->temp, bool, ir_size(l->g, x) + 1);
+  for (Node x = 0; x < l->g->count; x++)
+    l->need[x] = NEW_ARRAY(l->temp, bool, ir_size(l->g, x) + 1);
   for (int32_t i = 0; i < ode->states; i++) need(l, ode->slopes[i].node, ode->slopes[i].elem);
   for (Node x = l->g->count; x-- > 0;)
     for (int32_t e = ir_size(l->g, x); e-- > 0;)
       if (l->need[x][e]) need_operands(l, x, e);
 }
 
-/* ---- cells and calls ---------------------------------------------------------------------------------------------- */
+/* ---- cells and calls ------------------------------------------------------------------------- */
 
 static int32_t add_cell(Lowering *l, Cell c) {
   PUSH(l->temp, l->cells, l->ncells, l->cap_cells, c);
@@ -87,7 +91,10 @@ static int32_t constant_cell(Lowering *l, double x) {
 
 static int32_t emit(Lowering *l, unsigned op, const int32_t *args) {
   const Kernels *k = l->r->k;
-  Call c = {.run = k->forward[op], .pull = k->backward[op], .out = NEW_ARRAY(l->arena, double, l->r->ld), .cell = l->ncells};
+  Call c = {.run = k->forward[op],
+            .pull = k->backward[op],
+            .out = NEW_ARRAY(l->arena, double, l->r->ld),
+            .cell = l->ncells};
   Cell out = {.row = c.out, .step = 1};
   for (int a = 0; a < IR_MAX_ARGS; a++) c.args[a] = -1;
   for (int a = 0; a < ir_op_arity(op); a++) {
@@ -102,19 +109,23 @@ static int32_t emit(Lowering *l, unsigned op, const int32_t *args) {
   return add_cell(l, out);
 }
 
-static int32_t cell_of(const Lowering *l, Node id, int32_t e) { return l->cell[id][ir_size(l->g, id) == 1 ? 0 : e]; }
+static int32_t cell_of(const Lowering *l, Node id, int32_t e) {
+  return l->cell[id][ir_size(l->g, id) == 1 ? 0 : e];
+}
 
 static int32_t lower_reduction(Lowering *l, const IrNode *x, int32_t e) {
   int32_t s = cell_of(l, x->args[0], e * x->attr);
   for (int32_t w = 1; w < x->attr; w++)
-    s = emit(l, x->op == IR_SUM ? IR_ADD : IR_LOG_SUM_EXP2, (int32_t[]){s, cell_of(l, x->args[0], e * x->attr + w)});
+    s = emit(l, x->op == IR_SUM ? IR_ADD : IR_LOG_SUM_EXP2,
+             (int32_t[]){s, cell_of(l, x->args[0], e * x->attr + w)});
   return s;
 }
 
 static int32_t lower_product(Lowering *l, const IrNode *x, int32_t e) {
   int32_t columns = x->op == IR_MATMUL ? x->attr2 : 1, s = -1;
   for (int32_t k = 0; k < x->attr; k++) {
-    int32_t a = cell_of(l, x->args[0], e / columns * x->attr + k), b = cell_of(l, x->args[1], k * columns + e % columns);
+    int32_t a = cell_of(l, x->args[0], e / columns * x->attr + k),
+            b = cell_of(l, x->args[1], k * columns + e % columns);
     s = k ? emit(l, IR_FMA, (int32_t[]){a, b, s}) : emit(l, IR_MUL, (int32_t[]){a, b});
   }
   return s;
@@ -151,7 +162,8 @@ static void make_leaves(Lowering *l) {
   r->y = r->t + r->ld;
   r->p = r->y + r->states * r->ld;
   for (size_t k = 0; k < n; k++)
-    add_cell(l, (Cell){.row = r->t + k * r->ld, .step = 1, .active = k > 0, .moving = k <= r->states});
+    add_cell(l,
+             (Cell){.row = r->t + k * r->ld, .step = 1, .active = k > 0, .moving = k <= r->states});
 }
 
 static void lower(Lowering *l) {
@@ -163,7 +175,8 @@ static void lower(Lowering *l) {
   }
 }
 
-/* Parameters do not change while draws are solved: what depends on nothing else is computed when they come. */
+/* Parameters do not change while draws are solved: what depends on nothing else is computed when
+ * they come. */
 static void divide(Lowering *l) {
   Rhs *r = l->r;
   r->fixed = NEW_ARRAY(l->arena, Call, l->ncalls + 1);
@@ -174,7 +187,7 @@ static void divide(Lowering *l) {
   }
 }
 
-/* ---- cones -------------------------------------------------------------------------------------------------------- */
+/* ---- cones ----------------------------------------------------------------------------------- */
 
 typedef struct {
   int32_t *row; /* cell -> its adjoint row in the cone + 1 */
@@ -186,7 +199,8 @@ static void mark(const Lowering *l, Marking *m, int32_t cell) {
 }
 
 static double *adjoint_row(const Lowering *l, const Marking *m, int32_t cell) {
-  return cell >= 0 && m->row[cell] ? m->cone->adjoint + (size_t)(m->row[cell] - 1) * l->r->ld : NULL;
+  return cell >= 0 && m->row[cell] ? m->cone->adjoint + (size_t)(m->row[cell] - 1) * l->r->ld
+                                   : NULL;
 }
 
 static void mark_calls(const Lowering *l, Marking *m, const Call *calls, size_t n) {
@@ -214,11 +228,12 @@ static void make_cone(const Lowering *l, size_t i, int32_t root) {
   for (size_t k = 0; k < n; k++) r->partial[i * n + k] = adjoint_row(l, &m, (int32_t)k + 1);
 }
 
-/* ---- making and running ------------------------------------------------------------------------------------------- */
+/* ---- making and running ---------------------------------------------------------------------- */
 
 Rhs *rhs_make(Arena *a, const IrOde *ode, size_t ld) {
   Rhs *r = NEW(a, Rhs);
-  *r = (Rhs){.k = kernels_best(), .states = (size_t)ode->states, .params = (size_t)ode->params, .ld = ld};
+  *r = (Rhs){
+      .k = kernels_best(), .states = (size_t)ode->states, .params = (size_t)ode->params, .ld = ld};
   TempArena *task = temp_open(a->ctx);
   Lowering l = {.arena = a, .temp = &task->arena, .r = r, .g = ode->graph};
   make_leaves(&l);
@@ -241,7 +256,8 @@ Rhs *rhs_make(Arena *a, const IrOde *ode, size_t ld) {
 
 size_t rhs_rows(const IrOde *ode) {
   size_t n = 0;
-  for (Node x = 0; x < ode->graph->count; x++) n += ir_is_map(ir_node(ode->graph, x)->op) ? (size_t)ir_size(ode->graph, x) : 0;
+  for (Node x = 0; x < ode->graph->count; x++)
+    n += ir_is_map(ir_node(ode->graph, x)->op) ? (size_t)ir_size(ode->graph, x) : 0;
   return 3 * n + 1 + (size_t)ode->states + (size_t)ode->params;
 }
 

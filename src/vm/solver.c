@@ -1,11 +1,13 @@
 /* solver.c: solving a differential equation for many draws at once.
  *
- * Draws are lanes of vectors, each with its own time, step and error control: what comes out for a draw does not depend on the
- * others. In every round each lane attempts one step. A lane that has reached its last time makes room for the next draw.
+ * Draws are lanes of vectors, each with its own time, step and error control: what comes out for a
+ * draw does not depend on the others. In every round each lane attempts one step. A lane that has
+ * reached its last time makes room for the next draw.
  *
- * Explicit methods are Runge-Kutta pairs. They follow Stan's solvers step by step (Boost's odeint on the states and
- * sensitivities together), so that numbers agree with Stan's to rounding: Dormand-Prince with its interpolation (Hairer,
- * Norsett, Wanner: Solving Ordinary Differential Equations I, II.6), and Cash-Karp, whose steps end at the times asked for.
+ * Explicit methods are Runge-Kutta pairs. They follow Stan's solvers step by step (Boost's odeint
+ * on the states and sensitivities together), so that numbers agree with Stan's to rounding:
+ * Dormand-Prince with its interpolation (Hairer, Norsett, Wanner: Solving Ordinary Differential
+ * Equations I, II.6), and Cash-Karp, whose steps end at the times asked for.
  */
 #include "vm/ode_int.h"
 
@@ -24,9 +26,11 @@ static const double first_step = 0.1;
 
 typedef struct {
   int stages;
-  bool dense; /* the last slope is the next step's first, and there is an interpolation between the steps */
-  double c[STAGES_MOST], a[STAGES_MOST][STAGES_MOST], b[STAGES_MOST], e[STAGES_MOST]; /* e: error of b */
-  double down, up; /* powers of the error by which steps shrink and grow */
+  bool dense; /* the last slope is the next step's first, and there is an interpolation between the
+                 steps */
+  double c[STAGES_MOST], a[STAGES_MOST][STAGES_MOST], b[STAGES_MOST],
+      e[STAGES_MOST]; /* e: error of b */
+  double down, up;    /* powers of the error by which steps shrink and grow */
 } Method;
 
 static const Method dormand_prince = {
@@ -41,8 +45,8 @@ static const Method dormand_prince = {
           {9017. / 3168, -355. / 33, 46732. / 5247, 49. / 176, -5103. / 18656},
           {35. / 384, 0, 500. / 1113, 125. / 192, -2187. / 6784, 11. / 84}},
     .b = {35. / 384, 0, 500. / 1113, 125. / 192, -2187. / 6784, 11. / 84},
-    .e = {35. / 384 - 5179. / 57600, 0, 500. / 1113 - 7571. / 16695, 125. / 192 - 393. / 640, -2187. / 6784 + 92097. / 339200,
-          11. / 84 - 187. / 2100, -1. / 40},
+    .e = {35. / 384 - 5179. / 57600, 0, 500. / 1113 - 7571. / 16695, 125. / 192 - 393. / 640,
+          -2187. / 6784 + 92097. / 339200, 11. / 84 - 187. / 2100, -1. / 40},
     .down = -1. / 3,
     .up = -1. / 5,
 };
@@ -57,8 +61,8 @@ static const Method cash_karp = {
           {-11. / 54, 5. / 2, -70. / 27, 35. / 27},
           {1631. / 55296, 175. / 512, 575. / 13824, 44275. / 110592, 253. / 4096}},
     .b = {37. / 378, 0, 250. / 621, 125. / 594, 0, 512. / 1771},
-    .e = {37. / 378 - 2825. / 27648, 0, 250. / 621 - 18575. / 48384, 125. / 594 - 13525. / 55296, -277. / 14336,
-          512. / 1771 - 1. / 4},
+    .e = {37. / 378 - 2825. / 27648, 0, 250. / 621 - 18575. / 48384, 125. / 594 - 13525. / 55296,
+          -277. / 14336, 512. / 1771 - 1. / 4},
     .down = -1. / 3,
     .up = -1. / 5,
 };
@@ -66,10 +70,12 @@ static const Method cash_karp = {
 static const Method radau = {.down = -1. / 4, .up = -1. / 4}; /* its steps are in radau.c */
 
 static const Method *method_of(const Solver *s) {
-  return s->ode->method == ODE_BDF ? &radau : s->ode->method == ODE_CKRK ? &cash_karp : &dormand_prince;
+  return s->ode->method == ODE_BDF    ? &radau
+         : s->ode->method == ODE_CKRK ? &cash_karp
+                                      : &dormand_prince;
 }
 
-/* ---- slopes ------------------------------------------------------------------------------------------------------- */
+/* ---- slopes ---------------------------------------------------------------------------------- */
 
 /* S_i' = df_i/dp + sum_k df_i/dy_k S_k */
 static void sensitivity_slopes(Solver *s, size_t i, const double *z, double *out, size_t n) {
@@ -96,7 +102,7 @@ void solver_slopes(Solver *s, const double *at, const double *z, double *out, si
   for (size_t i = 0; i < s->N; i++) sensitivity_slopes(s, i, z, out, n);
 }
 
-/* ---- an explicit step --------------------------------------------------------------------------------------------- */
+/* ---- an explicit step ------------------------------------------------------------------------ */
 
 typedef struct {
   const double *k[STAGES_MOST];
@@ -129,10 +135,11 @@ static void explicit_attempt(Solver *s, const Method *m, size_t n) {
   }
   if (!m->dense) combine(s, s->znew, m->b, n);
   Terms t = terms_of(s, m->e);
-  s->k->step_error(s->error, s->z, s->slopes[0], s->h, t.k, t.coef, t.count, s->relative, s->absolute, s->R, s->ld, n);
+  s->k->step_error(s->error, s->z, s->slopes[0], s->h, t.k, t.coef, t.count, s->relative,
+                   s->absolute, s->R, s->ld, n);
 }
 
-/* ---- what is asked for -------------------------------------------------------------------------------------------- */
+/* ---- what is asked for ----------------------------------------------------------------------- */
 
 /* Lane j of the states and sensitivities z as the solution at time k. */
 static void record(const Solver *s, const double *z, size_t j, int32_t k) {
@@ -167,11 +174,12 @@ static double time_of(const Solver *s, size_t j, int32_t k) {
 
 /* The time that lane j asks for next lies behind it. */
 static bool has_passed(const Solver *s, size_t j) {
-  return s->lane[j].next < s->ode->ntimes && time_of(s, j, s->lane[j].next) - s->t[j] <= DBL_EPSILON;
+  return s->lane[j].next < s->ode->ntimes &&
+         time_of(s, j, s->lane[j].next) - s->t[j] <= DBL_EPSILON;
 }
 
-/* One time of every lane that has passed one in its step, which began at `from`; false when there is none. The others'
- * interpolations go nowhere. */
+/* One time of every lane that has passed one in its step, which began at `from`; false when there
+ * is none. The others' interpolations go nowhere. */
 static bool record_between(Solver *s, size_t n) {
   double w[STAGES_MOST];
   size_t passed = 0;
@@ -186,7 +194,8 @@ static bool record_between(Solver *s, size_t n) {
   const double *weight[STAGES_MOST], *of[STAGES_MOST];
   size_t terms = 0;
   for (int c = 0; c < STAGES_MOST; c++) {
-    if (dormand_prince.e[c] == 0) continue; /* a slope that neither the step nor the interpolation uses */
+    if (dormand_prince.e[c] == 0)
+      continue; /* a slope that neither the step nor the interpolation uses */
     weight[terms] = s->weights + (size_t)c * s->ld;
     of[terms++] = s->slopes[c];
   }
@@ -205,7 +214,7 @@ static void give_up(const Solver *s, size_t j) {
   for (Lane *l = &s->lane[j]; l->next < s->ode->ntimes; l->next++) record(s, s->znew, j, l->next);
 }
 
-/* ---- lanes -------------------------------------------------------------------------------------------------------- */
+/* ---- lanes ----------------------------------------------------------------------------------- */
 
 /* Times that depend on parameters may be any: they must ascend, as all others do. */
 static bool times_ascend(const Solver *s, size_t j) {
@@ -338,8 +347,10 @@ void solver_run(Solver *s, const OdeRows *rows) {
   } while (s->active || next < rows->count);
 }
 
-/* f where the solution has been recorded, of draws [first, first + count): at time k, or at the beginning (-1). */
-static void slopes_at(Solver *s, const OdeRows *rows, int32_t k, size_t first, size_t count, double *out) {
+/* f where the solution has been recorded, of draws [first, first + count): at time k, or at the
+ * beginning (-1). */
+static void slopes_at(Solver *s, const OdeRows *rows, int32_t k, size_t first, size_t count,
+                      double *out) {
   Rhs *r = s->rhs;
   size_t n = (count + LANES - 1) / LANES * LANES, from = k < 0 ? 0 : (size_t)k * s->N;
   const double *y = k < 0 ? rows->in : rows->out;
@@ -348,7 +359,8 @@ static void slopes_at(Solver *s, const OdeRows *rows, int32_t k, size_t first, s
     s->lane[j].draw = first + j;
     r->t[j] = time_of(s, j, k);
     for (size_t i = 0; i < s->N; i++) r->y[i * s->ld + j] = y[(from + i) * ld + first + j];
-    for (size_t p = 0; p < r->params; p++) r->p[p * s->ld + j] = rows->in[(s->N + p) * rows->in_ld + first + j];
+    for (size_t p = 0; p < r->params; p++)
+      r->p[p * s->ld + j] = rows->in[(s->N + p) * rows->in_ld + first + j];
   }
   rhs_fixed(r, n);
   rhs_values(r, n);
@@ -369,13 +381,14 @@ void solver_time_slopes(Solver *s, const OdeRows *rows, double *by_time, double 
           by_time[at] = slope[i * s->ld + j];
           by_first[at] = 0;
           for (size_t m = 0; s->ode->from_time && m < s->N; m++)
-            by_first[at] -= rows->sensitivity[(o * s->P + m) * rows->sensitivity_ld + first + j] * initial[m * s->ld + j];
+            by_first[at] -= rows->sensitivity[(o * s->P + m) * rows->sensitivity_ld + first + j] *
+                            initial[m * s->ld + j];
         }
     }
   }
 }
 
-/* ---- making ------------------------------------------------------------------------------------------------------- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 /* As many lanes as keep the rows of a step near the first-level cache. */
 static size_t lane_count(const Solver *s, size_t most) {
@@ -385,8 +398,9 @@ static size_t lane_count(const Solver *s, size_t most) {
   return fit < LANES ? LANES : fit < most ? fit : most;
 }
 
-/* Errors of Adams' and BDF formulas stay below what they are asked for. Ours must do so too: an explicit method is asked for
- * more; Radau's error is of order 5 and its estimate of order 3, so that much less than small tolerances is enough. */
+/* Errors of Adams' and BDF formulas stay below what they are asked for. Ours must do so too: an
+ * explicit method is asked for more; Radau's error is of order 5 and its estimate of order 3, so
+ * that much less than small tolerances is enough. */
 static double tightening(const IrOde *ode) {
   if (ode->method == ODE_ADAMS) return 0.01;
   return ode->method == ODE_BDF ? 0.01 * pow(ode->relative, -1. / 3) : 1;
@@ -408,7 +422,8 @@ Solver *solver_make(Arena *a, const IrOde *ode, size_t most) {
   double **rows[] = {&s->t, &s->h, &s->at, &s->from, &s->error, &s->base, &s->power, &s->factor};
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) *rows[k] = NEW_ARRAY(a, double, s->ld);
   double **blocks[] = {&s->z, &s->znew, &s->stage};
-  for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) *blocks[k] = NEW_ARRAY(a, double, s->R * s->ld);
+  for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++)
+    *blocks[k] = NEW_ARRAY(a, double, s->R * s->ld);
   for (int c = 0; c < STAGES_MOST; c++) s->slopes[c] = NEW_ARRAY(a, double, s->R * s->ld);
   s->weights = NEW_ARRAY(a, double, STAGES_MOST * s->ld);
   s->passed = NEW_ARRAY(a, size_t, s->ld);

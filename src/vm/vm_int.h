@@ -10,7 +10,8 @@ typedef enum {
   AT_SAME,  /* base + e */
   AT_ONE,   /* base */
   AT_INDEX, /* base + index[e] */
-  AT_ROW,   /* base + (e / width) source_width + index[e % width]: another element of the same observation (tile values only) */
+  AT_ROW,   /* base + (e / width) source_width + index[e % width]: another element of the same
+               observation (tile values only) */
 } Access;
 
 typedef struct {
@@ -42,8 +43,9 @@ typedef struct Instr {
   Operand in[IR_MAX_ARGS];
   const Operand *picks; /* PACK: one operand an element */
   const TapeAffine *affine;
-  const IrOde *ode;            /* ODE: number `columns` of the tape's */
-  const struct Instr *summand; /* global SUM: of an elementwise op nobody else needs, whose values are not kept */
+  const IrOde *ode; /* ODE: number `columns` of the tape's */
+  const struct Instr
+      *summand; /* global SUM: of an elementwise op nobody else needs, whose values are not kept */
   Node node;
   bool density; /* tile: by Kernels.density, all rows at once */
   bool saves;   /* tile: by Kernels.saving; its slopes are tile values too */
@@ -66,7 +68,8 @@ typedef struct {
   bool has[VM_HEADS];
   Range *clear; /* tile values, without head 0, whose adjoints are added to: they begin at zero */
   int nclear, cap_clear;
-  bool linear; /* head 0 is the only one and the last instruction, a density or one that saves: vm_set_linear is worth while */
+  bool linear; /* head 0 is the only one and the last instruction, a density or one that saves:
+                  vm_set_linear is worth while */
 } TapeBlock;
 
 /* A global value that tiles read: its adjoint is gathered per chunk in the boundary. */
@@ -88,9 +91,11 @@ struct Tape {
   int nblocks;
   Boundary *boundary;
   size_t nboundary, cap_boundary, boundary_elements;
-  size_t *border_first, *border; /* of global element e: places in the boundary [border_first[e], border_first[e + 1]) */
+  size_t *border_first, *border; /* of global element e: places in the boundary [border_first[e],
+                                    border_first[e + 1]) */
   size_t *owner;                 /* of a place in the boundary: its global element */
-  int *reader;                   /* of parameter k: the first instruction that reads it; count: a root is it; above: none */
+  int *reader; /* of parameter k: the first instruction that reads it; count: a root is it; above:
+                  none */
   size_t rows;
   size_t *roots; /* element of each root; data roots become global copies */
   int nroots;

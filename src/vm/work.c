@@ -1,9 +1,10 @@
-/* work.c: the buffers of a run, and the three steps of an evaluation: global values in pieces of draws, tiles in chunks, and
- * the way back.
+/* work.c: the buffers of a run, and the three steps of an evaluation: global values in pieces of
+ * draws, tiles in chunks, and the way back.
  *
- * A chunk is a piece of the tiles with its own copy of the boundary's adjoints, so that tiles add without asking anybody. It
- * uses only the rows that its tiles read: where observations come sorted by what they index, chunks hardly overlap, and a
- * parameter's adjoint is a row of one chunk's copy.
+ * A chunk is a piece of the tiles with its own copy of the boundary's adjoints, so that tiles add
+ * without asking anybody. It uses only the rows that its tiles read: where observations come sorted
+ * by what they index, chunks hardly overlap, and a parameter's adjoint is a row of one chunk's
+ * copy.
  */
 #include "vm/work_int.h"
 
@@ -23,11 +24,12 @@ enum {
   THETA_PIECE = 32, /* parameters whose adjoints are taken together */
 };
 
-/* ---- buffers ------------------------------------------------------------------------------------------------------ */
+/* ---- buffers --------------------------------------------------------------------------------- */
 
-/* Observations per tile: as many as keep the widest block's values and adjoints well within the second-level cache; with very
- * many draws a few all the same, so that shared values are read once for them. Wide predictors gain up to here, for others the
- * cost is flat from 32 to 160 KB: so the size is one that suits every machine, and results do not depend on its caches. */
+/* Observations per tile: as many as keep the widest block's values and adjoints well within the
+ * second-level cache; with very many draws a few all the same, so that shared values are read once
+ * for them. Wide predictors gain up to here, for others the cost is flat from 32 to 160 KB: so the
+ * size is one that suits every machine, and results do not depend on its caches. */
 static size_t tile_height(const Tape *t, size_t lanes) {
   size_t row = 2 * max_size(vm_shape(t).tile_width, 1) * lanes * sizeof(double);
   size_t height = TILE_BYTES / row;
@@ -57,7 +59,8 @@ static uint32_t merged(uint32_t touched) {
   return pairs;
 }
 
-/* Are so many chunks worth their copies? Rows of shared values beyond the first copy are few beside the observations. */
+/* Are so many chunks worth their copies? Rows of shared values beyond the first copy are few beside
+ * the observations. */
 static bool chunks_pay(const Work *w) {
   size_t n = w->tape->boundary_elements, rows = 0, copies = 0;
   for (size_t e = 0; e < n; e++) {
@@ -95,7 +98,8 @@ Work *vm_work(Arena *a, const Tape *t, size_t M, Pool *pool) {
   for (int k = 0; k < workers; k++) make_scratch(a, &w->scratch[k], w);
   w->odes = NEW_ARRAY(a, OdeWork *, t->odes + 1);
   for (int k = 0; k < t->count; k++)
-    if (t->code[k].op == IR_ODE) w->odes[t->code[k].columns] = ode_work(a, t->code[k].ode, w->lanes, workers);
+    if (t->code[k].op == IR_ODE)
+      w->odes[t->code[k].columns] = ode_work(a, t->code[k].ode, w->lanes, workers);
   if (t->noise && t->noise * w->lanes * sizeof(double) <= KEPT_BYTES) {
     w->kept = NEW_ARRAY(a, double, t->noise * w->lanes);
     w->kept_seed = NEW_ARRAY(a, uint64_t, t->noise);
@@ -136,25 +140,31 @@ void vm_set_draws(Work *w, size_t M) {
   w->M = M;
 }
 
-/* ---- which shared values a chunk's tiles read --------------------------------------------------------------------- */
+/* ---- which shared values a chunk's tiles read ------------------------------------------------ */
 
-/* Those behind an operand, `each` elements an observation, of rows [row, row + rows) of the block. */
-static void touch_operand(const Operand *o, size_t each, size_t row, size_t rows, uint32_t *touched, uint32_t chunk) {
+/* Those behind an operand, `each` elements an observation, of rows [row, row + rows) of the block.
+ */
+static void touch_operand(const Operand *o, size_t each, size_t row, size_t rows, uint32_t *touched,
+                          uint32_t chunk) {
   if (o->place != IN_GLOBAL) return;
   if (o->access != AT_INDEX) {
     touched[o->adjoint] |= chunk;
     return;
   }
-  for (size_t e = row * each; e < (row + rows) * each; e++) touched[o->adjoint + (size_t)o->index[e]] |= chunk;
+  for (size_t e = row * each; e < (row + rows) * each; e++)
+    touched[o->adjoint + (size_t)o->index[e]] |= chunk;
 }
 
-static void touch_affine(const TapeAffine *t, size_t row, size_t rows, uint32_t *touched, uint32_t chunk) {
+static void touch_affine(const TapeAffine *t, size_t row, size_t rows, uint32_t *touched,
+                         uint32_t chunk) {
   for (size_t k = 0; k < t->ndense; k++) touched[t->dense_adj[k]] |= chunk;
   for (size_t s = 0; s < t->nsparse; s++)
-    for (size_t r = row; r < row + rows; r++) touched[t->base_adj[s] + (size_t)t->index[s][r]] |= chunk;
+    for (size_t r = row; r < row + rows; r++)
+      touched[t->base_adj[s] + (size_t)t->index[s][r]] |= chunk;
 }
 
-static void touch_rows(const TapeBlock *b, size_t row, size_t rows, uint32_t *touched, uint32_t chunk) {
+static void touch_rows(const TapeBlock *b, size_t row, size_t rows, uint32_t *touched,
+                       uint32_t chunk) {
   for (int c = 0; c < b->count; c++) {
     const Instr *i = &b->code[c];
     size_t each = (size_t)i->n * (i->op == IR_SUM || i->op == IR_LSE ? (size_t)i->width : 1);
@@ -184,7 +194,9 @@ static TileRows tile_rows(const Work *w, size_t tile) {
   return t;
 }
 
-static size_t chunk_begin(const Work *w, size_t chunk) { return w->tile_first[w->tape->nblocks] * chunk / w->chunks; }
+static size_t chunk_begin(const Work *w, size_t chunk) {
+  return w->tile_first[w->tape->nblocks] * chunk / w->chunks;
+}
 
 static void find_touched(Work *w) {
   memset(w->touched, 0, w->tape->boundary_elements * sizeof *w->touched);
@@ -227,7 +239,7 @@ static void stop_clock(double *clock, double *sum) {
   *clock = now;
 }
 
-/* ---- parameters that one chunk has to itself ---------------------------------------------------------------------- */
+/* ---- parameters that one chunk has to itself ------------------------------------------------- */
 
 /* Do global instructions, or seeds, add to the adjoint of parameter k? */
 static bool is_read(const Work *w, size_t k) { return w->tape->reader[k] < w->readers; }
@@ -264,11 +276,13 @@ static void give_piece(void *arg, size_t piece, int worker) {
 
 static size_t theta_pieces(const Work *w) { return (w->tape->dim + THETA_PIECE - 1) / THETA_PIECE; }
 
-/* ---- the three steps of an evaluation ----------------------------------------------------------------------------- */
+/* ---- the three steps of an evaluation -------------------------------------------------------- */
 
 /* Draws in pieces of at most LANE_BLOCK, as even as they can be. */
 static size_t lane_pieces(const Work *w) { return (w->lanes + LANE_BLOCK - 1) / LANE_BLOCK; }
-static size_t lane_block(const Work *w) { return (w->lanes / LANES + lane_pieces(w) - 1) / lane_pieces(w) * LANES; }
+static size_t lane_block(const Work *w) {
+  return (w->lanes / LANES + lane_pieces(w) - 1) / lane_pieces(w) * LANES;
+}
 
 static Frame global_frame(const Work *w, size_t piece, int worker) {
   size_t lane = min_size(piece * lane_block(w), w->lanes);
@@ -313,8 +327,10 @@ const double *vm_value(const Work *w, int root, int32_t element) {
 static void clear_tile(const Work *w, Scratch *s, const TapeBlock *block, size_t rows) {
   size_t element = w->T * w->lanes;
   for (int k = 0; k < block->nclear; k++)
-    memset(s->tile_adj + block->clear[k].first * element, 0, block->clear[k].count * element * sizeof(double));
-  if (block->has[0] && !w->overwrites) memset(s->tile_adj + block->out[0] * element, 0, rows * w->lanes * sizeof(double));
+    memset(s->tile_adj + block->clear[k].first * element, 0,
+           block->clear[k].count * element * sizeof(double));
+  if (block->has[0] && !w->overwrites)
+    memset(s->tile_adj + block->out[0] * element, 0, rows * w->lanes * sizeof(double));
 }
 
 /* One tile: forward, score, backward into the chunk's boundary. */
@@ -339,8 +355,12 @@ static void run_tile(Work *w, size_t tile, size_t chunk, double *boundary, int w
   if (w->want_adjoint) clear_tile(w, s, block, t.rows);
   if (linear) exec_total(&f, &block->code[count], totals);
   if (w->times) stop_clock(&clock, &w->times[worker].forward);
-  TileView view = {
-      .block = t.block, .worker = worker, .chunk = chunk, .row = block->first + t.row, .rows = t.rows, .lanes = w->lanes};
+  TileView view = {.block = t.block,
+                   .worker = worker,
+                   .chunk = chunk,
+                   .row = block->first + t.row,
+                   .rows = t.rows,
+                   .lanes = w->lanes};
   if (linear) view.totals = totals;
   for (int h = 0; h < VM_HEADS && !linear; h++) {
     if (!block->has[h]) continue;
@@ -366,7 +386,8 @@ static void chunk_piece(void *arg, size_t chunk, int worker) {
   if (w->give) give_own(w, chunk, worker);
   for (size_t e = 0; w->want_adjoint && e < n; e++)
     if (w->touched[e] >> chunk & 1) memset(boundary + e * w->lanes, 0, w->lanes * sizeof *boundary);
-  for (size_t t = chunk_begin(w, chunk); t < chunk_begin(w, chunk + 1); t++) run_tile(w, t, chunk, boundary, worker);
+  for (size_t t = chunk_begin(w, chunk); t < chunk_begin(w, chunk + 1); t++)
+    run_tile(w, t, chunk, boundary, worker);
   if (w->want_adjoint && w->take) take_own(w, chunk, boundary);
 }
 
@@ -381,9 +402,10 @@ void vm_tiles(Work *w, VmTile *tile, void *self, bool adjoint) {
 size_t vm_chunks(const Work *w) { return w->chunks; }
 int vm_workers(const Work *w) { return w->pool ? pool_threads(w->pool) : 1; }
 
-/* ---- the way back ------------------------------------------------------------------------------------------------- */
+/* ---- the way back ---------------------------------------------------------------------------- */
 
-/* Adjoint of a global element in draws [lane, lane + n): all chunks added in order, to what is there or over it. */
+/* Adjoint of a global element in draws [lane, lane + n): all chunks added in order, to what is
+ * there or over it. */
 static void gather(const Work *w, size_t element, size_t lane, size_t n, bool over) {
   const Tape *t = w->tape;
   double *to = w->adjoint + element * w->lanes + lane;
@@ -419,7 +441,8 @@ static void backward_piece(void *arg, size_t piece, int worker) {
   }
   for (int r = 0; w->readers > t->count && r < t->nroots; r++) {
     double *adj = w->adjoint + t->roots[r] * w->lanes + f.lane;
-    for (size_t j = 0; job->seeds[r] != 0 && j < f.n; j++) adj[j] += job->seeds[r] * (job->lane ? job->lane[f.lane + j] : 1);
+    for (size_t j = 0; job->seeds[r] != 0 && j < f.n; j++)
+      adj[j] += job->seeds[r] * (job->lane ? job->lane[f.lane + j] : 1);
   }
   exec_backward(&f, t->code, w->count);
 }
@@ -443,5 +466,6 @@ void vm_backward(Work *w, const double *seeds, const double *lane, double *adj_t
   Frame all = global_frame(w, 0, 0);
   for (int k = 0; k < w->count; k++)
     if (t->code[k].op == IR_OUTER) exec_outer_backward(&all, &t->code[k], (size_t)t->code[k].n, 0);
-  if (!w->take && adj_theta != w->adjoint) memcpy(adj_theta, w->adjoint, t->dim * w->lanes * sizeof *adj_theta);
+  if (!w->take && adj_theta != w->adjoint)
+    memcpy(adj_theta, w->adjoint, t->dim * w->lanes * sizeof *adj_theta);
 }

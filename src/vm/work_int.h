@@ -1,4 +1,5 @@
-/* work_int.h: the buffers of a run, and where an instruction finds its rows in them; for work.c and exec.c. */
+/* work_int.h: the buffers of a run, and where an instruction finds its rows in them; for work.c and
+ * exec.c. */
 #ifndef PVI_WORK_INT_H
 #define PVI_WORK_INT_H
 
@@ -32,14 +33,16 @@ struct Work {
   size_t M, lanes;
   uint64_t noise_seed;
   VmOuter outer[VM_LEAVES];
-  double *kept;             /* noise of tiles [tape->noise x lanes]; NULL: too much of it */
-  uint64_t *kept_seed;      /* of each row of it: seed + 1; 0: nothing yet */
-  size_t T;                 /* observations per tile, at most */
-  int count, readers;       /* global instructions to run; readers of theta among them and the roots: Tape.reader below it */
-  size_t elements;          /* global elements in use */
+  double *kept;        /* noise of tiles [tape->noise x lanes]; NULL: too much of it */
+  uint64_t *kept_seed; /* of each row of it: seed + 1; 0: nothing yet */
+  size_t T;            /* observations per tile, at most */
+  int count, readers;  /* global instructions to run; readers of theta among them and the roots:
+                          Tape.reader below it */
+  size_t elements;     /* global elements in use */
   double *global, *adjoint; /* [elements x lanes] */
   double *chunk_adj;        /* [chunks x boundary x lanes] */
-  uint32_t *touched;        /* [boundary]: bit c: chunk c adds to this row of its own copy; of the others nothing is read */
+  uint32_t *touched; /* [boundary]: bit c: chunk c adds to this row of its own copy; of the others
+                        nothing is read */
   size_t chunks;
   OdeWork **odes;     /* per ODE instruction */
   Scratch *scratch;   /* per worker */
