@@ -153,7 +153,12 @@ struct Ctx {
   jmp_buf *trap;   /* innermost trap, or NULL (then failing is fatal) */
   Status status;   /* what the jump carries */
   long alloc_left; /* torture: the number of block allocations still allowed; < 0: no limit */
+  const char *option_prefix; /* how messages write the name of an option; see OPTION. NULL: "" */
 };
+
+/* The name of an option in a message: OPTION("point") reads --point on the command line, whose
+ * contexts have the prefix "--", and point for the users of the library. */
+#define OPTION(name) "\x1f" name
 
 void ctx_init(Ctx *c);
 void ctx_free(Ctx *c);  /* closes all that is open first */

@@ -66,6 +66,7 @@ int main(int argc, char **argv) {
   Ctx c;
   ctx_init(&c);
   c.alloc_left = allowed_allocations();
+  c.option_prefix = "--";
   jmp_buf here;
   volatile Status status = PVI_FAILURE;
   if (setjmp(here)) {
