@@ -169,7 +169,7 @@ static Both prepare(Ctx *c, Case *k, const char *folder, size_t M) {
   Program *p = stan_parse(c, arena_format(&c->arena, "%s/%s.stan", folder, k->name), NULL);
   if (!c->nerrors) stan_check(c, p);
   if (c->nerrors) ctx_jump(c, PVI_PROGRAM);
-  Model *m = model_make(c, p, data_read_text(c, "data", k->json.s, NULL));
+  Model *m = model_make(c, p, data_read_text(c, "data", k->json.s, NULL), NULL);
   Target *t = NEW(&c->arena, Target);
   *t = (Target){.score = SCORE_log, .regularizer = REG_PRIOR, .lambda = 0, .score_weight = 1};
   Observed *o = observed_make(c, m, NULL, 0, target_wants(t));

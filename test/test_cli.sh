@@ -43,7 +43,7 @@ file good.csv 'x,y
 '
 file points.json '[[0, 0], [0.5, -0.5]]'
 
-expect 0 "is right" "a right program" check "$dir/good.stan"
+expect 0 "no errors" "a right program" check "$dir/good.stan"
 expect 0 "3 observations" "with data" check "$dir/good.stan" "$dir/good.json"
 expect 0 "3 observations" "with a table" check "$dir/good.stan" "$dir/good.csv"
 expect 0 "quadrature over one affine function" "how it integrates" check "$dir/good.stan" "$dir/good.json"
@@ -129,7 +129,7 @@ file including.stan 'functions {
 #include part.stan
 }
 parameters { real b; } model { twice(b) ~ normal(0, 1); }'
-expect 0 "is right" "an included file" check "$dir/including.stan"
+expect 0 "no errors" "an included file" check "$dir/including.stan"
 file wrong.stan 'parameters { vector[2] b; }
 model { target += b[3]; }'
 expect 4 "index 3 is out of range" "an index out of range" check "$dir/wrong.stan" --set N=1

@@ -114,8 +114,8 @@ static const BadRow bad_json[] = {
      "element 2 is an array of 1 x 2 elements but those before are arrays of 2 x 2 elements", 1,
      21},
     {"{\"x\":[[],[1]]}", "ragged", 1, 10},
-    {"{\"x\":{\"a\":1}}", "'x' has an object that is no tuple", 1, 6},
-    {"{\"x\":{}}", "'x' has an object that is no tuple", 1, 6},
+    {"{\"x\":{\"a\":1}}", "'x' has an object that is not a tuple", 1, 6},
+    {"{\"x\":{}}", "'x' has an object that is not a tuple", 1, 6},
     {"{\"x\":{\"1\":3,\"2\":\"b\"}}", "'x.2' has the string \"b\"", 0, 0},
     {"{\"x\":[{\"1\":3},{\"2\":4}]}", "item 1 is missing or of another shape", 0, 0},
     {"{\"x\":[{\"1\":[3]},{\"1\":[4,5]}]}", "item 1 is missing or of another shape", 0, 0},
@@ -791,8 +791,8 @@ static const BindRow bind_rows[] = {
      0,
      0,
      {0},
-     "'N' is declared int (declared at model.stan:3:7), but this value is no integer"},
-    {"{\"N\":3000000000}", "N", TY_INT, 0, 0, {0}, "but this value is no integer"},
+     "'N' is declared int (declared at model.stan:3:7), but this value is not an integer"},
+    {"{\"N\":3000000000}", "N", TY_INT, 0, 0, {0}, "but this value is not an integer"},
     {"{\"N\":[1,2,2.5]}", "N", TY_INT, 1, 1, {3}, "'N' is declared array[3] int"},
     {"{\"N\":[3]}",
      "N",
@@ -864,7 +864,7 @@ static void test_bind_places(void **state) {
   (void)state;
   Ctx c;
   attempt(&c, bind_row, &(BindRow){"{\n \"N\": [1,\n 2.5]}", "N", TY_INT, 1, 1, {2}, ""});
-  expect_message(&c, "real", "no integer", 3, 2); /* the value */
+  expect_message(&c, "real", "not an integer", 3, 2); /* the value */
   ctx_free(&c);
   attempt(&c, bind_row, &(BindRow){"{\n \"N\": [1]}", "N", TY_INT, 1, 1, {2}, ""});
   expect_message(&c, "shape", "declared array[2] int", 2, 2); /* the name */
@@ -1068,7 +1068,7 @@ static const BadRow bad_splits[] = {
     {"{\"train\":[3,3]}", "'train' has the row 3 twice", 1, 10},
     {"{\"train\":[3],\"valid\":[3]}", "the row 3 is both in 'train' and in 'valid'", 1, 22},
     {"{\"train\":[3],\"validation\":[4]}",
-     "'validation' is no part of a split; the parts are train, valid and test", 1, 14},
+     "'validation' is not a part of a split; the parts are train, valid and test", 1, 14},
     {"{\"n\":12,\"train\":[3]}", "this split is for 12 observations, but the model has 10", 1, 6},
 };
 

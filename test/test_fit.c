@@ -229,7 +229,8 @@ TEST(likelihood_free) {
   Program *p = stan_parse_text(c, "s.stan", simulator, strlen(simulator), NULL);
   stan_check(c, p);
   assert_int_equal(c->nerrors, 0);
-  Model *m = model_make_simulator(c, p, data_read_text(c, "d.json", few, NULL), "y_sim", "y");
+  Model *m = model_make(c, p, data_read_text(c, "d.json", few, NULL),
+                        &(ModelOptions){.simulate = "y_sim"});
   Model *d = model_of(c, density_of_it, few);
   assert_int_equal(m->n_obs, 7);
   FitOptions o = options_of("crps_sim", "meanfield", REG_PRIOR, 0.05);

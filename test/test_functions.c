@@ -696,7 +696,7 @@ TEST(volume) {
   for (size_t p = 0; p < points; p++)
     for (size_t k = 0, rest = p; k < m->dim; k++, rest /= side)
       u[p * m->dim + k] = -t->radius + h * (double)(rest % side);
-  Density *d = densities(c, m, u, points);
+  DensityAt *d = densities(c, m, u, points);
   for (size_t p = 0; p < points; p++) sum += exp(d[p].lp) * pow(h, (double)m->dim);
   assert_close(sum, 1, 1e-5);
 }
@@ -748,7 +748,7 @@ TEST(draw) {
                             NULL);
   double *theta = NEW_ARRAY(&c->arena, double, DRAWS),
          *out = NEW_ARRAY(&c->arena, double, 2 * DRAWS), s = 0, ss = 0;
-  model_outputs(m, theta, DRAWS, DRAWS, 7, out);
+  model_outputs(c, m, &(ModelPoints){theta, DRAWS, 1, DRAWS}, 7, out);
   for (int i = 0; i < DRAWS; i++) s += out[2 * i + 1], ss += out[2 * i + 1] * out[2 * i + 1];
   double mean = s / DRAWS, error = sqrt((ss / DRAWS - mean * mean) / DRAWS);
   if (!(fabs(mean - t->mean) < 4.5 * error))
@@ -780,7 +780,7 @@ TEST(number) {
                             t->expression),
                NULL);
   double theta[1] = {0}, out[2];
-  model_outputs(m, theta, 1, 1, 7, out);
+  model_outputs(c, m, &(ModelPoints){theta, 1, 1, 1}, 7, out);
   assert_close(out[1], t->value, 1e-14);
 }
 

@@ -1,9 +1,9 @@
-/* test_ir.c: the graph's builder, and every row of ops.def: its value, its partial derivatives
- * against finite differences, all instruction sets against each other. A new row is tested by
- * existing. */
+/* test_ir.c: the graph's builder, affine functions, and every row of ops.def: its value, its
+ * partial derivatives against finite differences, all instruction sets against each other. A new
+ * row is tested by existing. */
 #include "testing.h"
 
-#include "ir/ir.h"
+#include "ir/affine.h"
 #include "vm/kernels.h"
 #include "vm/vm.h"
 
@@ -400,8 +400,80 @@ TEST(zero_times_infinity_is_zero) {
   }
 }
 
+/* ---- affine functions ------------------------------------------------------------------------ */
+
+static bool is_input(const IrAffine *f, const IrSlice *s, Node *leaf, int32_t *shift) {
+  const IrNode *x = ir_node(f->g, s->node);
+  *leaf = NO_NODE;
+  *shift = x->attr;
+  return x->op == IR_INPUT;
+}
+
+static const IrAffineRules to_inputs = {.is_leaf = is_input,
+                                        .most_terms = 8,
+                                        .most_depth = 20,
+                                        .most_sources = 2,
+                                        .widest_product = 4,
+                                        .widest_sum = 4};
+enum { ROWS = 4, DIM = 12 };
+static const int32_t each_row[ROWS] = {0, 1, 2, 3};
+static const double ones[ROWS] = {1, 1, 1, 1};
+
+/* The terms at theta are the node at theta. */
+static void check_affine(Ctx *c, const Graph *g, Node node, int terms) {
+  IrAffine f = ir_affine(&c->arena, g, ROWS, &to_inputs, NULL);
+  assert_true(ir_affine_add(&f, &(IrSlice){node, each_row, ones}));
+  assert_int_equal(f.count, terms);
+  Work *w = vm_work(
+      &c->arena, vm_plan(&c->arena, &(VmPlan){.graph = g, .dim = DIM, .roots = &node, .nroots = 1}),
+      LANES, NULL);
+  double theta[DIM * LANES];
+  uint64_t seed = 3;
+  for (int k = 0; k < DIM * LANES; k++) theta[k] = uniform(&seed, -2, 2);
+  vm_forward(w, theta);
+  for (int32_t r = 0; r < ROWS; r++) {
+    double sum = f.constant[r];
+    for (int k = 0; k < f.count; k++)
+      sum += f.terms[k].coef[r] * theta[f.terms[k].index[f.terms[k].same ? 0 : r] * LANES];
+    assert_close(sum, vm_value(w, 0, r)[0], 1e-14);
+  }
+}
+
+TEST(affine_functions) {
+  Graph *g = ir_graph(c);
+  const double numbers[ROWS] = {1, -2, 0.5, 3},
+               X[ROWS * 3] = {1, 0, 2, -1, 0.5, 3, 0, 1, 1, 2, 2, -2};
+  Node x = ir_input(g, 0, ROWS), b = ir_input(g, 4, 3), more = ir_input(g, 4, 8);
+  Node k = ir_const(g, numbers, ROWS), one = ir_input(g, 11, 1);
+  Node product = ir_matvec(g, ir_const(g, X, ROWS * 3), b);
+  check_affine(c, g, map2(g, IR_ADD, map2(g, IR_MUL, k, x), map2(g, IR_DIV, x, k)), 1);
+  check_affine(c, g, map2(g, IR_SUB, product, map2(g, IR_MUL, k, one)), 4);
+  check_affine(c, g,
+               map2(g, IR_SUB, k, map1(g, IR_NEG, ir_gather(g, b, (int32_t[]){2, 0, 0, 1}, 4))), 1);
+  check_affine(c, g, map2(g, IR_ADD, ir_reduce(g, IR_SUM, more, 2), product), 5);
+  Node branches = ir_pack(g, (Pick[]){{x, 0}, {product, 1}, {product, 2}, {x, 3}}, ROWS);
+  check_affine(c, g, map2(g, IR_MUL, branches, ir_number(g, 2)), 4);
+}
+
+TEST(not_affine) {
+  Graph *g = ir_graph(c);
+  Node x = ir_input(g, 0, ROWS), y = ir_input(g, 4, ROWS), k = ir_number(g, 2);
+  Node three = ir_pack(g, (Pick[]){{x, 0}, {y, 1}, {map1(g, IR_NEG, x), 2}, {x, 3}}, ROWS);
+  Node wide = ir_reduce(g, IR_SUM, ir_input(g, 0, 5 * ROWS), 5), deep = x;
+  for (int d = 0; d < 30; d++) deep = map2(g, IR_ADD, map2(g, IR_MUL, deep, k), y);
+  const Node nodes[] = {
+      map2(g, IR_MUL, x, y), map2(g, IR_DIV, k, x), map1(g, IR_EXP, x), three, wide, deep};
+  for (size_t n = 0; n < sizeof nodes / sizeof *nodes; n++) {
+    IrAffine f = ir_affine(&c->arena, g, ROWS, &to_inputs, NULL);
+    assert_false(ir_affine_add(&f, &(IrSlice){nodes[n], each_row, ones}));
+    assert_non_null(f.why);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(affine_functions),
+      cmocka_unit_test(not_affine),
       cmocka_unit_test(equal_nodes_are_one),
       cmocka_unit_test(the_builder_copies),
       cmocka_unit_test(identities),

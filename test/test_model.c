@@ -495,12 +495,9 @@ static bool is_free(const struct Transform *t, int e) {
  * tells the place. */
 static double *constrained(Ctx *c, const Model *m, const double *u, size_t points) {
   size_t n = model_output_count(m);
-  double *theta = NEW_ARRAY(&c->arena, double, m->dim *points),
-         *columns = NEW_ARRAY(&c->arena, double, n *points);
+  double *columns = NEW_ARRAY(&c->arena, double, n *points);
   double *out = NEW_ARRAY(&c->arena, double, n *points);
-  for (size_t p = 0; p < points; p++)
-    for (size_t k = 0; k < m->dim; k++) theta[k * points + p] = u[p * m->dim + k];
-  model_outputs(m, theta, points, points, 1, columns);
+  model_outputs(c, m, &(ModelPoints){u, points, m->dim, 1}, 1, columns);
   const Output *o = &m->outputs[0];
   for (size_t k = 0; k < n; k++) {
     const char *s = model_output_name(m, &c->arena, k, true) + strlen(o->name);
@@ -558,7 +555,7 @@ TEST(transform) {
     free++;
   }
   assert_int_equal(free, n);
-  Density d = density(c, m, u);
+  DensityAt d = density(c, m, u);
   assert_close(d.jacobian, log_det(A, n), 1e-8);
   assert_true(d.prior == 0 && d.n_obs == 0);
   check_gradient(c, m, u, &d);
@@ -607,7 +604,7 @@ TEST(dependent_bounds) {
   const Model *m = model_of(
       c, "parameters { real a; real<lower=a> b; real<lower=a, upper=a + exp(b)> p; }", NULL);
   double *u = test_point(c, 3, 1, 1), a = u[0], b = a + exp(u[1]), q = 1 / (1 + exp(-u[2]));
-  Density d = density(c, m, u);
+  DensityAt d = density(c, m, u);
   assert_close(d.jacobian, u[1] + log(exp(b)) + log(q) + log1p(-q), 1e-14);
   check_gradient(c, m, u, &d);
 }
@@ -618,7 +615,7 @@ TEST(jacobian_statement) {
                             "jacobian += u; } model { s ~ exponential(1); }",
                             NULL);
   double u[1] = {0.3};
-  Density d = density(c, m, u);
+  DensityAt d = density(c, m, u);
   assert_close(d.jacobian, 0.3, 1e-15);
   assert_close(d.prior, -exp(0.3), 1e-15);
 }
@@ -675,7 +672,7 @@ TEST(integral) {
       NULL);
   double *u = NEW_ARRAY(&c->arena, double, POINTS), h = 80.0 / (POINTS - 1), s = 0;
   for (int k = 0; k < POINTS; k++) u[k] = -40 + h * k;
-  Density *d = densities(c, m, u, POINTS);
+  DensityAt *d = densities(c, m, u, POINTS);
   for (int k = 0; k < POINTS; k++) s += h * exp(d[k].lp);
   assert_close(s, 1, 2e-6); /* a kink or a slow tail costs a little */
 }
@@ -716,7 +713,7 @@ TEST(sum_of_outcomes) {
   const Model *m = model_of(c, stan.s, json.s);
   assert_int_equal(m->n_obs, t->to - t->from + 1);
   double u[1] = {0.3};
-  Density d = density(c, m, u);
+  DensityAt d = density(c, m, u);
   double s = 0;
   for (size_t k = 0; k < m->n_obs; k++) s += exp(d.pointwise[k]);
   assert_close(s, 1, 1e-12);
@@ -764,16 +761,16 @@ TEST(cumulative) {
                             name, of),
                NULL);
   double u[2] = {0.4, -0.2};
-  Density d = density(c, m, u);
+  DensityAt d = density(c, m, u);
   check_gradient(c, m, u, &d);
-  Density density_ = density(
+  DensityAt density_ = density(
       c,
       model_of(c,
                arena_format(&c->arena, "parameters { vector[2] p; } model { target += %s_lpdf%s; }",
                             name, of),
                NULL),
       u);
-  Density cdf = density(
+  DensityAt cdf = density(
       c,
       model_of(c,
                arena_format(&c->arena,
@@ -781,7 +778,7 @@ TEST(cumulative) {
                             of),
                NULL),
       u);
-  Density upper =
+  DensityAt upper =
       density(c,
               model_of(c,
                        arena_format(&c->arena,
@@ -818,7 +815,7 @@ TEST(cumulative_on_intervals) {
                               unit_densities[k]),
                  NULL);
     double u[2] = {0.4, -0.2}, x = 1 / (1 + exp(-u[0])), slope = k < 3 ? x * (1 - x) : exp(u[0]);
-    Density d = density(c, m, u);
+    DensityAt d = density(c, m, u);
     check_gradient(c, m, u, &d);
     assert_close(d.grad[0], (k == 1 ? -1 : 1) * exp(density(c, f, u).lp - d.lp) * slope, 1e-12);
   }
@@ -844,7 +841,7 @@ TEST(counts) {
   const struct Counted *t = row;
   double u[1] = {0.3}, sum = 0;
   for (int y = t->from; y <= t->to; y++) {
-    Density d[3];
+    DensityAt d[3];
     for (int k = 0; k < 3; k++) {
       const char *name = k == 0 ? "lpmf" : k == 1 ? "lcdf" : "lccdf";
       const Model *m = model_of(
@@ -889,9 +886,10 @@ TEST(generated_quantities) {
          *other = NEW_ARRAY(&c->arena, double, DRAWS *COLUMNS);
   uint64_t seed = 5;
   for (int k = 0; k < 2 * DRAWS; k++) theta[k] = uniform(&seed, -1, 1);
-  model_outputs(m, theta, DRAWS, DRAWS, 42, out);
-  model_outputs(m, theta, DRAWS, DRAWS, 42, again);
-  model_outputs(m, theta, DRAWS, DRAWS, 43, other);
+  ModelPoints draws = {theta, DRAWS, 1, DRAWS};
+  model_outputs(c, m, &draws, 42, out);
+  model_outputs(c, m, &draws, 42, again);
+  model_outputs(c, m, &draws, 43, other);
   assert_memory_equal(out, again, DRAWS * COLUMNS * sizeof *out);
   double sum = 0;
   for (int i = 0; i < DRAWS; i++) {
@@ -923,7 +921,7 @@ TEST(tapes_of_some_rows) {
       DATA);
   assert_int_equal(m->n_obs, 15);
   double *u = test_point(c, m->dim, 1, 1);
-  Density all = density(c, m, u);
+  DensityAt all = density(c, m, u);
   const size_t rows[] = {14, 0, 3, 7, 5, 1};
   int32_t obs[6];
   ModelRows selected = model_rows(&c->arena, m, rows, 6);
@@ -933,16 +931,56 @@ TEST(tapes_of_some_rows) {
   bool seen[15] = {false};
   for (int k = 0; k < 6; k++) seen[obs[k]] = true;
   for (int k = 0; k < 6; k++) assert_true(seen[rows[k]]);
-  Work *w = vm_work(&c->arena, tape, 1, NULL);
-  Density some = {.pointwise = NEW_ARRAY(&c->arena, double, 15)};
-  Collect collect = {&some, 1, vm_lanes(w), obs};
-  double *theta = NEW_ARRAY(&c->arena, double, m->dim *vm_lanes(w)),
-         *grad = NEW_ARRAY(&c->arena, double, m->dim *vm_lanes(w));
-  for (size_t k = 0; k < m->dim * vm_lanes(w); k++) theta[k] = u[k / vm_lanes(w)];
-  vm_forward(w, theta);
-  vm_tiles(w, collect_tile, &collect, true);
-  vm_backward(w, (double[]){1, 1}, NULL, grad);
-  for (int k = 0; k < 15; k++) assert_true(some.pointwise[k] == (seen[k] ? all.pointwise[k] : 0));
+  double pointwise[6], likelihood, sum = 0;
+  density_eval(density_make(&c->arena, m, rows, 6, 1), &(ModelPoints){u, 1, m->dim, 1},
+               &(DensityOut){.pointwise = pointwise, .likelihood = &likelihood});
+  for (int k = 0; k < 6; k++) assert_true(pointwise[k] == all.pointwise[rows[k]]);
+  for (int k = 0; k < 6; k++) sum += pointwise[k];
+  assert_close(likelihood, sum, 1e-14);
+}
+
+/* ---- densities ------------------------------------------------------------------------------- */
+
+enum { DENSITY_ROWS = 70000, DENSITY_POINTS = 70 }; /* more than go into one batch of either */
+
+static DensityOut new_out(Arena *a, size_t n, size_t dim) {
+  return (DensityOut){.log_density = NEW_ARRAY(a, double, n),
+                      .prior = NEW_ARRAY(a, double, n),
+                      .jacobian = NEW_ARRAY(a, double, n),
+                      .likelihood = NEW_ARRAY(a, double, n),
+                      .gradient = NEW_ARRAY(a, double, n *dim)};
+}
+
+/* Batches of rows and of points, and how points lie in memory, make no difference. */
+TEST(densities_in_batches) {
+  Arena *a = &c->arena;
+  Text json = text_make(a);
+  text_printf(&json, "{\"N\": %d, \"y\": [0.25", DENSITY_ROWS);
+  for (int k = 1; k < DENSITY_ROWS; k++) text_printf(&json, ",%d.25", k % 7 - 3);
+  text_puts(&json, "]}");
+  const Model *m =
+      model_of(c,
+               "data { int N; vector[N] y; } parameters { real mu; real<lower=0> sigma; }"
+               "model { mu ~ normal(0, 5); sigma ~ exponential(1); y ~ normal(mu, sigma); }",
+               json.s);
+  size_t n = DENSITY_POINTS, rows = DENSITY_ROWS;
+  double *u = test_point(c, n * m->dim, 3, 1), *turned = NEW_ARRAY(a, double, n * m->dim);
+  for (size_t k = 0; k < n * m->dim; k++) turned[k % m->dim * n + k / m->dim] = u[k];
+  DensityOut kept = new_out(a, n, m->dim), once = new_out(a, n, m->dim);
+  density_eval(density_make(a, m, NULL, 0, n), &(ModelPoints){u, n, m->dim, 1}, &kept);
+  density_once(c, m, NULL, 0, &(ModelPoints){turned, n, 1, n}, &once);
+  for (size_t i = 0; i < n; i++) {
+    assert_true(kept.log_density[i] == once.log_density[i] && kept.prior[i] == once.prior[i]);
+    assert_true(kept.jacobian[i] == once.jacobian[i] && kept.likelihood[i] == once.likelihood[i]);
+    assert_true(kept.log_density[i] == kept.likelihood[i] + (kept.prior[i] + kept.jacobian[i]));
+    for (size_t k = 0; k < m->dim; k++)
+      assert_close(kept.gradient[i * m->dim + k], once.gradient[i * m->dim + k], 1e-12);
+  }
+  double *pointwise = NEW_ARRAY(a, double, rows), sum = 0;
+  density_once(c, m, NULL, 0, &(ModelPoints){u, 1, m->dim, 1},
+               &(DensityOut){.pointwise = pointwise});
+  for (size_t k = 0; k < rows; k++) sum += pointwise[k];
+  assert_close(sum, kept.likelihood[0], 1e-12);
 }
 
 /* ---- programs and data that are wrong -------------------------------------------------------- */
@@ -1122,5 +1160,6 @@ int main(void) {
   SUITE_ADD(&suite, jacobian_statement);
   SUITE_ADD(&suite, generated_quantities);
   SUITE_ADD(&suite, tapes_of_some_rows);
+  SUITE_ADD(&suite, densities_in_batches);
   return suite_run("model", &suite);
 }

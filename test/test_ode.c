@@ -34,7 +34,7 @@ TEST(exponential_decay) {
     double allowed = tighter ? 1e-8 : 1e-6;
     for (double k = -0.3; k < 3; k += 0.7) {
       double a = 1.5, e1 = exp(-0.5 * k), e2 = 110 * exp(-2 * k);
-      Density d = density(c, model, (double[]){a, k});
+      DensityAt d = density(c, model, (double[]){a, k});
       assert_close(d.lp, a * (e1 + e2), allowed);
       assert_close(d.grad[0], e1 + e2, allowed);
       assert_close(d.grad[1], a * (-0.5 * e1 - 2 * e2), allowed);
@@ -59,7 +59,7 @@ TEST(harmonic_oscillator) {
     if (!strcmp(methods[m], "ckrk")) continue; /* it is newer than the interface */
     Model *model = model_of(c, format(c, oscillator, methods[m]), NULL);
     for (double w = 0.4; w < 2; w += 0.5) {
-      Density d = density(c, model, &w);
+      DensityAt d = density(c, model, &w);
       double t = 12, near = sin(1.5 * w) / w, far = sin(t * w) / w;
       assert_close(d.lp, near + 10 * far + 100 * cos(t * w), 1e-6);
       double dnear = (1.5 * cos(1.5 * w) - near) / w, dfar = (t * cos(t * w) - far) / w;
@@ -90,7 +90,7 @@ TEST(stiff_linear) {
         da += weight * -times[n] * slow;
         db += weight * fast;
       }
-      Density d =
+      DensityAt d =
           density(c,
                   model_of(c, stiff,
                            arena_format(&c->arena, "{\"k\": %g, \"tolerance\": %g}", k, tolerance)),
@@ -116,7 +116,7 @@ TEST(robertson) {
                       "model { target += x * y[1, 1] + 1e5 * y[1, 2] + 10 * y[1, 3]; }",
                       NULL);
   double u = 100;
-  Density d = density(c, m, &u);
+  DensityAt d = density(c, m, &u);
   assert_close(d.grad[0], 0.7158270687193941, 1e-7);
   assert_close(d.lp, 71.58270687193941 + 0.9185534764557338 + 2.841637457458413, 1e-7);
 }
@@ -225,7 +225,7 @@ static void check_gradient(Ctx *c, const Gradient *g, const char *method) {
       memcpy(points + (size_t)i * g->dim, u, g->dim * sizeof *u);
       points[(size_t)i * g->dim + k] += h * (i - 2);
     }
-    Density *d = densities(c, m, points, 5);
+    DensityAt *d = densities(c, m, points, 5);
     double by_difference = difference((double[]){d[0].lp, d[1].lp, d[3].lp, d[4].lp}, h);
     if (!(distance(d[2].grad[k], by_difference) < 1e-7))
       fail_msg("%s, %s: derivative %zu is %.12g, not %.12g", g->name, method, k + 1, d[2].grad[k],
@@ -262,9 +262,9 @@ TEST(draws_are_alone) {
   double *u = many_points(c);
   for (int m = 0; m < METHODS; m++) {
     Model *model = model_of(c, format(c, predation, methods[m]), "{\"y\": 1}");
-    Density *all = densities(c, model, u, DRAWS);
+    DensityAt *all = densities(c, model, u, DRAWS);
     for (size_t k = 0; k < DRAWS; k += 50) {
-      Density one = density(c, model, u + k * DIM);
+      DensityAt one = density(c, model, u + k * DIM);
       assert_true(isfinite(one.lp) && one.lp == all[k].lp);
       assert_memory_equal(one.grad, all[k].grad, DIM * sizeof *one.grad);
     }
@@ -330,7 +330,7 @@ TEST(failures) {
             " target += y[2, 1]; }",
             methods[m]),
         NULL);
-    Density *d = densities(c, model, (double[]){0.5, 1.5, NAN, -1}, 4); /* y = 1 / (1 - k t) */
+    DensityAt *d = densities(c, model, (double[]){0.5, 1.5, NAN, -1}, 4); /* y = 1 / (1 - k t) */
     assert_close(d[0].lp, 2, 1e-5);
     assert_true(!isfinite(d[1].lp));
     assert_true(!isfinite(d[2].lp));
@@ -346,7 +346,7 @@ TEST(times_of_draws) {
                       "parameters { real t0; array[2] real ts; }"
                       "model { target += ode_rk45(f, [1.0]', t0, ts)[2, 1]; }",
                       NULL);
-  Density *d =
+  DensityAt *d =
       densities(c, m, (double[]){0, 1, 2, 0, 2, 1, 0, -1, 2, 0, 1, INFINITY, 1, 1.5, 1.5}, 5);
   assert_close(d[0].lp, exp(-2), 1e-6);
   assert_close(d[0].grad[0], exp(-2), 1e-6);
@@ -374,7 +374,7 @@ TEST(outputs) {
                NULL);
   double theta[2] = {0.3, 1.2}, out[2 * 7];
   assert_int_equal(model_output_count(m), 7);
-  model_outputs(m, theta, 2, 2, 1, out);
+  model_outputs(c, m, &(ModelPoints){theta, 2, 1, 2}, 1, out);
   for (int draw = 0; draw < 2; draw++)
     for (int k = 1; k < 7; k++)
       assert_close(out[draw * 7 + k], (k % 2 ? 1 : 2) * exp(-theta[draw]), 1e-6);

@@ -38,7 +38,7 @@ static size_t finite_points(Ctx *c, const Json *points, const Json **at, double 
   return count;
 }
 
-static void compare_point(Ctx *c, const Json *want, const Density *got) {
+static void compare_point(Ctx *c, const Json *want, const DensityAt *got) {
   double lp = number_at(c, want, "lp_jac");
   const double *grad = json_get(want, "grad")->values;
   if (!(relative(got->lp, lp) < 1e-9)) fail_msg("lp %.17g, not %.17g", got->lp, lp);
@@ -56,9 +56,7 @@ static void compare_point(Ctx *c, const Json *want, const Density *got) {
 /* Parameters on the scale of the program, by the names and in the order of CmdStan. */
 static void compare_constrained(Ctx *c, const Model *m, const Json *want, const double *u) {
   double *out = NEW_ARRAY(&c->arena, double, model_output_count(m));
-  double *theta = NEW_ARRAY(&c->arena, double, m->dim);
-  memcpy(theta, u, m->dim * sizeof *u);
-  model_outputs(m, theta, 1, 1, 1, out);
+  model_outputs(c, m, &(ModelPoints){u, 1, m->dim, 1}, 1, out);
   for (size_t k = 0; k < model_output_count(m); k++) {
     if (!model_output_is_parameter(m, k)) continue;
     const char *name = model_output_name(m, &c->arena, k, true);
@@ -83,7 +81,7 @@ static const Model *compare_with(Ctx *c, const char *data, const char *model, si
   const Json **at = NEW_ARRAY(a, const Json *, points->count);
   size_t count = finite_points(c, points, at, u, m->dim);
   assert_true(count >= 2);
-  Density *d = densities(c, m, u, count);
+  DensityAt *d = densities(c, m, u, count);
   for (size_t k = 0; k < count; k++)
     compare_point(c, inner ? json_get(at[k], inner) : at[k], &d[k]);
   const Json *constrained = json_get(points->items[0], "constrained");
@@ -174,7 +172,7 @@ TEST(examples_of_the_paper) {
                                                            papers[k].data)));
     assert_int_equal(m->dim, papers[k].dim);
     assert_int_equal(m->n_obs, papers[k].n_obs);
-    Density d = density(c, m, test_point(c, m->dim, 1, 1));
+    DensityAt d = density(c, m, test_point(c, m->dim, 1, 1));
     assert_close(d.prior + d.jacobian, papers[k].prior, 1e-12);
     assert_close(d.likelihood, papers[k].likelihood, 1e-12);
     assert_close(d.pointwise[6], papers[k].seventh, 1e-12);
@@ -187,7 +185,7 @@ TEST(golf_logistic) {
   Model *m = model_of_files(c, "examples/golf/logistic.stan", "examples/golf/golf.csv");
   assert_int_equal(m->n_obs, 19);
   double u[2] = {-0.2557, 2.2312};
-  Density d = density(c, m, u);
+  DensityAt d = density(c, m, u);
   assert_true(fabs(d.likelihood + 180.96) < 0.01);
   assert_close(d.prior, -0.5 * (u[0] * u[0] + u[1] * u[1]) - log(2 * M_PI), 1e-14);
 }
@@ -196,7 +194,7 @@ TEST(golf_geometric) {
   Model *m = model_of_files(c, "examples/golf/geometric.stan", "examples/golf/golf.csv");
   assert_int_equal(m->n_obs, 19);
   double u[1] = {log(0.02665)};
-  Density d = density(c, m, u);
+  DensityAt d = density(c, m, u);
   assert_true(fabs(d.likelihood + 83.45) < 0.01);
   assert_true(fabs(d.grad[0] + u[0]) <
               1); /* of the likelihood alone: small beside its curvature of several thousand */

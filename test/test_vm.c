@@ -184,7 +184,8 @@ static void check_taking(Ctx *c, Work *w, const Case *k, const double *theta, Se
 }
 
 static Run run(Ctx *c, const Case *k, size_t M, const double *theta, int threads) {
-  Tape *tape = vm_plan(c, &c->arena, k->g, k->dim, k->roots, k->nroots, k->blocks, k->nblocks);
+  Tape *tape =
+      vm_plan(&c->arena, &(VmPlan){k->g, k->dim, k->roots, k->nroots, k->blocks, k->nblocks});
   Pool *pool = threads ? pool_make(c, threads) : NULL;
   Work *w = vm_work(&c->arena, tape, M, pool);
   Run r = {.seen = {.k = k,
@@ -472,7 +473,8 @@ TEST(ranges) {
   k.blocks[1] = k.blocks[0];
   k.blocks[1].nselect = 10;
   k.nblocks = 2;
-  Work *w = vm_work(&c->arena, vm_plan(c, &c->arena, g, 5, k.roots, 1, k.blocks, 2), 8, NULL);
+  Work *w =
+      vm_work(&c->arena, vm_plan(&c->arena, &(VmPlan){g, 5, k.roots, 1, k.blocks, 2}), 8, NULL);
   vm_forward(w, draws(c, 5, 8, 1));
   size_t total = 0;
   for (int part = 0; part < 5; part++) {
@@ -493,7 +495,8 @@ TEST(adjoints_of_roots_alone) {
   double *u = draws(c, 5, 8, 1), *grad = NEW_ARRAY(&c->arena, double, 5 * LANES);
   Seen s = {.k = &k, .lanes = LANES, .visits = NEW_ARRAY(&c->arena, int, 30)};
   s.heads[0][0] = NEW_ARRAY(&c->arena, double, 30 * LANES);
-  Work *w = vm_work(&c->arena, vm_plan(c, &c->arena, g, 5, k.roots, 1, k.blocks, 1), 8, NULL);
+  Work *w =
+      vm_work(&c->arena, vm_plan(&c->arena, &(VmPlan){g, 5, k.roots, 1, k.blocks, 1}), 8, NULL);
   vm_forward(w, u);
   vm_tiles(w, look, &s, true);
   vm_forward(w, u); /* a forward pass forgets the adjoints of tiles */
@@ -509,7 +512,7 @@ TEST(shapes_and_printing) {
   Node theta = ir_input(g, 0, 5);
   Case k =
       one_block(c, g, 5, ir_gather(g, theta, (int32_t[]){4}, 1), regression(c, g, 30, theta), 30);
-  Tape *t = vm_plan(c, &c->arena, g, 5, k.roots, 1, k.blocks, 1);
+  Tape *t = vm_plan(&c->arena, &(VmPlan){g, 5, k.roots, 1, k.blocks, 1});
   assert_int_equal(vm_rows(t), 30);
   assert_true(vm_shape(t).tile_ops >= 2 && vm_shape(t).global_elements >= 5 &&
               vm_shape(t).tile_width < 10);

@@ -32,7 +32,7 @@ static const Model *twin_model(Ctx *c, const Twin *t, const char *body) {
 }
 
 /* The gradient by differences of the value, all points in one evaluation. */
-UNUSED static void check_gradient(Ctx *c, const Model *m, const double *u, const Density *d) {
+UNUSED static void check_gradient(Ctx *c, const Model *m, const double *u, const DensityAt *d) {
   const double h = 1e-3;
   size_t points = 4 * m->dim;
   double *all = NEW_ARRAY(&c->arena, double, points * m->dim);
@@ -40,7 +40,7 @@ UNUSED static void check_gradient(Ctx *c, const Model *m, const double *u, const
     memcpy(all + p * m->dim, u, m->dim * sizeof *u);
     all[p * m->dim + p / 4] += h * (double[]){-2, -1, 1, 2}[p % 4];
   }
-  Density *at = densities(c, m, all, points);
+  DensityAt *at = densities(c, m, all, points);
   for (size_t k = 0; k < m->dim; k++) {
     double f[4] = {at[4 * k].lp, at[4 * k + 1].lp, at[4 * k + 2].lp, at[4 * k + 3].lp};
     if (!(distance(d->grad[k], difference(f, h)) < 1e-7))
@@ -64,7 +64,7 @@ TEST(twin) {
   expect_loops(t, m);
   for (uint64_t seed = 2; seed <= 3; seed++) {
     double *u = test_point(c, m->dim, seed, 1);
-    Density d = density(c, m, u), e = density(c, o, u);
+    DensityAt d = density(c, m, u), e = density(c, o, u);
     assert_true(isfinite(d.lp));
     assert_close(d.lp, e.lp, 1e-13);
     assert_close(d.jacobian, e.jacobian, 1e-13);

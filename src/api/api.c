@@ -72,7 +72,7 @@ static Program *load_program(Ctx *ctx, const LoadArgs *a) {
   return p;
 }
 
-static const Data *load_data(Ctx *ctx, const LoadArgs *a) {
+static Data *load_data(Ctx *ctx, const LoadArgs *a) {
   if (!a->data) return data_empty(ctx);
   return a->text ? data_read_text(ctx, "data", a->data, NULL) : data_read(ctx, a->data, NULL);
 }
@@ -83,7 +83,11 @@ static void load(pvi_context *c, void *arg) {
   pvi_model *m = NEW(&ctx->arena, pvi_model);
   m->program = load_program(ctx, a);
   m->data = load_data(ctx, a);
-  m->model = model_make(ctx, m->program, m->data);
+  m->model = model_make(ctx, m->program, m->data, NULL);
+  data_forget_text(m->data);
+  m->names = NEW_ARRAY(&ctx->arena, const char *, m->model->dim + 1);
+  for (size_t k = 0; k < m->model->dim; k++)
+    m->names[k] = model_unconstrained_name(m->model, &ctx->arena, k);
   a->made = m;
 }
 
@@ -108,9 +112,9 @@ typedef struct {
 
 static void simulate(pvi_context *c, void *arg) {
   SimulateArgs *a = arg;
-  a->m->model = model_make_simulator(&c->ctx, a->m->program, a->m->data, copy(&c->ctx, a->simulate),
-                                     copy(&c->ctx, a->observed));
-  a->m->work = NULL;
+  ModelOptions o = {.simulate = a->simulate, .observed = a->observed};
+  a->m->model = model_make(&c->ctx, a->m->program, a->m->data, &o);
+  a->m->density = NULL;
 }
 
 int pvi_simulate(pvi_context *c, pvi_model *m, const char *simulate_name, const char *observed) {
@@ -120,7 +124,7 @@ int pvi_simulate(pvi_context *c, pvi_model *m, const char *simulate_name, const 
 size_t pvi_dim(const pvi_model *m) { return m->model->dim; }
 size_t pvi_observations(const pvi_model *m) { return m->model->n_obs; }
 const char *pvi_parameter(const pvi_model *m, size_t k) {
-  return k < m->model->dim ? model_unconstrained_name(m->model, &m->model->ctx->arena, k) : NULL;
+  return k < m->model->dim ? m->names[k] : NULL;
 }
 
 /* ---- densities ------------------------------------------------------------------------------- */
@@ -132,65 +136,13 @@ typedef struct {
   double *lp, *gradient, *pointwise;
 } DensityArgs;
 
-typedef struct {
-  const DensityArgs *a;
-  size_t lanes, first, count;
-  double *likelihood;
-} DensityTile;
-
-static void density_tile(void *self, const TileView *t) {
-  DensityTile *d = self;
-  size_t n = d->a->m->model->n_obs;
-  for (size_t r = 0; r < t->rows; r++)
-    for (size_t j = 0; j < d->lanes; j++) {
-      double l = t->heads[HEAD_LL][r * d->lanes + j];
-      d->likelihood[j] += l;
-      t->adj[HEAD_LL][r * d->lanes + j] = 1;
-      if (d->a->pointwise && j < d->count)
-        d->a->pointwise[(d->first + j) * n + (size_t)d->a->m->obs[t->row + r]] = l;
-    }
-}
-
-/* The tape and its buffers, for at most BATCH points at a time. */
-static void prepare_density(pvi_model *m, Arena *arena, size_t npoints) {
-  enum { BATCH = 64 };
-  const Model *model = m->model;
-  size_t n = model_has_densities(model) ? model->n_obs : 0;
-  m->obs = NEW_ARRAY(arena, int32_t, model->n_obs);
-  m->lanes = npoints < BATCH ? (npoints + LANES - 1) / LANES * LANES : BATCH;
-  if (!m->lanes) m->lanes = LANES;
-  ModelRows rows = model_rows(arena, model, n ? NULL : (size_t[]){0}, n);
-  model_numbers(model, &rows, m->obs);
-  m->work = vm_work(arena, model_tape(arena, model, &rows, WANT_LL), m->lanes, NULL);
-}
-
 static void density(pvi_context *c, void *arg) {
   DensityArgs *a = arg;
-  const Model *m = a->m->model;
-  Arena *arena = &c->ctx.arena;
-  if (!a->m->work) prepare_density(a->m, arena, a->npoints);
-  size_t lanes = a->m->lanes;
-  ArenaMark mark = arena_mark(arena);
-  double *theta = NEW_ARRAY(arena, double, m->dim *lanes),
-         *grad = NEW_ARRAY(arena, double, m->dim *lanes);
-  double *sum = NEW_ARRAY(arena, double, lanes);
-  for (size_t i = 0; i < a->npoints; i += lanes) {
-    size_t count = a->npoints - i < lanes ? a->npoints - i : lanes;
-    for (size_t k = 0; k < m->dim * lanes; k++)
-      theta[k] = a->points[(i + (k % lanes < count ? k % lanes : 0)) * m->dim + k / lanes];
-    memset(sum, 0, lanes * sizeof *sum);
-    DensityTile tile = {a, lanes, i, count, sum};
-    vm_forward(a->m->work, theta);
-    vm_tiles(a->m->work, density_tile, &tile, true);
-    vm_backward(a->m->work, (double[]){1, 1}, NULL, grad);
-    for (size_t j = 0; j < count; j++) {
-      a->lp[i + j] = sum[j] + vm_value(a->m->work, ROOT_PRIOR, 0)[j] +
-                     vm_value(a->m->work, ROOT_JACOBIAN, 0)[j];
-      for (size_t k = 0; a->gradient && k < m->dim; k++)
-        a->gradient[(i + j) * m->dim + k] = grad[k * lanes + j];
-    }
-  }
-  arena_reset(arena, mark);
+  pvi_model *m = a->m;
+  if (!m->density) m->density = density_make(&c->ctx.arena, m->model, NULL, 0, a->npoints);
+  ModelPoints points = {a->points, a->npoints, m->model->dim, 1};
+  DensityOut out = {.log_density = a->lp, .gradient = a->gradient, .pointwise = a->pointwise};
+  density_eval(m->density, &points, &out);
 }
 
 int pvi_density(pvi_context *c, pvi_model *m, const double *points, size_t npoints, double *lp,

@@ -4,7 +4,7 @@
 
 #include "pvi.h"
 
-#include "model/model.h"
+#include "model/density.h"
 
 struct pvi_context {
   Ctx ctx;
@@ -14,11 +14,10 @@ struct pvi_context {
 
 struct pvi_model {
   const Program *program;
-  const Data *data;
-  Model *model;
-  Work *work; /* for densities; made when first needed */
-  size_t lanes;
-  int32_t *obs;
+  Data *data;
+  const Model *model;
+  const char **names; /* of the unconstrained parameters */
+  Density *density;   /* made when first needed */
 };
 
 /* Runs a step under a trap of its own: a jump out of it becomes the status, and the messages become

@@ -94,9 +94,9 @@ Status cmd_bench(Ctx *c, int argc, char **argv) {
     ctx_fail(c, PVI_USAGE, NOWHERE, "unknown score %s", score_text);
   if (!family_find(family_text, &family))
     ctx_fail(c, PVI_USAGE, NOWHERE, "unknown family %s", family_text);
-  Program *program = cli_program(c, place[0], NULL);
-  cli_observe(c, program, &observe);
-  Model *model = model_make(c, program, cli_data(c, place[1], &sets));
+  const Program *program = cli_program(c, place[0], NULL);
+  Data *data = cli_data(c, place[1], &sets);
+  const Model *model = cli_model(c, program, data, (ModelOptions){.nobserve = 0}, &observe);
   Split *split = split_file ? split_read(c, split_file, model->n_obs) : split_all(c, model->n_obs);
   Pool *pool = pool_make(c, (int)threads);
   target.integrate = integrate ? INTEGRATE_EXACT : INTEGRATE_DRAWS;

@@ -1,4 +1,4 @@
-/* check.c: pvi check: is the program right, and what does pvi make of it. */
+/* check.c: pvi check: the errors of a program, and what pvi makes of it. */
 #include "cli/cli.h"
 
 #include "model/reduce.h"
@@ -82,9 +82,9 @@ static void json_loops(JsonWriter *j, const Model *m) {
 }
 
 /* Does exact integration apply, and why not? */
-static void json_exact(JsonWriter *j, const Model *m) {
+static void json_exact(Ctx *c, JsonWriter *j, const Model *m) {
   const char *why = NULL;
-  Arena *a = &m->ctx->arena;
+  Arena *a = &c->arena;
   ModelRows all = model_rows(a, m, NULL, 0);
   const Reduction *r = reduce_observations(a, m, &all, &why),
                   *prior = r ? reduce_prior(a, m, &why) : NULL;
@@ -98,9 +98,9 @@ static void json_exact(JsonWriter *j, const Model *m) {
   json_object_end(j);
 }
 
-static void print_exact(const Model *m) {
+static void print_exact(Ctx *c, const Model *m) {
   const char *why = NULL;
-  Arena *a = &m->ctx->arena;
+  Arena *a = &c->arena;
   ModelRows all = model_rows(a, m, NULL, 0);
   const Reduction *r = reduce_observations(a, m, &all, &why);
   if (!r) {
@@ -137,14 +137,14 @@ static void print_json(Ctx *c, const Program *p, const Model *m) {
   if (!p) json_key(&j, "parameters"), json_array(&j), json_array_end(&j);
   json_observations(&j, m);
   json_loops(&j, m);
-  if (m) json_exact(&j, m);
+  if (m) json_exact(c, &j, m);
   json_object_end(&j);
   puts(out.s);
 }
 
 static void print_text(Ctx *c, const Program *p, const Model *m) {
   const Stmt *block = p->blocks[BLOCK_PARAMETERS];
-  printf("%s is right.\nparameters:\n", p->source->name);
+  printf("%s: no errors\nparameters:\n", p->source->name);
   for (int k = 0; block && k < block->nbody; k++)
     for (int i = 0; i < block->body[k]->ndecls; i++)
       printf("  %-20s %s\n", block->body[k]->decls[i]->name,
@@ -157,9 +157,9 @@ static void print_text(Ctx *c, const Program *p, const Model *m) {
   for (size_t k = 0; k < m->nloops; k++) {
     const LoopInfo *l = &m->loops[k];
     printf("  line %u: %ld iterations, %s%s\n", l->loc.line, l->iterations,
-           l->lifted ? "lifted" : "unrolled: ", l->lifted ? "" : l->why);
+           l->lifted ? "vectorized" : "run one by one, because ", l->lifted ? "" : l->why);
   }
-  if (m->n_obs) print_exact(m);
+  if (m->n_obs) print_exact(c, m);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -170,8 +170,7 @@ static Status dump_text(Ctx *c, const char *path, const OptionList *include, int
     const Source *s = source_read(c, path, "program");
     stan_print_tokens(c, &out, path, s->text, s->length);
   } else {
-    StanOptions o = {.include_dirs = (const char **)include->items,
-                     .ninclude_dirs = include->count};
+    StanOptions o = {.include_dirs = include->items, .ninclude_dirs = include->count};
     Program *p = stan_parse(c, path, &o);
     if (stage == DUMP_TYPED && !c->nerrors) stan_check(c, p);
     if (!c->nerrors) stan_print_tree(&out, p, stage == DUMP_TYPED);
@@ -199,14 +198,15 @@ static void dump_model(Ctx *c, const Model *m, int stage) {
 typedef struct {
   const char *model, *data;
   OptionList sets, include, observe;
-  Program *program;
-  Model *made;
+  const Program *program;
+  const Model *made;
 } Stages;
 
 static void run_stages(Ctx *c, Stages *s) {
   s->program = cli_program(c, s->model, &s->include);
-  cli_observe(c, s->program, &s->observe);
-  if (s->data || s->sets.count) s->made = model_make(c, s->program, cli_data(c, s->data, &s->sets));
+  if (!s->data && !s->sets.count) return;
+  Data *data = cli_data(c, s->data, &s->sets);
+  s->made = cli_model(c, s->program, data, (ModelOptions){.nobserve = 0}, &s->observe);
 }
 
 static Status run_trapped(Ctx *c, Stages *s) {

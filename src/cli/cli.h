@@ -37,9 +37,10 @@ bool cli_options(Ctx *c, const Command *cmd, const Option *options, int noptions
 
 Program *cli_program(Ctx *c, const char *path,
                      const OptionList *include); /* parsed and checked; PVI_PROGRAM on errors */
-void cli_observe(Ctx *c, Program *p,
-                 const OptionList *lines); /* --observe: lines whose increments are observations */
-const Data *cli_data(Ctx *c, const char *path, const OptionList *sets); /* path NULL: only --set */
+Data *cli_data(Ctx *c, const char *path, const OptionList *sets); /* path NULL: only --set */
+/* observe: the lines of --observe. The data's text is let go. */
+const Model *cli_model(Ctx *c, const Program *p, Data *d, ModelOptions o,
+                       const OptionList *observe);
 
 Status cmd_check(Ctx *c, int argc, char **argv);
 Status cmd_density(Ctx *c, int argc, char **argv);

@@ -2,7 +2,7 @@
  * points together. */
 #include "cli/cli.h"
 
-#include <string.h>
+#include "model/density.h"
 
 static const Command command = {
     "density", "MODEL DATA --at POINTS.json [options]",
@@ -12,25 +12,7 @@ static const Command command = {
     "  pvi density examples/golf/logistic.stan examples/golf/golf.csv --at points.json\n"
     "  pvi density model.stan data.json --at points.json --json\n"};
 
-typedef struct {
-  size_t npoints, n_obs, lanes;
-  const int32_t *obs; /* of each row */
-  double *pointwise;  /* [points x n_obs] */
-} Pointwise;
-
-/* d likelihood / d ll = 1: every point for itself. */
-static void keep_rows(void *self, const TileView *t) {
-  Pointwise *p = self;
-  for (size_t r = 0; r < t->rows; r++)
-    for (size_t j = 0; j < p->lanes; j++) {
-      if (j < p->npoints)
-        p->pointwise[j * p->n_obs + (size_t)p->obs[t->row + r]] = t->heads[0][r * p->lanes + j];
-      t->adj[0][r * p->lanes + j] = 1;
-    }
-}
-
-/* The points as rows of draws, dimension by dimension; padding repeats the first. */
-static double *read_points(Ctx *c, const char *path, size_t dim, size_t *npoints, size_t *lanes) {
+static ModelPoints read_points(Ctx *c, const char *path, size_t dim) {
   Json *j = json_read_file(c, path, JSON_PLAIN);
   bool one = j->kind == JSON_NUMBERS && j->ndims == 1,
        many = j->kind == JSON_NUMBERS && j->ndims == 2;
@@ -42,46 +24,29 @@ static double *read_points(Ctx *c, const char *path, size_t dim, size_t *npoints
   if (length != dim)
     ctx_fail(c, PVI_DATA, j->loc,
              "points have %zu numbers; the program has %zu unconstrained parameters", length, dim);
-  *npoints = one ? 1 : (size_t)j->dims[0];
-  *lanes = (*npoints + LANES - 1) / LANES * LANES;
-  double *theta = NEW_ARRAY(&c->arena, double, dim **lanes);
-  for (size_t k = 0; k < dim; k++)
-    for (size_t i = 0; i < *lanes; i++)
-      theta[k * *lanes + i] = j->values[(i < *npoints ? i : 0) * dim + k];
-  return theta;
+  return (ModelPoints){j->values, one ? 1 : (size_t)j->dims[0], dim, 1};
 }
 
-typedef struct {
-  double lp, jacobian, prior, likelihood;
-} Densities;
+/* The prior as it is printed has the Jacobian in it. */
+static double printed_prior(const DensityOut *d, size_t i) { return d->prior[i] + d->jacobian[i]; }
 
-static Densities densities_of(const Work *w, const Pointwise *p, size_t i) {
-  Densities d = {.jacobian = vm_value(w, ROOT_JACOBIAN, 0)[i]};
-  d.prior = vm_value(w, ROOT_PRIOR, 0)[i] + d.jacobian;
-  for (size_t k = 0; k < p->n_obs; k++) d.likelihood += p->pointwise[i * p->n_obs + k];
-  d.lp = d.prior + d.likelihood;
-  return d;
-}
-
-static void print_json(Ctx *c, const Model *m, const Work *w, const Pointwise *p,
-                       const double *grad) {
+static void print_json(Ctx *c, const Model *m, size_t npoints, const DensityOut *d) {
   Text out = text_make(&c->arena);
   JsonWriter j = json_writer(&out, false);
   json_object(&j);
   json_key(&j, "dim"), json_integer(&j, (long long)m->dim);
   json_key(&j, "n_obs"), json_integer(&j, (long long)m->n_obs);
   json_key(&j, "points"), json_array(&j);
-  for (size_t i = 0; i < p->npoints; i++) {
-    Densities d = densities_of(w, p, i);
+  for (size_t i = 0; i < npoints; i++) {
     json_object(&j);
-    json_key(&j, "lp"), json_number(&j, d.lp);
-    json_key(&j, "jacobian"), json_number(&j, d.jacobian);
-    json_key(&j, "prior"), json_number(&j, d.prior);
-    json_key(&j, "likelihood"), json_number(&j, d.likelihood);
+    json_key(&j, "lp"), json_number(&j, d->log_density[i]);
+    json_key(&j, "jacobian"), json_number(&j, d->jacobian[i]);
+    json_key(&j, "prior"), json_number(&j, printed_prior(d, i));
+    json_key(&j, "likelihood"), json_number(&j, d->likelihood[i]);
     json_key(&j, "grad"), json_array(&j);
-    for (size_t k = 0; k < m->dim; k++) json_number(&j, grad[k * p->lanes + i]);
+    for (size_t k = 0; k < m->dim; k++) json_number(&j, d->gradient[i * m->dim + k]);
     json_array_end(&j);
-    json_key(&j, "pointwise"), json_numbers(&j, p->pointwise + i * p->n_obs, p->n_obs);
+    json_key(&j, "pointwise"), json_numbers(&j, d->pointwise + i * m->n_obs, m->n_obs);
     json_object_end(&j);
   }
   json_array_end(&j);
@@ -89,16 +54,15 @@ static void print_json(Ctx *c, const Model *m, const Work *w, const Pointwise *p
   puts(out.s);
 }
 
-static void print_text(Ctx *c, const Model *m, const Work *w, const Pointwise *p,
-                       const double *grad) {
-  for (size_t i = 0; i < p->npoints; i++) {
-    Densities d = densities_of(w, p, i);
+static void print_text(Ctx *c, const Model *m, size_t npoints, const DensityOut *d) {
+  for (size_t i = 0; i < npoints; i++) {
     printf("point %zu: lp %.10g = prior %.10g (Jacobian %.10g) + likelihood %.10g of %zu "
            "observations\n",
-           i + 1, d.lp, d.prior, d.jacobian, d.likelihood, m->n_obs);
+           i + 1, d->log_density[i], printed_prior(d, i), d->jacobian[i], d->likelihood[i],
+           m->n_obs);
     for (size_t k = 0; k < m->dim; k++)
       printf("  d/d %-20s %.10g\n", model_unconstrained_name(m, &c->arena, k),
-             grad[k * p->lanes + i]);
+             d->gradient[i * m->dim + k]);
   }
 }
 
@@ -118,22 +82,19 @@ Status cmd_density(Ctx *c, int argc, char **argv) {
   if (!cli_options(c, &command, options, sizeof options / sizeof *options, argc, argv, place, 1, 2))
     return PVI_OK;
   if (!at) ctx_fail(c, PVI_USAGE, NOWHERE, "--at POINTS.json is missing (pvi density --help)");
-  Program *program = cli_program(c, place[0], &include);
-  cli_observe(c, program, &observe);
-  Model *model = model_make(c, program, cli_data(c, place[1], &sets));
-  Pointwise p = {.n_obs = model->n_obs};
-  double *theta = read_points(c, at, model->dim, &p.npoints, &p.lanes);
-  int32_t *obs = NEW_ARRAY(&c->arena, int32_t, model->n_obs);
-  ModelRows all = model_rows(&c->arena, model, NULL, 0);
-  model_numbers(model, &all, obs);
-  Tape *tape = model_tape(&c->arena, model, &all, WANT_LL);
-  Work *work = vm_work(&c->arena, tape, p.lanes, NULL);
-  p.obs = obs;
-  p.pointwise = NEW_ARRAY(&c->arena, double, p.npoints *p.n_obs);
-  double *grad = NEW_ARRAY(&c->arena, double, model->dim *p.lanes);
-  vm_forward(work, theta);
-  vm_tiles(work, keep_rows, &p, true);
-  vm_backward(work, (double[]){1, 1}, NULL, grad);
-  (json ? print_json : print_text)(c, model, work, &p, grad);
+  const Program *program = cli_program(c, place[0], &include);
+  Data *data = cli_data(c, place[1], &sets);
+  const Model *m = cli_model(c, program, data, (ModelOptions){.nobserve = 0}, &observe);
+  Arena *a = &c->arena;
+  ModelPoints points = read_points(c, at, m->dim);
+  size_t n = points.n;
+  DensityOut d = {.log_density = NEW_ARRAY(a, double, n),
+                  .prior = NEW_ARRAY(a, double, n),
+                  .jacobian = NEW_ARRAY(a, double, n),
+                  .likelihood = NEW_ARRAY(a, double, n),
+                  .gradient = NEW_ARRAY(a, double, n * m->dim),
+                  .pointwise = NEW_ARRAY(a, double, n * m->n_obs)};
+  density_eval(density_make(a, m, NULL, 0, n), &points, &d);
+  (json ? print_json : print_text)(c, m, n, &d);
   return PVI_OK;
 }

@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 
 #include "infer/fit.h"
+#include "model/density.h"
 #include "num/rng.h"
 #include "report/report.h"
 #include "report/table.h"
@@ -202,43 +203,12 @@ static void score_parts(Ctx *c, const Model *m, const Split *split, const Fit *f
 
 /* ---- draws ----------------------------------------------------------------------------------- */
 
-typedef struct {
-  size_t lanes;
-  double *sum; /* per draw: log likelihood of the training observations */
-} Totals;
-
-static void add_rows(void *self, const TileView *v) {
-  Totals *t = self;
-  for (size_t r = 0; r < v->rows; r++)
-    for (size_t j = 0; j < t->lanes; j++) t->sum[j] += v->heads[0][r * t->lanes + j];
-}
-
-/* The log likelihoods of some rows; of none: prior and Jacobian. */
-static void add_to_joint(Ctx *c, const Model *m, const ModelRows *rows, const double *theta,
-                         Totals *t) {
-  TempArena *temp = temp_open(c);
-  Work *w = vm_work(&temp->arena, model_tape(&temp->arena, m, rows, WANT_LL), t->lanes, NULL);
-  vm_forward(w, theta);
-  vm_tiles(w, add_rows, t, false);
-  const double *prior = vm_value(w, ROOT_PRIOR, 0), *jacobian = vm_value(w, ROOT_JACOBIAN, 0);
-  for (size_t j = 0; !rows->n && j < t->lanes; j++) t->sum[j] += prior[j] + jacobian[j];
-  temp_close(temp);
-}
-
-static double *log_joint(Ctx *c, const Model *m, const Split *s, const double *theta,
-                         size_t lanes) {
-  size_t n = model_has_densities(m) ? s->count[PART_TRAIN] : 0;
-  Totals t = {lanes, NEW_ARRAY(&c->arena, double, lanes)};
-  TempArena *temp = temp_open(c);
-  ModelRows all = model_rows(&temp->arena, m, s->rows[PART_TRAIN], n);
-  for (size_t from = 0; from < n; from += BATCH_ROWS) {
-    ModelRows batch = model_slice(&temp->arena, m, &all, from, from + BATCH_ROWS);
-    add_to_joint(c, m, &batch, theta, &t);
-  }
-  ModelRows none = model_slice(&temp->arena, m, &all, n, n);
-  add_to_joint(c, m, &none, theta, &t);
-  temp_close(temp);
-  return t.sum;
+/* Of the training observations, prior and Jacobian. */
+static double *log_joint(Ctx *c, const Model *m, const Split *s, const ModelPoints *draws) {
+  double *joint = NEW_ARRAY(&c->arena, double, draws->n);
+  density_once(c, m, s->rows[PART_TRAIN], s->count[PART_TRAIN], draws,
+               &(DensityOut){.log_density = joint});
+  return joint;
 }
 
 /* Draws with weights become draws without: systematic resampling. */
@@ -275,15 +245,16 @@ static Draws *make_draws(Ctx *c, const Model *m, const Split *s, const Fit *fit,
          *mean = NEW_ARRAY(&c->arena, double, ncols);
   double *centre = NEW_ARRAY(&c->arena, double, m->dim + 1);
   double *sd = NEW_ARRAY(&c->arena, double, m->dim + 1);
-  model_outputs(m, theta, ld, n, (uint64_t)a->seed, values);
+  ModelPoints points = {theta, n, 1, ld};
+  model_outputs(c, m, &points, (uint64_t)a->seed, values);
   q_moments(&fit->q, fit->phi, centre, sd);
-  model_outputs(m, centre, 1, 1, (uint64_t)a->seed + 1, mean);
+  model_outputs(c, m, &(ModelPoints){centre, 1, 1, 1}, (uint64_t)a->seed + 1, mean);
   Draws *d = NEW(&c->arena, Draws);
   *d = (Draws){.ndraws = n,
                .ncols = ncols,
                .names = names,
                .values = values,
-               .log_p = log_joint(c, m, s, theta, ld),
+               .log_p = log_joint(c, m, s, &points),
                .log_g = log_q,
                .mean = mean};
   return d;
@@ -630,10 +601,10 @@ _Noreturn static void no_observations(Ctx *c, const Data *d) {
 Status cmd_fit(Ctx *c, int argc, char **argv) {
   Args a;
   if (!read_args(c, &a, argc, argv)) return PVI_OK;
-  Program *program = cli_program(c, a.place[0], &a.include);
-  cli_observe(c, program, &a.observe);
-  const Data *data = cli_data(c, a.place[1], &a.sets);
-  Model *model = model_make_simulator(c, program, data, a.simulate, a.observed ? a.observed : "y");
+  const Program *program = cli_program(c, a.place[0], &a.include);
+  Data *data = cli_data(c, a.place[1], &a.sets);
+  ModelOptions asked = {.simulate = a.simulate, .observed = a.observed};
+  const Model *model = cli_model(c, program, data, asked, &a.observe);
   if (!model->n_obs) no_observations(c, data);
   Split *split = make_split(c, &a, model);
   const char *name = base_name(c, a.place[0]);

@@ -12,7 +12,7 @@ typedef struct {
 
 static const CommandRow commands[] = {
     {"check", cmd_check,
-     "is a program right; its parameters, observations and loops; any stage as text"},
+     "errors of a program; its parameters, observations and loops; any stage as text"},
     {"density", cmd_density,
      "log density, gradient, prior, likelihood and pointwise terms at given points"},
     {"fit", cmd_fit, "the distribution of parameters whose predictions score best; a run folder"},

@@ -88,7 +88,7 @@ static void error_missing(Ctx *c, const Data *d, const char *name, const Decl *d
 static void error_real(Ctx *c, const DataVar *v, const char *name, const Decl *decl,
                        const char *type) {
   ctx_error(c, v->real_at,
-            "'%s' is declared %s%s, but this value is no integer (digits only, without '.' or "
+            "'%s' is declared %s%s, but this value is not an integer (digits only, without '.' or "
             "exponent, of 32 bits)",
             name, type, declared_at(c, decl));
 }

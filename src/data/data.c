@@ -174,7 +174,8 @@ static void report_odd(Ctx *c, const char *name, const Json *j) {
               odd->text);
   } else if (odd && odd->kind == JSON_OBJECT) {
     ctx_error(c, odd->loc,
-              "'%s' has an object that is no tuple; a tuple has the keys \"1\", \"2\", ...", name);
+              "'%s' has an object that is not a tuple; a tuple has the keys \"1\", \"2\", ...",
+              name);
   } else if (odd) {
     ctx_error(c, odd->loc, "'%s' has %s; data are numbers%s", name, json_kind_name(odd),
               odd->kind == JSON_NULL ? ", and Stan has no missing values"
@@ -249,7 +250,7 @@ static DataText *open_text(Ctx *c) {
   return t;
 }
 
-void data_forget_text(const Data *d) {
+void data_forget_text(Data *d) {
   DataText *t = d->text;
   if (!t || !t->memory) return;
   temp_close(t->memory);

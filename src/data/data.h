@@ -60,7 +60,7 @@ const DataVar *data_find(const Data *d, const char *name); /* NULL when absent *
 long data_rows(const Data *d);                             /* of a CSV; -1 otherwise */
 /* All is bound: messages about places in the file will not show its lines. Data and their values
  * stay. */
-void data_forget_text(const Data *d);
+void data_forget_text(Data *d);
 
 /* The values of a data-block variable whose sizes are dims: array sizes, then those of vector or
  * matrix. Complex types: re, im pairs. On a wrong or missing variable ctx_error (naming variable,

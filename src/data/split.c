@@ -69,7 +69,7 @@ static Split *split_from(Ctx *c, const Source *source, size_t n) {
       add_rows(c, s, part, item, owner);
     } else if (list) {
       ctx_fail(c, PVI_DATA, j->key_locs[k],
-               "'%s' is no part of a split; the parts are train, valid and test", j->keys[k]);
+               "'%s' is not a part of a split; the parts are train, valid and test", j->keys[k]);
     }
   }
   return s;

@@ -175,7 +175,7 @@ static Tape *make_tape(Arena *a, const Exact *e, const Integral *I, const Graph 
   for (int k = 0; needs & NEEDS_KIND && k < kind_parameters(I->kind); k++)
     v.heads[HEAD_PAR + k] = r->par[k];
   if (!I->prior && e->posterior != 0) v.heads[HEAD_SIM] = r->mean;
-  return vm_plan(a->ctx, a, g, 0, NULL, 0, &v, 1);
+  return vm_plan(a, &(VmPlan){.graph = g, .blocks = &v, .nblocks = 1});
 }
 
 static void make_integral(Arena *a, Integral *I, const Graph *g, size_t K) {

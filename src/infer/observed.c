@@ -54,7 +54,7 @@ static void keep_distinct(Observed *o, const ModelRows *d, const double *count) 
 
 /* Looked for among all only when there are some among a few thousand. */
 void observed_collapse(Observed *o) {
-  TempArena *temp = temp_open(o->model->ctx);
+  TempArena *temp = temp_open(o->arena->ctx);
   double *count;
   ModelRows sample = model_slice(&temp->arena, o->model, &o->rows, 0, SAMPLE);
   ModelRows d = model_distinct(&temp->arena, o->model, &sample, o->wants, &count);
@@ -67,9 +67,9 @@ void observed_collapse(Observed *o) {
 
 void observed_sort(Observed *o) {
   enum { FEW = 64 };
-  TempArena *temp = temp_open(o->model->ctx);
+  TempArena *temp = temp_open(o->arena->ctx);
   ModelRows sample = model_slice(&temp->arena, o->model, &o->rows, 0, SAMPLE);
-  if (model_widest(o->model, &sample, o->wants) <= FEW) {
+  if (model_widest(o->arena->ctx, o->model, &sample, o->wants) <= FEW) {
     temp_close(temp);
     return;
   }

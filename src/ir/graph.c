@@ -1,4 +1,9 @@
-/* graph.c: making nodes: size rules, simplification, hash-consing. */
+/* graph.c: making nodes: size rules, simplification, hash-consing.
+ *
+ * Every maker first looks for something simpler that is the same for every number, then for an
+ * equal node (intern), and adds a node only when there is neither. So equal expressions are one
+ * node, and to compare expressions is to compare numbers of nodes.
+ */
 #include "ir/ir.h"
 
 #include <assert.h>

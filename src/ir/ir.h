@@ -125,19 +125,25 @@ void ir_truncate(Graph *g, int32_t count);
 
 void ir_print(Text *out, const Graph *g);
 
-/* ---- equal rows: rows.c ---------------------------------------------------------------------- */
+/* ---- equal rows: row_keys.c ------------------------------------------------------------------ */
 
+/* Rows with equal a and b are the same. width, place: of the widest shared value that the row reads
+ * an element of, how many elements there are, and which it is. */
 typedef struct {
   uint64_t a, b;
-  int32_t width,
-      place; /* of the widest shared value it reads an element of: how many there are, and which */
+  int32_t width, place;
 } RowKey;
-void ir_key_mix(RowKey *k, uint64_t word);
 void ir_key_mix_number(RowKey *k, double x);
-/* A node of `rows` rows; keys[k] is mixed with all that row select[k] is made of: equal keys, the
- * same function of the inputs.
- */
-void ir_row_keys(Ctx *c, const Graph *g, Node node, int32_t rows, const int32_t *select, size_t n,
-                 RowKey *keys);
+/* The rows select[k], k < n, of a node of `rows` rows. */
+typedef struct {
+  const Graph *graph;
+  Node node;
+  int32_t rows;
+  const int32_t *select;
+  size_t n;
+} IrRows;
+/* keys[k] is mixed with all that row select[k] is made of: equal keys, the same function of the
+ * inputs. */
+void ir_row_keys(Ctx *c, const IrRows *r, RowKey *keys);
 
 #endif

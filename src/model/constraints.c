@@ -137,7 +137,7 @@ static Value *sum_to_zero(Eval *E, Value *u, const Value *shape) {
   int32_t dims[2] = {N + 1, N};
   Value *b = value_known(E, value_shape(E, TY_MATRIX, 0, 2, dims), NULL);
   for (int32_t k = 0; k < b->n; k++) b->v[k] = B[k];
-  return value_matmul(E, b, u, N + 1, N, 1, shape);
+  return value_matmul(E, b, u, (MatrixProduct){N + 1, N, 1}, shape);
 }
 
 /* ---- matrices -------------------------------------------------------------------------------- */
@@ -198,7 +198,7 @@ static Value *cholesky_cov(Eval *E, Value *u, const Value *shape) {
 
 static Value *times_transpose(Eval *E, Value *L, const Value *shape) {
   int32_t K = shape->dims[0];
-  return value_matmul(E, L, value_transpose(E, L), K, K, K, shape);
+  return value_matmul(E, L, value_transpose(E, L), (MatrixProduct){K, K, K}, shape);
 }
 
 /* L L' of an unconstrained Cholesky factor; Jacobian K log 2 + sum_k (K - k + 2) u_kk, k = 1.. */

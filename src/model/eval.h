@@ -1,10 +1,11 @@
 /* eval.h: the partial evaluator, for this folder: it runs a Stan program in which data are numbers
  * and parameters are nodes.
  *
- *   Value  what an expression is worth: known numbers, or elements of graph nodes
- *   Axis   the iterations of a loop that is lifted: a Value with an axis holds one row per
- * iteration, so a loop's body is evaluated once, for all iterations together Var    a variable: its
- * Value now Eval   the state of one run over the program
+ *   - Value: what an expression is worth: known numbers, or elements of graph nodes.
+ *   - Axis: the iterations of a loop that is lifted: a Value with an axis holds one row per
+ *     iteration, so a loop's body is evaluated once, for all iterations together.
+ *   - Var: a variable: its Value now.
+ *   - Eval: the state of one run over the program.
  *
  * Elements are row-major everywhere, matrices too; Stan's column-major order matters only at the
  * edges (parameters, output). The same evaluator, given numbers for the parameters, is an
@@ -36,6 +37,10 @@ typedef struct {
   int32_t elem, width;
 } Ref;
 
+/* A Value that is no tuple is in one of three states: known, the numbers v; unknown, all of it one
+ * node; or unknown, each element a Ref, so that single ones can be replaced. Refs may have been
+ * joined to a node as well; the node is then the same elements. Whoever changes an element calls
+ * value_own first: what is shared is copied, never changed. */
 typedef struct Value {
   TypeKind kind;
   int array_dims; /* of ndims */
@@ -112,7 +117,10 @@ typedef struct Eval {
   int loop; /* number of the running outermost loop instance, -1 */
   int32_t iteration;
   int loop_count;
-  bool quiet;            /* no increments are recorded (generated quantities, transformed data) */
+  bool quiet;          /* no increments are recorded (generated quantities, transformed data) */
+  const long *observe; /* lines whose increments are observations because the user says so */
+  int nobserve;
+  bool *observe_found;   /* of each: an increment was made there */
   Loc density;           /* of the builtin density being evaluated */
   bool inside_lpdf_data; /* the outcome of the user's density being evaluated is data */
   bool integral;  /* the rows of the axis are nodes of a quadrature: what differs between them is no
@@ -120,11 +128,11 @@ typedef struct Eval {
   RngStream *rng; /* for _rng functions, or NULL: not allowed */
   bool simulate;  /* _rng functions make noise nodes: the program as a differentiable simulator */
   int32_t streams; /* noise nodes made so far */
-  Text *printed;   /* output of print statements, or NULL */
 } Eval;
 
-/* Is this the run of one draw, its parameters numbers? Then trouble with them is the draw's, no
- * mistake of the user. */
+/* Is this the run of one draw, its parameters numbers? Then trouble with them is the draw's, not a
+ * mistake of the user. Such a run forgets its Values draw by draw, so that they must not live where
+ * the graph does; that is how it is known. */
 static inline bool eval_is_draw(const Eval *E) { return E->arena != E->graph->arena; }
 
 /* ---- value.c --------------------------------------------------------------------------------- */
@@ -172,13 +180,15 @@ Value *value_reduce(Eval *E, unsigned op, Value *v); /* SUM or LSE over all n el
 Value *value_reduce_rows(Eval *E, unsigned op, Value *v, int32_t width, const Value *shape);
 Value *value_sum(Eval *E, Value *v);
 Value *value_mean(Eval *E, Value *v);
-Value *value_matmul(Eval *E, Value *a, Value *b, int32_t rows, int32_t inner, int32_t cols,
-                    const Value *shape);
+/* a: rows x inner, b: inner x cols; shape: of the product, as Stan has it. */
+typedef struct {
+  int32_t rows, inner, cols;
+} MatrixProduct;
+Value *value_matmul(Eval *E, Value *a, Value *b, MatrixProduct size, const Value *shape);
 Value *value_transpose(Eval *E, Value *a);
 
 long value_int_of(Eval *E, Value *v, Loc loc,
                   const char *what); /* a known int that is the same in all iterations */
-bool value_is_scalar(const Value *v);
 
 /* ---- expr.c, stmt.c, lift.c, functions.c, dists.c, constraints.c ----------------------------- */
 
@@ -188,11 +198,7 @@ bool eval_is_density_name(const char *name); /* ..._lpdf, ..._lpmf and their _lu
 Value *eval_user(Eval *E, const FunDef *f, Value **args, Loc loc, bool outcome_is_data);
 Flow eval_stmt(Eval *E, const Stmt *s);
 Flow eval_block(Eval *E, const Stmt *block);
-void eval_assign(Eval *E, const Expr *lhs, Value *v);
-Value *eval_default(Eval *E,
-                    const Decl *d); /* a declared variable without a value: NaN, or the least int */
 void eval_dims(Eval *E, const Decl *d, Value *shape);
-void eval_increment(Eval *E, const Expr *e);
 Value *eval_as_likelihood(Eval *E, Value *v); /* a copy that counts as a density of data */
 /* An increment, one element per observation; outcome: what it says of the outcome, or NULL. */
 void eval_add_target(Eval *E, Value *pointwise, Loc loc, const char *name, const Outcome *outcome);

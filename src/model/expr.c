@@ -268,7 +268,7 @@ static Value *product(Eval *E, Value *a, Value *b, Loc loc) {
   } else {
     shape = value_shape(E, TY_MATRIX, 0, 2, dims);
   }
-  return value_matmul(E, a, b, ra, ca, cb, shape);
+  return value_matmul(E, a, b, (MatrixProduct){ra, ca, cb}, shape);
 }
 
 static Value *power(Eval *E, Value *a, Value *b) {

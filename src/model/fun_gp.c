@@ -82,7 +82,7 @@ static Value *scaled_squares(Eval *E, const Points *p, Value *length, const Expr
   if (length->n != p->dim)
     ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call),
              "%s: %d length scales for points of %d coordinates", call->name, length->n, p->dim);
-  return value_matmul(E, M(SQUARE, differences(E, p)), weight, p->pairs, p->dim, 1,
+  return value_matmul(E, M(SQUARE, differences(E, p)), weight, (MatrixProduct){p->pairs, p->dim, 1},
                       pair_shape(E, p));
 }
 
@@ -137,5 +137,6 @@ FN(gp_dot_prod_cov) {
     ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "%s: points of different sizes", call->name);
   Value *t = value_transpose(E, value_reshape(E, y, TY_MATRIX, 0, 2, (int32_t[]){cols, dim}));
   const Value *shape = value_shape(E, TY_MATRIX, 0, 2, (int32_t[]){rows, cols});
-  return ADD(value_matmul(E, x, t, rows, dim, cols, shape), M(SQUARE, a[two ? 2 : 1]));
+  return ADD(value_matmul(E, x, t, (MatrixProduct){rows, dim, cols}, shape),
+             M(SQUARE, a[two ? 2 : 1]));
 }

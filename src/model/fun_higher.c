@@ -7,31 +7,31 @@
 
 /* ---- reduce_sum ------------------------------------------------------------------------------ */
 
-/* f(slice, start, end, ...): the arguments of one call. */
-static Value *partial_sum(Eval *E, const FunDef *f, Value *slice, Value *start, Value *end,
-                          Value **rest, int nrest, Loc loc) {
-  Value **args = NEW_ARRAY(E->arena, Value *, nrest + 3);
-  args[0] = slice, args[1] = start, args[2] = end;
-  for (int k = 0; k < nrest; k++) args[k + 3] = rest[k];
-  return eval_user(E, f, args, loc, eval_is_density_name(f->name) && slice->known);
-}
-
-/* As a value: one slice. */
-FN(reduce_sum) {
-  if (!a[1]->dims[0]) return NUM(0);
-  Value *first = value_int(E, 1), *last = value_int(E, a[1]->dims[0]);
-  return partial_sum(E, fun_function(E, call), a[1], first, last, a + 3, n - 3, call->loc);
-}
-
-/* As an increment of the log density, where slices are independent by contract: every element is a
- * slice, and an observation.
- */
+/* A call reduce_sum(f, x, grainsize, ...): a[1] is x, what follows the grain size goes to f. */
 typedef struct {
   const Expr *call;
   const FunDef *f;
   Value **a;
 } Slices;
 
+/* f(slice, start, end, ...) */
+static Value *partial_sum(Eval *E, const Slices *s, Value *slice, Value *start, Value *end) {
+  int nrest = s->call->nargs - 3;
+  Value **args = NEW_ARRAY(E->arena, Value *, nrest + 3);
+  args[0] = slice, args[1] = start, args[2] = end;
+  for (int k = 0; k < nrest; k++) args[k + 3] = s->a[k + 3];
+  return eval_user(E, s->f, args, s->call->loc, eval_is_density_name(s->f->name) && slice->known);
+}
+
+/* As a value: one slice. */
+FN(reduce_sum) {
+  if (!a[1]->dims[0]) return NUM(0);
+  Slices all = {call, fun_function(E, call), a};
+  return partial_sum(E, &all, a[1], value_int(E, 1), value_int(E, a[1]->dims[0]));
+}
+
+/* As an increment of the log density, where slices are independent by contract, every element is a
+ * slice, and an observation. */
 static void add_slice(Eval *E, const Slices *s, Value *at, const Axis *axis, const int32_t *index) {
   Value *x = s->a[1], shape = *x;
   int32_t each = x->n / x->dims[0], rows = axis ? axis->rows : 1,
@@ -40,7 +40,7 @@ static void add_slice(Eval *E, const Slices *s, Value *at, const Axis *axis, con
   shape.n = each;
   for (int32_t e = 0; e < rows * each; e++) elements[e] = index[e / each] * each + e % each;
   Value *slice = value_take(E, x, &shape, axis, elements);
-  Value *v = partial_sum(E, s->f, slice, at, at, s->a + 3, s->call->nargs - 3, s->call->loc);
+  Value *v = partial_sum(E, s, slice, at, at);
   if (eval_is_density_name(s->f->name) && x->known) v = eval_as_likelihood(E, v);
   eval_add_target(E, v, s->call->loc, "reduce_sum", NULL);
 }

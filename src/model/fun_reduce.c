@@ -48,7 +48,7 @@ FN(dot_product) {
   fun_same_size(E, a[0], a[1], call);
   static const Value scalar = {.kind = TY_REAL, .n = 1};
   if (a[0]->n == 0) return value_real(E, 0);
-  return value_matmul(E, a[0], a[1], 1, a[0]->n, 1, &scalar);
+  return value_matmul(E, a[0], a[1], (MatrixProduct){1, a[0]->n, 1}, &scalar);
 }
 
 FN(log_sum_exp) {
@@ -171,7 +171,7 @@ FN(quantile) {
   for (int32_t k = 0; k < r->n; k++) {
     double p = a[1]->v[k], h = (x->n - 1) * p;
     if (!(p >= 0 && p <= 1))
-      ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "quantile: %g is no probability", p);
+      ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "quantile: %g is not a probability", p);
     int32_t low = (int32_t)h, high = low + 1 < x->n ? low + 1 : low;
     r->v[k] = x->v[low] + (h - low) * (x->v[high] - x->v[low]);
   }

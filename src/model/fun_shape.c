@@ -216,36 +216,38 @@ FN(tail) {
 }
 FN(segment) { return part(E, a[0], fun_int(E, a[1], call) - 1, fun_int(E, a[2], call), call); }
 
-static Value *submatrix(Eval *E, Value *m, long i, long j, long nr, long nc, TypeKind kind,
-                        const Expr *call) {
-  if (i < 1 || j < 1 || nr < 0 || nc < 0 || i - 1 + nr > m->dims[0] || j - 1 + nc > m->dims[1])
+/* Rows i.. and columns j.. of a matrix, counted from 1. */
+typedef struct {
+  long i, j, rows, cols;
+} Rectangle;
+
+static Value *submatrix(Eval *E, Value *m, Rectangle r, TypeKind kind, const Expr *call) {
+  if (r.i < 1 || r.j < 1 || r.rows < 0 || r.cols < 0 || r.i - 1 + r.rows > m->dims[0] ||
+      r.j - 1 + r.cols > m->dims[1])
     ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call),
-             "rows %ld to %ld, columns %ld to %ld of a %d x %d matrix", i, i + nr - 1, j,
-             j + nc - 1, m->dims[0], m->dims[1]);
-  int32_t dims[2] = {(int32_t)nr, (int32_t)nc}, one = (int32_t)(nr * nc);
+             "rows %ld to %ld, columns %ld to %ld of a %d x %d matrix", r.i, r.i + r.rows - 1, r.j,
+             r.j + r.cols - 1, m->dims[0], m->dims[1]);
+  int32_t dims[2] = {(int32_t)r.rows, (int32_t)r.cols}, one = (int32_t)(r.rows * r.cols);
   Value *shape =
       kind == TY_MATRIX ? value_shape(E, kind, 0, 2, dims) : value_shape(E, kind, 0, 1, &one);
   int32_t *index = NEW_ARRAY(E->arena, int32_t, shape->n);
   for (int32_t k = 0; k < shape->n; k++)
-    index[k] = ((int32_t)i - 1 + k / dims[1]) * m->dims[1] + (int32_t)j - 1 + k % dims[1];
+    index[k] = ((int32_t)r.i - 1 + k / dims[1]) * m->dims[1] + (int32_t)r.j - 1 + k % dims[1];
   return value_take(E, m, shape, NULL, index);
 }
+#define INT(k) fun_int(E, a[k], call)
 FN(row) {
-  return submatrix(E, a[0], fun_int(E, a[1], call), 1, 1, a[0]->dims[1], TY_ROW_VECTOR, call);
+  return submatrix(E, a[0], (Rectangle){INT(1), 1, 1, a[0]->dims[1]}, TY_ROW_VECTOR, call);
 }
-FN(col) { return submatrix(E, a[0], 1, fun_int(E, a[1], call), a[0]->dims[0], 1, TY_VECTOR, call); }
+FN(col) { return submatrix(E, a[0], (Rectangle){1, INT(1), a[0]->dims[0], 1}, TY_VECTOR, call); }
 FN(block) {
-  return submatrix(E, a[0], fun_int(E, a[1], call), fun_int(E, a[2], call), fun_int(E, a[3], call),
-                   fun_int(E, a[4], call), TY_MATRIX, call);
+  return submatrix(E, a[0], (Rectangle){INT(1), INT(2), INT(3), INT(4)}, TY_MATRIX, call);
 }
 FN(sub_row) {
-  return submatrix(E, a[0], fun_int(E, a[1], call), fun_int(E, a[2], call), 1,
-                   fun_int(E, a[3], call), TY_ROW_VECTOR, call);
+  return submatrix(E, a[0], (Rectangle){INT(1), INT(2), 1, INT(3)}, TY_ROW_VECTOR, call);
 }
-FN(sub_col) {
-  return submatrix(E, a[0], fun_int(E, a[1], call), fun_int(E, a[2], call), fun_int(E, a[3], call),
-                   1, TY_VECTOR, call);
-}
+FN(sub_col) { return submatrix(E, a[0], (Rectangle){INT(1), INT(2), INT(3), 1}, TY_VECTOR, call); }
+#undef INT
 FN(reverse) {
   Value *v = a[0];
   int32_t each = v->dims[0] ? v->n / v->dims[0] : 0, *index = NEW_ARRAY(E->arena, int32_t, v->n);

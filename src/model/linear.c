@@ -140,10 +140,9 @@ static int32_t coefficient(Triangle kind, int32_t i, int32_t k, int32_t K) {
   return kind == LOWER ? i * K + k : kind == UPPER ? p * K + q : q * K + p;
 }
 
-/* b_i - T_ik x_k for the equations after k; b has m elements per item, of equations k.. */
-static Value *without_unknown(Eval *E, Triangle kind, Value *T, Value *x, Items b, int32_t k,
-                              int32_t K) {
-  int32_t m = b.size - 1, n = b.count * m;
+/* b_i - T_ik x_k for the equations after k; b has the elements of the equations k.. of all K. */
+static Value *without_unknown(Eval *E, Triangle kind, Value *T, Value *x, Items b, int32_t k) {
+  int32_t m = b.size - 1, n = b.count * m, K = k + b.size;
   int32_t *t = NEW_ARRAY(E->arena, int32_t, n), *own = NEW_ARRAY(E->arena, int32_t, n),
           *rest = NEW_ARRAY(E->arena, int32_t, n);
   for (int32_t e = 0; e < n; e++) {
@@ -177,7 +176,7 @@ Items linear_solve(Eval *E, Triangle kind, Value *T, Items b) {
     int32_t at = piece_add(E, &pieces, x);
     for (int32_t r = 0; r < b.count; r++) index[r * K + (kind == LOWER ? k : K - 1 - k)] = at + r;
     if (k + 1 == K) break;
-    rest = (Items){without_unknown(E, kind, T, x, rest, k, K), b.count, rest.size - 1};
+    rest = (Items){without_unknown(E, kind, T, x, rest, k), b.count, rest.size - 1};
   }
   return (Items){piece_take(E, &pieces, index, value_shape(E, TY_VECTOR, 0, 1, &n)), b.count, K};
 }

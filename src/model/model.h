@@ -2,7 +2,11 @@
  * likelihood.
  *
  * model_make binds the data, runs the program by partial evaluation and splits its log density:
- *     log density = prior (with the Jacobians of the constraints) + sum of observations.
+ *     log density = prior + Jacobians of the constraints + sum of observations.
+ *
+ * A Model is frozen once it is made, and holds no Ctx: any number of threads may fit, evaluate and
+ * print the same Model at a time, each with a Ctx of its own. Whatever is made of a Model lives in
+ * the arena its maker gives, and fails into that arena's Ctx; the Model must outlive it.
  */
 #ifndef PVI_MODEL_H
 #define PVI_MODEL_H
@@ -29,7 +33,7 @@ typedef struct {
 
 /* A place of the program where observations are made. */
 typedef struct {
-  Node root; /* one element an observation */
+  Node root; /* one element an observation; NO_NODE: their density is not known */
   int32_t rows;
   const int32_t *obs; /* number of the observation, 0-based, of each row */
   Loc loc;
@@ -46,39 +50,56 @@ typedef struct {
   const double *sim_y; /* rows x sim_width: what was observed */
 } ObsBlock;
 
+/* What became of a loop: its body was evaluated once for all iterations, or one by one. */
 typedef struct {
   Loc loc;
   BlockId block;
   long iterations;
   bool lifted;
-  const char *why; /* not lifted: the reason */
+  const char *why; /* not lifted: the reason, a sentence about the loop ("it rejects") */
 } LoopInfo;
 
+/* A data or transformed data variable, for generated quantities to begin with (outputs.c). */
+typedef struct {
+  const Decl *decl;
+  const struct Value *value;
+} KnownVariable;
+
 typedef struct Model {
-  Ctx *ctx;
   const Program *program;
-  const Data *data;
-  Graph *graph;
+  const Graph *graph;
   size_t dim; /* unconstrained parameters */
   size_t n_obs;
   Node prior;    /* without the Jacobian; one element */
   Node jacobian; /* one element */
-  ObsBlock *blocks;
+  const ObsBlock *blocks;
   int nblocks;
-  Output *outputs;
+  const Output *outputs;
   int noutputs;
-  LoopInfo *loops;
+  const LoopInfo *loops;
   size_t nloops;
-  void *evaluator; /* for generated quantities */
+  const KnownVariable *known;
+  int nknown;
 } Model;
 
-Model *model_make(Ctx *c, const Program *p, const Data *d);
-/* Likelihood-free: the observations are those of the data variable `observed`, simulated by the
- * variable `simulate` of generated quantities; densities of data count as nothing. The first
- * dimension of both is the observations. */
-Model *model_make_simulator(Ctx *c, const Program *p, const Data *d, const char *simulate,
-                            const char *observed);
+/* What the user asks of a program beyond what it says. */
+typedef struct {
+  /* Likelihood-free: the observations are those of the data variable `observed` (NULL: y),
+   * simulated by the variable `simulate` of generated quantities; densities of data count as
+   * nothing. The first dimension of both is the observations. simulate NULL: no. */
+  const char *simulate, *observed;
+  /* Lines of the program whose increments of the log density are observations, whatever they are
+   * made of. A line that makes no increment is an error. */
+  const long *observe;
+  int nobserve;
+} ModelOptions;
+
+/* o NULL: nothing is asked. The Model lives in c's arena; program and data must outlive it, as must
+ * the data's values, but not the data's text (data_forget_text). */
+Model *model_make(Ctx *c, const Program *p, const Data *d, const ModelOptions *o);
 bool model_has_densities(const Model *m);
+
+/* ---- rows.c: selections of observations ------------------------------------------------------ */
 
 /* A selection of observations as tapes have it: block by block, within a block in the order of the
  * selection. */
@@ -92,16 +113,16 @@ ModelRows model_rows(Arena *a, const Model *m, const size_t *rows,
 /* The rows [from, to) of r, or as many of them as there are; it reads r's. */
 ModelRows model_slice(Arena *a, const Model *m, const ModelRows *r, size_t from, size_t to);
 /* One of each kind among rows that are the same: equal functions of theta, equal outcomes. count:
- * so many of them. */
+ * how many rows each of them stands for. */
 ModelRows model_distinct(Arena *a, const Model *m, const ModelRows *r, unsigned wants,
                          double **count);
-int32_t model_widest(const Model *m, const ModelRows *r,
-                     unsigned wants); /* elements of the widest shared value that rows pick from */
-/* The same rows, those of a block together that read the same parameters. */
-ModelRows model_sorted(Arena *a, const Model *m, const ModelRows *r, unsigned wants,
-                       size_t *from); /* from[k]: row k was it */
-void model_numbers(const Model *m, const ModelRows *r,
-                   int32_t *obs); /* number of the observation of each row */
+/* How many elements the widest shared value has of which rows pick one (alpha of alpha[county]). */
+int32_t model_widest(Ctx *c, const Model *m, const ModelRows *r, unsigned wants);
+/* The same rows, but within a block those that read the same parameters stand together. Row k of
+ * the result was row from[k]. */
+ModelRows model_sorted(Arena *a, const Model *m, const ModelRows *r, unsigned wants, size_t *from);
+/* Number of the observation of each row. */
+void model_numbers(const Model *m, const ModelRows *r, int32_t *obs);
 
 /* A tape of these rows, with the prior and the Jacobian as roots 0 and 1. Its tiles' heads are the
  * log likelihood (HEAD_LL) and, where wanted and known, the parameters of the outcome (HEAD_PAR
@@ -111,17 +132,28 @@ enum { HEAD_LL, HEAD_PAR, HEAD_SIM = HEAD_PAR + 3 };
 typedef enum { WANT_LL = 1, WANT_PARAMETERS = 2, WANT_SIM = 4 } ModelWants;
 Tape *model_tape(Arena *a, const Model *m, const ModelRows *r, unsigned wants);
 
+/* ---- outputs.c: names and values of parameters and of what is computed from them ------------- */
+
+/* Points of the unconstrained space: element k of point i is theta[i by_point + k by_dim]. Point by
+ * point: {theta, n, dim, 1}; as draws are kept, a row per dimension, ld apart: {theta, n, 1, ld}.
+ */
+typedef struct {
+  const double *theta;
+  size_t n, by_point, by_dim;
+} ModelPoints;
+/* The points [first, first + lanes) as rows of draws, [dim x lanes]; those that there are not
+ * repeat the first. How many there are. */
+size_t model_lanes(const Model *m, const ModelPoints *p, size_t first, size_t lanes, double *theta);
+
 const char *model_unconstrained_name(const Model *m, Arena *a,
                                      size_t k); /* theta[1,2], as tables print it */
 
 /* Names and values of all output columns in CmdStan's order (dotted, column-major). */
-typedef struct ModelOutputs ModelOutputs;
 size_t model_output_count(const Model *m);
 const char *model_output_name(const Model *m, Arena *a, size_t k, bool dotted);
 bool model_output_is_parameter(const Model *m, size_t k);
-/* theta: [dim x ld], a row per dimension; writes out[draw ncols + column]. Generated quantities are
- * run draw by draw. */
-void model_outputs(const Model *m, const double *theta, size_t ld, size_t ndraws, uint64_t seed,
-                   double *out);
+/* Writes out[point ncols + column]. Generated quantities are run point by point, point i with the
+ * random numbers of stream i of the seed. */
+void model_outputs(Ctx *c, const Model *m, const ModelPoints *p, uint64_t seed, double *out);
 
 #endif

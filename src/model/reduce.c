@@ -5,13 +5,13 @@
  * is not affine, and makes a leaf of what is. Functions that differ only by sign and constant share
  * a leaf.
  */
-#include "model/reduce.h"
+#include "model/reduce_int.h"
 
-#include <assert.h>
-#include <math.h>
+#include "ir/affine.h"
+
 #include <string.h>
 
-enum { MOST_TERMS = 2048, MOST_WIDTH = 64, MOST_DEPTH = 500, MOST_PRIOR_BLOCKS = 256 };
+enum { MOST_TERMS = 2048, MOST_WIDTH = 64, MOST_DEPTH = 500 };
 
 /* ---- which nodes are affine ------------------------------------------------------------------ */
 
@@ -48,10 +48,10 @@ static Degree degree_of(const uint8_t *degree, const IrNode *x) {
   }
 }
 
-static uint8_t *degrees(Arena *a, const Graph *g) {
-  uint8_t *degree = NEW_ARRAY(a, uint8_t, g->count + 1);
+Reducible reduce_begin(Arena *temp, const Graph *g, Graph *out) {
+  uint8_t *degree = NEW_ARRAY(temp, uint8_t, g->count + 1);
   for (int32_t k = 0; k < g->count; k++) degree[k] = (uint8_t)degree_of(degree, &g->nodes[k]);
-  return degree;
+  return (Reducible){temp, g, degree, out};
 }
 
 /* ---- the reducer ----------------------------------------------------------------------------- */
@@ -63,7 +63,6 @@ typedef struct {
 } Memo;
 
 typedef struct {
-  const Model *m;
   Arena *arena; /* of what stays */
   Arena *temp;  /* of what is forgotten when the block is done */
   const Graph *g;
@@ -114,27 +113,7 @@ static const int32_t *arg_map(const Reducer *r, const IrNode *x, int k, const in
   return ir_node(r->g, x->args[k])->n == x->n ? map : r->zeros;
 }
 
-/* ---- collecting an affine function down to theta --------------------------------------------- */
-
-typedef struct {
-  int32_t *index;     /* one, or one a row */
-  const double *coef; /* as given, until something is added */
-  double *sum;        /* the same, once it is our own */
-  bool same;
-} Term;
-
-typedef struct {
-  Reducer *r;
-  double *constant;
-  Term *terms;
-  int count, cap;
-} Collector;
-
-static bool all_equal_int(const int32_t *x, int32_t n) {
-  for (int32_t k = 1; k < n; k++)
-    if (x[k] != x[0]) return false;
-  return true;
-}
+/* ---- affine functions of theta --------------------------------------------------------------- */
 
 static bool all_equal(const double *x, int32_t n) {
   for (int32_t k = 1; k < n; k++)
@@ -142,150 +121,56 @@ static bool all_equal(const double *x, int32_t n) {
   return true;
 }
 
-static bool same_index(const Term *t, const int32_t *index, bool same, int32_t rows) {
-  if (t->same != same) return false;
-  return same ? t->index[0] == index[0]
-              : memcmp(t->index, index, (size_t)rows * sizeof *index) == 0;
-}
-
-/* One more term; coef stays as it is. */
-static bool add_term(Collector *c, int32_t first, const int32_t *map, const double *coef) {
-  int32_t rows = c->r->rows;
-  bool same = all_equal_int(map, rows);
-  int32_t *index = NEW_ARRAY(c->r->temp, int32_t, same ? 1 : rows);
-  for (int32_t k = 0; k < (same ? 1 : rows); k++) index[k] = first + map[k];
-  for (int k = 0; k < c->count; k++) {
-    Term *t = &c->terms[k];
-    if (!same_index(t, index, same, rows)) continue;
-    if (!t->sum)
-      t->coef = t->sum =
-          memcpy(NEW_ARRAY(c->r->temp, double, rows), t->coef, (size_t)rows * sizeof *coef);
-    for (int32_t i = 0; i < rows; i++) t->sum[i] += coef[i];
-    return true;
-  }
-  if (c->count == MOST_TERMS) return refuse(c->r, "a linear predictor has too many terms"), false;
-  Term t = {index, coef, NULL, same};
-  PUSH(c->r->temp, c->terms, c->count, c->cap, t);
-  return true;
-}
-
-static bool collect(Collector *c, Node id, const int32_t *map, const double *coef, int depth);
-
 static double value_at(const IrNode *x, int32_t at) { return x->u.values[x->n == 1 ? 0 : at]; }
 
-static double *scaled(Collector *c, const double *coef, Node by, const int32_t *map, bool divide) {
-  double *out = NEW_ARRAY(c->r->temp, double, c->r->rows);
-  for (int32_t k = 0; k < c->r->rows; k++) {
-    double x = by == NO_NODE ? -1 : value_at(ir_node(c->r->g, by), map[k]);
-    out[k] = divide ? coef[k] / x : coef[k] * x;
-  }
-  return out;
+/* The leaves are elements of theta, whichever input they are read from. */
+static bool is_theta(const IrAffine *f, const IrSlice *s, Node *leaf, int32_t *shift) {
+  const IrNode *x = ir_node(f->g, s->node);
+  *leaf = NO_NODE;
+  *shift = x->attr;
+  return x->op == IR_INPUT;
 }
 
-static bool collect_arg(Collector *c, const IrNode *x, int k, const int32_t *map,
-                        const double *coef, int depth) {
-  return collect(c, x->args[k], arg_map(c->r, x, k, map), coef, depth + 1);
-}
-
-static bool collect_matvec(Collector *c, const IrNode *x, const int32_t *map, const double *coef,
-                           int depth) {
-  int32_t rows = c->r->rows, K = x->attr;
-  const double *X = ir_node(c->r->g, x->args[0])->u.values;
-  int32_t *at = NEW_ARRAY(c->r->temp, int32_t, rows);
-  for (int32_t k = 0; k < K; k++) {
-    double *column = NEW_ARRAY(c->r->temp, double, rows);
-    for (int32_t i = 0; i < rows; i++) {
-      at[i] = k;
-      column[i] = coef[i] * X[(size_t)map[i] * (size_t)K + (size_t)k];
-    }
-    if (!collect(c, x->args[1], at, column, depth + 1)) return false;
-  }
-  return true;
-}
-
-static bool collect_sum(Collector *c, const IrNode *x, const int32_t *map, const double *coef,
-                        int depth) {
-  if (x->attr > MOST_TERMS) return refuse(c->r, "a linear predictor has too many terms"), false;
-  for (int32_t w = 0; w < x->attr; w++)
-    if (!collect(c, x->args[0], column_map(c->r, map, x->attr, w), coef, depth + 1)) return false;
-  return true;
-}
-
-/* coef times the given elements of an affine node, added to what is collected. */
-static bool collect(Collector *c, Node id, const int32_t *map, const double *coef, int depth) {
-  const IrNode *x = ir_node(c->r->g, id);
-  if (depth > MOST_DEPTH) return refuse(c->r, "an expression is too deep"), false;
-  const int32_t *elements;
-  Node from;
-  bool left_const;
-  switch (x->op) {
-  case IR_CONST:
-    for (int32_t k = 0; k < c->r->rows; k++)
-      if (coef[k] != 0) c->constant[k] += coef[k] * value_at(x, map[k]);
-    return true;
-  case IR_INPUT: return add_term(c, x->attr, map, coef);
-  case IR_GATHER: return collect(c, x->args[0], through(c->r, x->u.index, map), coef, depth + 1);
-  case IR_PACK:
-    from = one_pick(c->r, x, map, &elements);
-    if (from == NO_NODE)
-      return refuse(c->r, "observations take a predictor from different places"), false;
-    return collect(c, from, elements, coef, depth + 1);
-  case IR_ADD:
-    return collect_arg(c, x, 0, map, coef, depth) && collect_arg(c, x, 1, map, coef, depth);
-  case IR_SUB:
-    return collect_arg(c, x, 0, map, coef, depth) &&
-           collect_arg(c, x, 1, map, scaled(c, coef, NO_NODE, map, false), depth);
-  case IR_NEG: return collect_arg(c, x, 0, map, scaled(c, coef, NO_NODE, map, false), depth);
-  case IR_MUL:
-    left_const = ir_is_const(c->r->g, x->args[0]);
-    if (!left_const && !ir_is_const(c->r->g, x->args[1]))
-      return refuse(c->r, "a product is not a number times a parameter"), false;
-    return collect_arg(
-        c, x, left_const, map,
-        scaled(c, coef, x->args[!left_const], arg_map(c->r, x, !left_const, map), false), depth);
-  case IR_DIV:
-    if (!ir_is_const(c->r->g, x->args[1]))
-      return refuse(c->r, "a quotient is not a parameter over a number"), false;
-    return collect_arg(c, x, 0, map, scaled(c, coef, x->args[1], arg_map(c->r, x, 1, map), true),
-                       depth);
-  case IR_MATVEC: return collect_matvec(c, x, map, coef, depth);
-  case IR_SUM: return collect_sum(c, x, map, coef, depth);
-  default: return refuse(c->r, "an affine expression of a kind that is not known"), false;
-  }
-}
+static const IrAffineRules down_to_theta = {.is_leaf = is_theta,
+                                            .most_terms = MOST_TERMS,
+                                            .most_depth = MOST_DEPTH,
+                                            .most_sources = 1,
+                                            .widest_product = INT32_MAX,
+                                            .widest_sum = MOST_TERMS};
 
 static bool may_share(const AffineTerm *a, const AffineTerm *b) {
   return a->low <= b->high && b->low <= a->high;
 }
 
-/* Terms as they are kept: no zeros, no ones, one row where all rows are alike. */
-static Affine assemble(Collector *c) {
-  Arena *a = c->r->temp;
-  int32_t rows = c->r->rows;
+/* One term as it is kept: no ones, and the range of the inputs that occur. */
+static AffineTerm kept_term(const IrTerm *t, int32_t rows) {
+  bool ones = all_equal(t->coef, rows) && t->coef[0] == 1;
+  AffineTerm k = {t->index[0], t->same ? NULL : t->index, ones ? NULL : t->coef, t->index[0],
+                  t->index[0]};
+  for (int32_t i = 0; !t->same && i < rows; i++) {
+    k.low = t->index[i] < k.low ? t->index[i] : k.low;
+    k.high = t->index[i] > k.high ? t->index[i] : k.high;
+  }
+  return k;
+}
+
+/* The function as it is kept: terms that are zero in every row are left out, and one row stands for
+ * all where they are alike. */
+static Affine assemble(const IrAffine *c) {
+  int32_t rows = c->rows;
   bool shared = all_equal(c->constant, rows);
-  int n = 0;
+  Affine f = {.constant = c->constant, .terms = NEW_ARRAY(c->temp, AffineTerm, c->count + 1)};
   for (int k = 0; k < c->count; k++) {
-    bool same_coef = all_equal(c->terms[k].coef, rows);
-    if (same_coef && c->terms[k].coef[0] == 0) continue;
-    shared = shared && c->terms[k].same && same_coef;
-    c->terms[n++] = c->terms[k];
+    const IrTerm *t = &c->terms[k];
+    bool same_coef = all_equal(t->coef, rows);
+    if (same_coef && t->coef[0] == 0) continue;
+    shared = shared && t->same && same_coef;
+    AffineTerm *to = &f.terms[f.nterms];
+    *to = kept_term(t, rows);
+    for (int j = 0; j < f.nterms; j++) f.overlapping = f.overlapping || may_share(&f.terms[j], to);
+    f.nterms++;
   }
-  Affine f = {.rows = shared ? 1 : rows,
-              .constant = c->constant,
-              .terms = NEW_ARRAY(a, AffineTerm, n + 1),
-              .nterms = n};
-  for (int k = 0; k < n; k++) {
-    const Term *t = &c->terms[k];
-    bool ones = all_equal(t->coef, rows) && t->coef[0] == 1;
-    AffineTerm *to = &f.terms[k];
-    *to = (AffineTerm){t->index[0], t->same ? NULL : t->index, ones ? NULL : t->coef, t->index[0],
-                       t->index[0]};
-    for (int32_t i = 0; !t->same && i < rows; i++) {
-      to->low = t->index[i] < to->low ? t->index[i] : to->low;
-      to->high = t->index[i] > to->high ? t->index[i] : to->high;
-    }
-    for (int j = 0; j < k; j++) f.overlapping = f.overlapping || may_share(&f.terms[j], to);
-  }
+  f.rows = shared ? 1 : rows;
   return f;
 }
 
@@ -295,15 +180,31 @@ static const double *filled(Reducer *r, double x) {
   return v;
 }
 
-/* The given elements of node, minus those of another where there is one, as one function. */
-static bool affine_of(Reducer *r, Node node, const int32_t *map, Node minus,
-                      const int32_t *minus_map, Affine *out) {
-  Collector c = {.r = r, .constant = NEW_ARRAY(r->temp, double, r->rows)};
+/* Elements of a node, one a row. */
+typedef struct {
+  Node node; /* NO_NODE: none */
+  const int32_t *map;
+} Elements;
+
+static const Elements nothing = {NO_NODE, NULL};
+
+static Elements operand(const Reducer *r, const IrNode *x, int k, const int32_t *map) {
+  return (Elements){x->args[k], arg_map(r, x, k, map)};
+}
+
+/* The given elements, minus those of another node where there is one, as one function. */
+static bool affine_of(Reducer *r, Elements e, Elements minus, Affine *out) {
+  IrAffine c = ir_affine(r->temp, r->g, r->rows, &down_to_theta, NULL);
   if (!r->ones) r->ones = filled(r, 1);
-  if (!collect(&c, node, map, r->ones, 0)) return false;
-  if (minus != NO_NODE && !collect(&c, minus, minus_map, filled(r, -1), 0)) return false;
-  *out = assemble(&c);
-  return true;
+  bool ok = ir_affine_add(&c, &(IrSlice){e.node, e.map, r->ones});
+  if (ok && minus.node != NO_NODE)
+    ok = ir_affine_add(&c, &(IrSlice){minus.node, minus.map, filled(r, -1)});
+  if (ok) {
+    *out = assemble(&c);
+  } else {
+    refuse(r, c.why);
+  }
+  return ok;
 }
 
 static double coef_at(const AffineTerm *t, int32_t r) { return t->coef ? t->coef[r] : 1; }
@@ -388,8 +289,7 @@ static bool difference(Reducer *r, const IrNode *x, const int32_t *map, Node *ar
       r->degree[x->args[1]] != IS_AFFINE)
     return false;
   Affine f;
-  if (!affine_of(r, x->args[0], arg_map(r, x, 0, map), x->args[1], arg_map(r, x, 1, map), &f))
-    return true;
+  if (!affine_of(r, operand(r, x, 0, map), operand(r, x, 1, map), &f)) return true;
   args[0] = affine_node(r, &f);
   args[1] = ir_number(r->out, 0);
   return true;
@@ -454,7 +354,7 @@ static Node rebuild(Reducer *r, Node id, const int32_t *map) {
   Node made;
   if (r->degree[id] == IS_AFFINE) {
     Affine f;
-    made = affine_of(r, id, map, NO_NODE, NULL, &f) ? affine_node(r, &f) : NO_NODE;
+    made = affine_of(r, (Elements){id, map}, nothing, &f) ? affine_node(r, &f) : NO_NODE;
   } else {
     made = rebuild_other(r, x, map);
   }
@@ -506,48 +406,63 @@ static Node with_constant(Reducer *r, const NormalRoot *n, Node x) {
   return n->constant == NO_NODE ? x : map2(r->out, n->minus ? IR_SUB : IR_ADD, x, n->constant);
 }
 
-/* Fills b; false when the root is not of this form. */
-static bool reduce_normal(Reducer *r, Node root, const int32_t *map, Reduced *b, Node *sigma) {
-  NormalRoot n;
-  if (!normal_root(r, root, map, &n)) return false;
-  const IrNode *x = n.normal;
+/* The affine function f in it: mu where y is data, y where mu is data, else y - mu, which is then
+ * compared with 0. other: what f is compared with. */
+static bool normal_location(Reducer *r, const NormalRoot *n, Affine *f, Elements *other) {
+  const IrNode *x = n->normal;
   Degree dy = r->degree[x->args[0]], dmu = r->degree[x->args[1]];
   if (dy == IS_OTHER || dmu == IS_OTHER || (dy == IS_CONST && dmu == IS_CONST)) return false;
+  Elements y = operand(r, x, 0, n->map), mu = operand(r, x, 1, n->map);
+  bool both = dy == IS_AFFINE && dmu == IS_AFFINE, turned = dmu == IS_CONST;
+  *other = both ? nothing : turned ? mu : y;
+  return affine_of(r, turned || both ? y : mu, both ? mu : nothing, f) && f->nterms;
+}
+
+/* The scale, rebuilt with a list of functions of its own: it must not see f. The second of them is
+ * the g of FORM_NORMAL. */
+typedef struct {
+  Reducer r;
+  Node precision, log_sigma;
+} Scale;
+
+static bool normal_scale(const Reducer *r, const NormalRoot *n, const Affine *f, Scale *s) {
+  const IrNode *x = n->normal;
+  s->r = *r;
+  forget(&s->r);
+  s->r.f[0] = (Affine){.rows = 1}; /* keeps the first leaf free */
+  s->r.count = 1;
+  s->precision = rebuild(&s->r, x->args[2], arg_map(r, x, 2, n->map));
+  if (s->precision == NO_NODE) return false;
+  s->log_sigma = rebuild(&s->r, x->args[3], arg_map(r, x, 3, n->map));
+  if (s->log_sigma == NO_NODE) return false;
+  const Affine *g = &s->r.f[1];
+  return s->r.count == 1 || !(same_terms(g, f, 1, r->rows) || same_terms(g, f, -1, r->rows));
+}
+
+/* Fills b; false when the root is not of this form. With m and v the mean and the variance of f
+ * given g, the predictive density is that of normal(m, sqrt(sigma^2 + v)), and the mean log density
+ * log normal(y | m, sigma) - v / (2 sigma^2). */
+static bool reduce_normal(Reducer *r, Node root, const int32_t *map, Reduced *b, Node *sigma) {
+  NormalRoot n;
   Affine f;
-  bool turned = dmu == IS_CONST, both = dy == IS_AFFINE && dmu == IS_AFFINE;
-  int at = turned || both ? 0 : 1;
-  if (!affine_of(r, x->args[at], arg_map(r, x, at, n.map), both ? x->args[1] : NO_NODE,
-                 arg_map(r, x, 1, n.map), &f))
-    return false;
-  if (!f.nterms) return false;
-  /* the scale must not see f: reduce it with a list of its own */
-  Reducer scale = *r;
-  scale.count = 0;
-  forget(&scale);
-  Affine none = {.rows = 1};
-  scale.f[scale.count++] = none; /* keeps the first leaf free */
-  Node precision = rebuild(&scale, x->args[2], arg_map(r, x, 2, n.map));
-  Node log_sigma =
-      precision == NO_NODE ? NO_NODE : rebuild(&scale, x->args[3], arg_map(r, x, 3, n.map));
-  if (log_sigma == NO_NODE) return false;
-  if (scale.count == 2 &&
-      (same_terms(&scale.f[1], &f, 1, r->rows) || same_terms(&scale.f[1], &f, -1, r->rows)))
+  Elements other;
+  Scale s;
+  if (!normal_root(r, root, map, &n) || !normal_location(r, &n, &f, &other) ||
+      !normal_scale(r, &n, &f, &s))
     return false;
   r->f[0] = f;
-  r->f[1] = scale.f[1];
-  r->count = scale.count;
+  r->f[1] = s.r.f[1];
+  r->count = s.r.count;
   b->form = FORM_NORMAL;
   b->first_rows = f.rows == 1 && (r->count == 1 || r->f[1].rows == 1) ? 1 : r->rows;
   Graph *g = r->out;
-  Node mu = ir_outer(g, LEAF_FIRST, b->first_rows),
-       extra = ir_outer(g, LEAF_VARIANCE, b->first_rows);
-  Node y = both ? ir_number(g, 0) : rebuild(r, x->args[!at], arg_map(r, x, !at, n.map));
-  Node own = ir_map(g, IR_INV_SQUARE, &precision), variance = map2(g, IR_ADD, own, extra);
+  Node m = ir_outer(g, LEAF_FIRST, b->first_rows), v = ir_outer(g, LEAF_VARIANCE, b->first_rows);
+  Node y = other.node == NO_NODE ? ir_number(g, 0) : rebuild(r, other.node, other.map);
+  Node own = ir_map(g, IR_INV_SQUARE, &s.precision), variance = map2(g, IR_ADD, own, v);
   *sigma = ir_map(g, IR_SQRT, &variance);
-  b->density = with_constant(r, &n, ir_map(g, IR_NORMAL_WIDE, (Node[]){y, mu, own, extra}));
-  Node mean =
-      map2(g, IR_SUB, ir_map(g, IR_NORMAL_MEAN, (Node[]){y, mu, precision, extra}), log_sigma);
-  b->mean = with_constant(r, &n, mean);
+  b->density = with_constant(r, &n, ir_map(g, IR_NORMAL_WIDE, (Node[]){y, m, own, v}));
+  Node mean = ir_map(g, IR_NORMAL_MEAN, (Node[]){y, m, s.precision, v});
+  b->mean = with_constant(r, &n, map2(g, IR_SUB, mean, s.log_sigma));
   return true;
 }
 
@@ -559,16 +474,14 @@ static Node by_rows(Reducer *r, Node x) {
   return ir_gather(r->out, x, r->zeros, r->rows);
 }
 
-static Reducer reducer(const Model *m, Arena *temp, const uint8_t *degree, Graph *out,
-                       int32_t rows) {
-  return (Reducer){.m = m,
-                   .arena = out->arena,
-                   .temp = temp,
-                   .g = m->graph,
-                   .degree = degree,
-                   .out = out,
+static Reducer reducer(const Reducible *t, int32_t rows) {
+  return (Reducer){.arena = t->out->arena,
+                   .temp = t->temp,
+                   .g = t->graph,
+                   .degree = t->degree,
+                   .out = t->out,
                    .rows = rows,
-                   .zeros = NEW_ARRAY(temp, int32_t, rows)};
+                   .zeros = NEW_ARRAY(t->temp, int32_t, rows)};
 }
 
 static void *kept(Arena *a, const void *x, size_t bytes) {
@@ -655,130 +568,43 @@ static void reduce_centred(Reducer *r, Node root, const int32_t *map, Reduced *b
   b->centred = by_rows(r, map2(r->out, IR_ADD, density, ir_outer(r->out, LEAF_WEIGHT, r->rows)));
 }
 
+bool reduce_elements(const Reducible *t, const ReducedElements *e, Reduced *b, const char **why) {
+  Reducer r = reducer(t, e->n);
+  Node sigma;
+  bool ok = reduce_root(&r, e->node, e->map, b, &sigma);
+  if (!ok) *why = r.why ? r.why : "not reducible";
+  return ok;
+}
+
+/* The rows of one block of observations; NULL, or the reason why not. */
+static const char *reduce_block(const Reducible *t, const ObsBlock *o, const int32_t *map,
+                                Reduced *to) {
+  Reducer r = reducer(t, to->rows);
+  Node sigma;
+  if (o->root == NO_NODE) return "their density is not known";
+  if (!reduce_root(&r, o->root, map, to, &sigma)) return r.why ? r.why : "not reducible";
+  reduce_parameters(&r, o, map, to, sigma);
+  reduce_centred(&r, o->root, map, to);
+  return NULL;
+}
+
 Reduction *reduce_observations(Arena *a, const Model *m, const ModelRows *rows, const char **why) {
   Reduction *out = NEW(a, Reduction);
-  TempArena *task = temp_open(m->ctx);
-  uint8_t *degree = degrees(&task->arena, m->graph);
+  TempArena *task = temp_open(a->ctx);
   out->graph = ir_graph_in(a);
   out->blocks = NEW_ARRAY(a, Reduced, m->nblocks + 1);
-  for (int b = 0; b < m->nblocks; b++) {
+  Reducible t = reduce_begin(&task->arena, m->graph, out->graph);
+  const char *refused = NULL;
+  for (int b = 0; b < m->nblocks && !refused; b++) {
     const ObsBlock *o = &m->blocks[b];
-    const int32_t *map = rows->row + rows->first[b];
     Reduced *to = &out->blocks[out->nblocks++];
     *to = (Reduced){.rows = (int32_t)(rows->first[b + 1] - rows->first[b])};
-    if (!to->rows) continue;
-    Reducer r = reducer(m, &task->arena, degree, out->graph, to->rows);
-    Node sigma;
-    if (o->root == NO_NODE) refuse(&r, "their density is not known");
-    if (r.why || !reduce_root(&r, o->root, map, to, &sigma)) {
-      *why = arena_format(a, "the observations of line %u (%s): %s", o->loc.line, o->name,
-                          r.why ? r.why : "not reducible");
-      temp_close(task);
-      return NULL;
-    }
-    reduce_parameters(&r, o, map, to, sigma);
-    reduce_centred(&r, o->root, map, to);
+    if (to->rows) refused = reduce_block(&t, o, rows->row + rows->first[b], to);
+    if (refused)
+      *why = arena_format(a, "the observations of line %u (%s): %s", o->loc.line, o->name, refused);
   }
   temp_close(task);
-  return out;
-}
-
-/* ---- the prior: a sum of terms --------------------------------------------------------------- */
-
-typedef struct {
-  const Model *m;
-  Arena *temp;
-  const uint8_t *degree;
-  Reduction *out;
-  int cap;
-  const char *why;
-} PriorSplit;
-
-static void add_prior(PriorSplit *s, Node node, const int32_t *map, int32_t rows, double factor) {
-  if (s->why) return;
-  if (s->out->nblocks == MOST_PRIOR_BLOCKS) {
-    s->why = "it has too many different terms";
-    return;
-  }
-  Reducer r = reducer(s->m, s->temp, s->degree, s->out->graph, rows);
-  Reduced b;
-  Node sigma;
-  if (!reduce_root(&r, node, map, &b, &sigma)) {
-    s->why = r.why;
-    return;
-  }
-  b.factor = factor;
-  PUSH(s->out->graph->arena, s->out->blocks, s->out->nblocks, s->cap, b);
-}
-
-static void split_prior(PriorSplit *s, Node id, double factor, int depth);
-
-/* factor times the sum of all elements of a vector: a block; packs fall apart into the nodes they
- * are made of. */
-static void split_vector(PriorSplit *s, Node id, double factor, int depth) {
-  const IrNode *x = ir_node(s->m->graph, id);
-  Arena *a = s->temp;
-  int32_t *map = NEW_ARRAY(a, int32_t, x->n);
-  if (x->op != IR_PACK) {
-    for (int32_t k = 0; k < x->n; k++) map[k] = k;
-    add_prior(s, id, map, x->n, factor);
-    return;
-  }
-  bool *done = NEW_ARRAY(a, bool, x->n);
-  for (int32_t k = 0; k < x->n; k++) {
-    if (done[k]) continue;
-    int32_t n = 0;
-    int32_t *elements = NEW_ARRAY(a, int32_t, x->n);
-    for (int32_t j = k; j < x->n; j++) {
-      if (x->u.picks[j].node != x->u.picks[k].node) continue;
-      elements[n++] = x->u.picks[j].elem;
-      done[j] = true;
-    }
-    Node from = x->u.picks[k].node;
-    if (ir_size(s->m->graph, from) == 1) {
-      split_prior(s, from, factor * n, depth + 1);
-    } else {
-      add_prior(s, from, elements, n, factor);
-    }
-  }
-}
-
-static void split_prior(PriorSplit *s, Node id, double factor, int depth) {
-  const Graph *g = s->m->graph;
-  const IrNode *x = ir_node(g, id);
-  if (depth > MOST_DEPTH) s->why = "it has too many different terms";
-  if (s->why) return;
-  if (x->op == IR_CONST) {
-    s->out->constant += factor * x->u.values[0];
-  } else if (x->op == IR_ADD || x->op == IR_SUB) {
-    split_prior(s, x->args[0], factor, depth + 1);
-    split_prior(s, x->args[1], x->op == IR_ADD ? factor : -factor, depth + 1);
-  } else if (x->op == IR_NEG) {
-    split_prior(s, x->args[0], -factor, depth + 1);
-  } else if (x->op == IR_MUL && (ir_is_const(g, x->args[0]) || ir_is_const(g, x->args[1]))) {
-    int k = ir_is_const(g, x->args[0]);
-    split_prior(s, x->args[k], factor * ir_node(g, x->args[!k])->u.values[0], depth + 1);
-  } else if (x->op == IR_SUM && x->attr == ir_size(g, x->args[0])) {
-    split_vector(s, x->args[0], factor, depth);
-  } else {
-    static const int32_t zero[1] = {0};
-    add_prior(s, id, zero, 1, factor);
-  }
-}
-
-Reduction *reduce_prior(Arena *a, const Model *m, const char **why) {
-  TempArena *task = temp_open(m->ctx);
-  PriorSplit s = {.m = m,
-                  .temp = &task->arena,
-                  .degree = degrees(&task->arena, m->graph),
-                  .out = NEW(a, Reduction)};
-  s.out->graph = ir_graph_in(a);
-  split_prior(&s, m->prior, 1, 0);
-  split_prior(&s, m->jacobian, 1, 0);
-  temp_close(task);
-  if (!s.why) return s.out;
-  *why = arena_format(a, "the prior: %s", s.why);
-  return NULL;
+  return refused ? NULL : out;
 }
 
 const char *reduced_text(const Reduced *r) {

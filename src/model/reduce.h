@@ -2,12 +2,15 @@
  *
  * A linear predictor, a log scale: whatever else an observation computes, it computes from these.
  * Under a normal q they are normal, and the predictive is an integral in one or two dimensions. So
- * the observation's graph is cut at its affine functions and rebuilt, in a graph of its own, on
- * leaves (IR_OUTER) that hold quadrature nodes of them: FORM_LINE    one function: its law is a
- * line of nodes FORM_PLANE   two: nodes on a product grid, the second function's nodes given the
- * first's FORM_NORMAL  normal(f, sigma) with sigma seen through at most one other function g: given
- * g the predictive is normal(E[f | g], sqrt(sigma^2 + var[f | g])), so the nodes are g's alone The
- * terms of the prior are reduced in the same way.
+ * the observation's graph is cut at its affine functions and rebuilt, in a graph of its own (the
+ * Model's stays as it is), on leaves (IR_OUTER) that hold quadrature nodes of them:
+ *
+ *   - FORM_LINE: one function; its law is a line of nodes.
+ *   - FORM_PLANE: two; nodes on a product grid, the second function's nodes given the first's.
+ *   - FORM_NORMAL: normal(f, sigma) with sigma seen through at most one other function g. Given g
+ *     the predictive is normal(E[f | g], sqrt(sigma^2 + var[f | g])), so the nodes are g's alone.
+ *
+ * The terms of the prior are reduced in the same way (reduce_prior.c).
  */
 #ifndef PVI_REDUCE_H
 #define PVI_REDUCE_H

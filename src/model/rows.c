@@ -1,5 +1,6 @@
 /* rows.c: selections of a model's observations (ModelRows): in the order given, one of each kind,
- * sorted by what they read; and their tapes. */
+ * sorted by what they read; and their tapes. An observation is known to the user by its number and
+ * to a tape by its block and its row there; a selection translates. */
 #include "model/model.h"
 
 #include <stdlib.h>
@@ -52,7 +53,7 @@ static size_t select_rows(Arena *temp, const ObsBlock *o, const int32_t *positio
 ModelRows model_rows(Arena *a, const Model *m, const size_t *rows, size_t nrows) {
   ModelRows r = {.n = rows ? nrows : m->n_obs, .first = NEW_ARRAY(a, size_t, m->nblocks + 1)};
   int32_t *row = NEW_ARRAY(a, int32_t, r.n);
-  TempArena *temp = temp_open(m->ctx);
+  TempArena *temp = temp_open(a->ctx);
   const int32_t *position = positions(&temp->arena, m, rows, nrows);
   for (int b = 0; b < m->nblocks; b++)
     r.first[b + 1] =
@@ -103,7 +104,8 @@ static RowKey *block_keys(Arena *temp, const Model *m, const ObsBlock *o, const 
   RowKey *keys = NEW_ARRAY(temp, RowKey, n);
   VmBlock v = tape_block(o, row, n, wants);
   for (int h = 0; h < VM_HEADS; h++)
-    if (v.heads[h] != NO_NODE) ir_row_keys(m->ctx, m->graph, v.heads[h], v.rows, row, n, keys);
+    if (v.heads[h] != NO_NODE)
+      ir_row_keys(temp->ctx, &(IrRows){m->graph, v.heads[h], v.rows, row, n}, keys);
   for (size_t k = 0; k < n; k++) mix_outcome(o, row[k], &keys[k]);
   return keys;
 }
@@ -129,7 +131,7 @@ ModelRows model_distinct(Arena *a, const Model *m, const ModelRows *r, unsigned 
   int32_t *row = NEW_ARRAY(a, int32_t, r->n);
   *count = NEW_ARRAY(a, double, r->n);
   for (int b = 0; b < m->nblocks; b++) {
-    TempArena *temp = temp_open(m->ctx);
+    TempArena *temp = temp_open(a->ctx);
     const int32_t *given = r->row + r->first[b];
     size_t n = r->first[b + 1] - r->first[b];
     size_t *first = NEW_ARRAY(&temp->arena, size_t, n), *place = NEW_ARRAY(&temp->arena, size_t, n);
@@ -148,10 +150,10 @@ ModelRows model_distinct(Arena *a, const Model *m, const ModelRows *r, unsigned 
   return d;
 }
 
-int32_t model_widest(const Model *m, const ModelRows *r, unsigned wants) {
+int32_t model_widest(Ctx *c, const Model *m, const ModelRows *r, unsigned wants) {
   int32_t widest = 0;
   for (int b = 0; b < m->nblocks; b++) {
-    TempArena *temp = temp_open(m->ctx);
+    TempArena *temp = temp_open(c);
     size_t n = r->first[b + 1] - r->first[b];
     const RowKey *keys = block_keys(&temp->arena, m, &m->blocks[b], r->row + r->first[b], n, wants);
     for (size_t k = 0; k < n; k++) widest = keys[k].width > widest ? keys[k].width : widest;
@@ -164,7 +166,7 @@ ModelRows model_sorted(Arena *a, const Model *m, const ModelRows *r, unsigned wa
   ModelRows s = *r;
   int32_t *row = NEW_ARRAY(a, int32_t, r->n);
   for (int b = 0; b < m->nblocks; b++) {
-    TempArena *temp = temp_open(m->ctx);
+    TempArena *temp = temp_open(a->ctx);
     size_t first = r->first[b], n = r->first[b + 1] - first;
     const RowKey *keys = block_keys(&temp->arena, m, &m->blocks[b], r->row + first, n, wants);
     Placed *placed = NEW_ARRAY(&temp->arena, Placed, n);
@@ -185,6 +187,10 @@ Tape *model_tape(Arena *a, const Model *m, const ModelRows *r, unsigned wants) {
   for (int b = 0; b < m->nblocks; b++)
     blocks[b] =
         tape_block(&m->blocks[b], r->row + r->first[b], r->first[b + 1] - r->first[b], wants);
-  return vm_plan(m->ctx, a, m->graph, m->dim, (Node[]){m->prior, m->jacobian}, MODEL_ROOTS, blocks,
-                 m->nblocks);
+  return vm_plan(a, &(VmPlan){.graph = m->graph,
+                              .dim = m->dim,
+                              .roots = (Node[]){m->prior, m->jacobian},
+                              .nroots = MODEL_ROOTS,
+                              .blocks = blocks,
+                              .nblocks = m->nblocks});
 }

@@ -31,7 +31,8 @@ void eval_dims(Eval *E, const Decl *d, Value *shape) {
   *shape = *value_shape(E, d->type->kind, d->type->array_dims, n, dims);
 }
 
-Value *eval_default(Eval *E, const Decl *d) {
+/* A declared variable without a value: NaN, or the least int. */
+static Value *eval_default(Eval *E, const Decl *d) {
   if (d->type->kind == TY_TUPLE && d->type->array_dims == 0) {
     Value *t = value_shape(E, TY_TUPLE, 0, 0, NULL);
     t->nitems = d->nitems;
@@ -92,7 +93,7 @@ static void set_field(Eval *E, const Expr *lhs, Value *v) {
   var->value->items[lhs->field - 1] = v;
 }
 
-void eval_assign(Eval *E, const Expr *lhs, Value *v) {
+static void eval_assign(Eval *E, const Expr *lhs, Value *v) {
   if (lhs->kind == EX_PAREN) {
     eval_assign(E, lhs->args[0], v);
   } else if (lhs->kind == EX_VAR) {
@@ -126,8 +127,7 @@ static void eval_decl(Eval *E, const Stmt *s) {
     E->frame[d->slot] = (Var){v, d, E->lift};
     if (!d->init) continue;
     Value *x = eval_expr(E, d->init);
-    Expr lhs = {.kind = EX_VAR, .loc = d->loc, .name = d->name, .decl = (Decl *)d, .type = d->type};
-    eval_assign(E, &lhs, x);
+    set_variable(E, &E->frame[d->slot], x, d->loc);
   }
 }
 
@@ -159,11 +159,10 @@ static Node per_iteration(Eval *E, Value *v) {
 
 /* The user says that increments of this line are observations. */
 static bool is_observed(const Eval *E, Loc loc) {
-  const Program *p = E->program;
   bool any = false;
-  for (int k = 0; k < p->nobserve; k++) {
-    if (p->observe[k] != (long)loc.line || loc.source != p->source) continue;
-    any = p->observe_found[k] = true;
+  for (int k = 0; k < E->nobserve; k++) {
+    if (E->observe[k] != (long)loc.line || loc.source != E->program->source) continue;
+    any = E->observe_found[k] = true;
   }
   return any;
 }
@@ -257,7 +256,7 @@ static void collect_terms(Eval *E, const Expr *e, bool minus, Term **terms, int 
 /* target += e. Densities of parameters are prior. What stands beside a density of data belongs to
  * it, shared evenly by its elements: log1m(theta) + poisson_lpmf(y | lambda). Where there is no
  * density at all, the loop decides (Site.bare). */
-void eval_increment(Eval *E, const Expr *e) {
+static void eval_increment(Eval *E, const Expr *e) {
   Term *terms = NULL, *data = NULL;
   int n = 0, cap = 0;
   collect_terms(E, e, false, &terms, &n, &cap);
@@ -455,9 +454,9 @@ static Flow eval_for(Eval *E, const Stmt *s) {
   if (to < from) return FLOW_NEXT;
   Outer o = enter_loop(E);
   bool outermost = o.loop < 0 && !E->lift;
-  const char *why = NULL;
+  const char *why = E->guard ? "it stands under a condition on parameters" : "it is too long";
   bool lifted = !E->lift && !E->guard && to - from < INT32_MAX && lift_loop(E, s, from, to, &why);
-  note_loop(E, s->loc, to - from + 1, lifted, why);
+  note_loop(E, s->loc, to - from + 1, lifted, lifted ? NULL : why);
   Flow f = FLOW_NEXT;
   for (long k = from; !lifted && k <= to && f == FLOW_NEXT; k++) {
     E->frame[s->decls[0]->slot] = (Var){value_int(E, k), s->decls[0], E->lift};
@@ -533,7 +532,7 @@ static Flow eval_while(Eval *E, const Stmt *s) {
   return f == FLOW_RETURN ? f : FLOW_NEXT;
 }
 
-/* ---- printing and rejecting ------------------------------------------------------------------ */
+/* ---- rejecting ------------------------------------------------------------------------------- */
 
 static void print_value(Eval *E, Text *t, const Expr *e) {
   if (e->kind == EX_STRING) {
@@ -548,13 +547,6 @@ static void print_value(Eval *E, Text *t, const Expr *e) {
   if (v->ndims) text_puts(t, "[");
   for (int32_t k = 0; k < v->n; k++) text_printf(t, k ? ",%g" : "%g", v->v[k]);
   if (v->ndims) text_puts(t, "]");
-}
-
-static void eval_print(Eval *E, const Stmt *s) {
-  if (!E->printed) return;
-  if (E->lift) lift_bail(E, "it prints");
-  for (int k = 0; k < s->nargs; k++) print_value(E, E->printed, s->args[k]);
-  text_puts(E->printed, "\n");
 }
 
 static void eval_reject(Eval *E, const Stmt *s) {
@@ -596,7 +588,7 @@ Flow eval_stmt(Eval *E, const Stmt *s) {
   case ST_CONTINUE: return FLOW_CONTINUE;
   case ST_RETURN: E->result = s->e ? eval_expr(E, s->e) : NULL; return FLOW_RETURN;
   case ST_CALL: eval_expr(E, s->e); break;
-  case ST_PRINT: eval_print(E, s); break;
+  case ST_PRINT: break; /* what a program prints is not shown */
   case ST_REJECT:
   case ST_FATAL: eval_reject(E, s); break;
   case ST_SKIP: break;

@@ -9,7 +9,6 @@
 static int32_t rows_of(const Axis *a) { return a ? a->rows : 1; }
 
 int32_t value_total(const Value *v) { return rows_of(v->axis) * v->n; }
-bool value_is_scalar(const Value *v) { return v->ndims == 0 && v->kind != TY_TUPLE; }
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
@@ -277,34 +276,69 @@ static void widen(Eval *E, Value *v, const Axis *axis) {
   v->axis = axis;
 }
 
-static void put_known(Value *t, const Axis *index_axis, const int32_t *index, int32_t n,
-                      const Value *from, const Axis *axis) {
-  for (int32_t r = 0; r < rows_of(axis); r++) {
-    const int32_t *at = index + (index_axis ? r * n : 0);
-    double *to = t->v + (t->axis ? ancestor_row(axis, t->axis, r) * t->n : 0);
+/* The elements that are written, and in which rows. */
+typedef struct {
+  const Axis *index_axis; /* a row of the index per row of it; NULL: the same index in all */
+  const int32_t *index;
+  int32_t n;
+  const Axis *axis; /* the rows; NULL: there are none */
+} Places;
+
+static const int32_t *places_in(const Places *p, int32_t row) {
+  return p->index + (p->index_axis ? row * p->n : 0);
+}
+
+/* Element k of what is written; a scalar goes to every place. */
+static int32_t source_of(const Value *from, int32_t k) { return from->n == 1 ? 0 : k; }
+
+static void put_known(Value *t, const Places *p, const Value *from) {
+  for (int32_t r = 0; r < rows_of(p->axis); r++) {
+    const int32_t *at = places_in(p, r);
+    double *to = t->v + (t->axis ? ancestor_row(p->axis, t->axis, r) * t->n : 0);
     const double *x = from->v + (from->axis ? r * from->n : 0);
-    for (int32_t k = 0; k < n; k++) to[at[k]] = x[from->n == 1 ? 0 : k];
+    for (int32_t k = 0; k < p->n; k++) to[at[k]] = x[source_of(from, k)];
   }
 }
 
 /* Row by row where the index or the branch differs between rows: every element of every row is
  * named. */
-static void put_rows(Eval *E, Value *t, const Axis *index_axis, const int32_t *index, int32_t n,
-                     Value *from, const Axis *axis) {
+static void put_rows(Eval *E, Value *t, const Places *p, Value *from) {
   int32_t total = value_total(t);
   Pick *picks = NEW_ARRAY(E->arena, Pick, total);
   for (int32_t r = 0; r < rows_of(t->axis); r++)
     for (int32_t k = 0; k < t->n; k++) picks[r * t->n + k] = value_pick(E, t, r, k);
-  for (int32_t r = 0; r < rows_of(axis); r++) {
-    int32_t row = t->axis ? ancestor_row(axis, t->axis, r) : 0;
-    for (int32_t k = 0; k < n; k++)
-      picks[row * t->n + index[(index_axis ? r * n : 0) + k]] =
-          value_pick(E, from, r, from->n == 1 ? 0 : k);
+  for (int32_t r = 0; r < rows_of(p->axis); r++) {
+    int32_t row = t->axis ? ancestor_row(p->axis, t->axis, r) : 0;
+    for (int32_t k = 0; k < p->n; k++)
+      picks[row * t->n + places_in(p, r)[k]] = value_pick(E, from, r, source_of(from, k));
   }
   t->known = false;
   t->v = NULL;
   t->refs = NULL;
   t->node = ir_pack(E->graph, picks, total);
+}
+
+/* A target without rows: single elements are replaced; by those of all iterations where the index
+ * has rows, by those of the only one otherwise. */
+static void put_elements(Eval *E, Value *t, const Places *p, Value *from) {
+  make_refs(E, t);
+  for (int32_t r = 0; r < (p->index_axis ? p->axis->rows : 1); r++)
+    for (int32_t k = 0; k < p->n; k++) {
+      Pick x = value_pick(E, from, r, source_of(from, k));
+      t->refs[places_in(p, r)[k]] = (Ref){x.node, x.elem, 0};
+    }
+}
+
+/* The same elements in all rows of the target. */
+static void put_columns(Eval *E, Value *t, const Places *p, Value *from) {
+  make_refs(E, t);
+  if (from->known || from->node != NO_NODE) {
+    Node node = value_node(E, from);
+    for (int32_t k = 0; k < p->n; k++)
+      t->refs[p->index[k]] = (Ref){node, source_of(from, k), from->axis ? from->n : 0};
+  } else {
+    for (int32_t k = 0; k < p->n; k++) t->refs[p->index[k]] = from->refs[source_of(from, k)];
+  }
 }
 
 /* Elements index of *target become those of from. In a lifted loop:
@@ -314,52 +348,24 @@ void value_put(Eval *E, Value **target, const Axis *index_axis, const int32_t *i
                Value *from) {
   value_own(E, target);
   Value *t = *target;
-  const Axis *axis = E->axis;
-  from = value_on_axis(E, from, axis);
-  bool rows_matter = index_axis || from->axis || (axis && t->axis);
+  from = value_on_axis(E, from, E->axis);
+  bool rows_matter = index_axis || from->axis || (E->axis && t->axis);
   bool scatter = index_axis && !t->axis; /* the target stays without rows */
-  if (!rows_matter) {
-    axis = NULL;
-  } else if (!scatter && !t->axis) {
-    const Axis *root = axis;
+  Places p = {index_axis, index, n, rows_matter ? E->axis : NULL};
+  if (rows_matter && !scatter && !t->axis) {
+    const Axis *root = E->axis;
     while (root->parent) root = root->parent;
     widen(E, t, root);
   }
   t->likelihood |= from->likelihood;
   if (t->known && from->known) {
-    put_known(t, index_axis, index, n, from, axis);
-    return;
-  }
-  if (!t->axis && !scatter) { /* plain */
-    make_refs(E, t);
-    for (int32_t k = 0; k < n; k++) {
-      Pick p = value_pick(E, from, 0, from->n == 1 ? 0 : k);
-      t->refs[index[k]] = (Ref){p.node, p.elem, 0};
-    }
-    return;
-  }
-  if (scatter) {
-    make_refs(E, t);
-    for (int32_t r = 0; r < axis->rows; r++)
-      for (int32_t k = 0; k < n; k++) {
-        Pick p = value_pick(E, from, r, from->n == 1 ? 0 : k);
-        t->refs[index[r * n + k]] = (Ref){p.node, p.elem, 0};
-      }
-    return;
-  }
-  if (index_axis || t->axis != axis) {
-    put_rows(E, t, index_axis, index, n, from, axis);
-    return;
-  }
-  make_refs(E, t);
-  if (from->known || from->node != NO_NODE) {
-    Node node = value_node(E, from);
-    for (int32_t k = 0; k < n; k++) {
-      int32_t at = from->n == 1 ? 0 : k;
-      t->refs[index[k]] = (Ref){node, at, from->axis ? from->n : 0};
-    }
+    put_known(t, &p, from);
+  } else if (!t->axis) {
+    put_elements(E, t, &p, from);
+  } else if (index_axis || t->axis != p.axis) {
+    put_rows(E, t, &p, from);
   } else {
-    for (int32_t k = 0; k < n; k++) t->refs[index[k]] = from->refs[from->n == 1 ? 0 : k];
+    put_columns(E, t, &p, from);
   }
 }
 
@@ -541,54 +547,57 @@ Value *value_transpose(Eval *E, Value *a) {
   return value_take(E, a, value_shape(E, TY_MATRIX, 0, 2, dims), NULL, index);
 }
 
-static Value *matmul_known(Eval *E, const Value *a, const Value *b, int32_t rows, int32_t inner,
-                           int32_t cols, const Value *shape) {
+static Value *matmul_known(Eval *E, const Value *a, const Value *b, MatrixProduct m,
+                           const Value *shape) {
   const Axis *axis = a->axis ? a->axis : b->axis;
   Value *r = value_known(E, shape, axis);
   for (int32_t z = 0; z < rows_of(axis); z++) {
     const double *x = a->v + (a->axis ? z * a->n : 0), *y = b->v + (b->axis ? z * b->n : 0);
     double *out = r->v + z * r->n;
-    for (int32_t i = 0; i < rows; i++)
-      for (int32_t k = 0; k < inner; k++)
-        for (int32_t j = 0; j < cols; j++) out[i * cols + j] += x[i * inner + k] * y[k * cols + j];
+    for (int32_t i = 0; i < m.rows; i++)
+      for (int32_t k = 0; k < m.inner; k++)
+        for (int32_t j = 0; j < m.cols; j++)
+          out[i * m.cols + j] += x[i * m.inner + k] * y[k * m.cols + j];
   }
   return r;
 }
 
-/* a: rows x inner, b: inner x cols. Data times a vector is one matrix-vector node; rows of data in
- * a lifted loop likewise. */
-Value *value_matmul(Eval *E, Value *a, Value *b, int32_t rows, int32_t inner, int32_t cols,
-                    const Value *shape) {
-  a = value_on_axis(E, a, E->axis);
-  b = value_on_axis(E, b, E->axis);
-  if (a->known && b->known) return matmul_known(E, a, b, rows, inner, cols, shape);
-  if (inner == 0) return value_known(E, shape, NULL);
-  Graph *g = E->graph;
-  if (a->known && !b->axis && cols == 1) /* A b, and X[n] b with X[n] a row of data */
-    return value_of_node(E, shape, a->axis, ir_matvec(g, value_node(E, a), value_node(E, b)));
-  if (b->known && !a->axis && rows == 1 && (!b->axis || cols == 1)) { /* a B = B' a */
-    if (cols == 1)
-      return value_of_node(E, shape, b->axis, ir_matvec(g, value_node(E, b), value_node(E, a)));
-    int32_t dims[2] = {inner, cols};
-    Value *t = value_transpose(E, value_reshape(E, b, TY_MATRIX, 0, 2, dims));
-    return value_of_node(E, shape, NULL, ir_matvec(g, value_node(E, t), value_node(E, a)));
-  }
-  if (!a->axis && !b->axis && inner > 1 && (rows > 1 || cols > 1))
-    return value_of_node(E, shape, NULL,
-                         ir_matmul(g, value_node(E, a), value_node(E, b), inner, cols));
-  /* with rows of their own: out[i, j] = sum_k a[i, k] b[k, j], as a sum over products laid out i,
-   * j, k */
-  int32_t n = rows * cols * inner;
+/* Factors with rows of their own: out[i, j] = sum_k a[i, k] b[k, j] is a sum over products laid out
+ * i, j, k. */
+static Value *matmul_rows(Eval *E, Value *a, Value *b, MatrixProduct m, const Value *shape) {
+  int32_t n = m.rows * m.cols * m.inner;
   int32_t *ia = NEW_ARRAY(E->arena, int32_t, n), *ib = NEW_ARRAY(E->arena, int32_t, n);
-  for (int32_t i = 0, e = 0; i < rows; i++)
-    for (int32_t j = 0; j < cols; j++)
-      for (int32_t k = 0; k < inner; k++, e++) {
-        ia[e] = i * inner + k;
-        ib[e] = k * cols + j;
+  for (int32_t i = 0, e = 0; i < m.rows; i++)
+    for (int32_t j = 0; j < m.cols; j++)
+      for (int32_t k = 0; k < m.inner; k++, e++) {
+        ia[e] = i * m.inner + k;
+        ib[e] = k * m.cols + j;
       }
   const Value *flat = value_shape(E, TY_VECTOR, 0, 1, &n);
   Value *p = map2(E, IR_MUL, value_take(E, a, flat, NULL, ia), value_take(E, b, flat, NULL, ib));
-  return value_of_node(E, shape, p->axis, ir_reduce(g, IR_SUM, value_node(E, p), inner));
+  return value_of_node(E, shape, p->axis, ir_reduce(E->graph, IR_SUM, value_node(E, p), m.inner));
+}
+
+/* Data times a vector is one matrix-vector node; rows of data in a lifted loop likewise. */
+Value *value_matmul(Eval *E, Value *a, Value *b, MatrixProduct m, const Value *shape) {
+  a = value_on_axis(E, a, E->axis);
+  b = value_on_axis(E, b, E->axis);
+  if (a->known && b->known) return matmul_known(E, a, b, m, shape);
+  if (m.inner == 0) return value_known(E, shape, NULL);
+  Graph *g = E->graph;
+  if (a->known && !b->axis && m.cols == 1) /* A b, and X[n] b with X[n] a row of data */
+    return value_of_node(E, shape, a->axis, ir_matvec(g, value_node(E, a), value_node(E, b)));
+  if (b->known && !a->axis && m.rows == 1 && (!b->axis || m.cols == 1)) { /* a B = B' a */
+    if (m.cols == 1)
+      return value_of_node(E, shape, b->axis, ir_matvec(g, value_node(E, b), value_node(E, a)));
+    int32_t dims[2] = {m.inner, m.cols};
+    Value *t = value_transpose(E, value_reshape(E, b, TY_MATRIX, 0, 2, dims));
+    return value_of_node(E, shape, NULL, ir_matvec(g, value_node(E, t), value_node(E, a)));
+  }
+  if (!a->axis && !b->axis && m.inner > 1 && (m.rows > 1 || m.cols > 1))
+    return value_of_node(E, shape, NULL,
+                         ir_matmul(g, value_node(E, a), value_node(E, b), m.inner, m.cols));
+  return matmul_rows(E, a, b, m, shape);
 }
 
 long value_int_of(Eval *E, Value *v, Loc loc, const char *what) {

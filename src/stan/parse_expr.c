@@ -49,18 +49,23 @@ static void raise_height(Parser *p, Expr *e, const Expr *child) {
     parse_error(p, e->loc, "this expression is more than %d operations deep; split it", MAX_HEIGHT);
 }
 
-/* A node whose children are args[0 .. n). */
-static Expr *node(Parser *p, ExprKind kind, Loc loc, int n, Expr *a, Expr *b, Expr *c) {
+/* A node with n children. */
+static Expr *node(Parser *p, ExprKind kind, Loc loc, int n, Expr *const *children) {
   Expr *e = new_expr(p, kind, loc);
-  Expr *children[] = {a, b, c};
   e->nargs = n;
   e->args = NEW_ARRAY(&p->c->arena, Expr *, n);
   for (int k = 0; k < n; k++) raise_height(p, e, e->args[k] = children[k]);
   return e;
 }
 
-static Expr *operation(Parser *p, ExprKind kind, Operator op, Loc loc, int n, Expr *a, Expr *b) {
-  Expr *e = node(p, kind, loc, n, a, b, NULL);
+static Expr *unary(Parser *p, Operator op, Loc loc, Expr *of) {
+  Expr *e = node(p, EX_UNARY, loc, 1, &of);
+  e->op = op;
+  return e;
+}
+
+static Expr *binary(Parser *p, Operator op, Expr *left, Expr *right) {
+  Expr *e = node(p, EX_BINARY, loc_join(left->loc, right->loc), 2, (Expr *[]){left, right});
   e->op = op;
   return e;
 }
@@ -132,7 +137,7 @@ static Expr *parse_target(Parser *p) {
 /* paren = "(" expression ")" ; tuple = "(" expression "," args ")" */
 static Expr *parse_paren(Parser *p) {
   Loc open = p->at++->loc;
-  Expr *e = node(p, EX_PAREN, open, 1, parse_expr(p), NULL, NULL);
+  Expr *e = node(p, EX_PAREN, open, 1, (Expr *[]){parse_expr(p)});
   if (tok_accept(p, TOK_COMMA)) {
     e->kind = EX_TUPLE;
     parse_args(p, TOK_RPAREN, e);
@@ -203,7 +208,7 @@ static Index parse_index(Parser *p) {
 
 /* indexed = postfix "[" index {"," index} "]" */
 static Expr *parse_indexed(Parser *p, Expr *of) {
-  Expr *e = node(p, EX_INDEX, of->loc, 1, of, NULL, NULL);
+  Expr *e = node(p, EX_INDEX, of->loc, 1, &of);
   int cap = 0;
   p->at++;
   do {
@@ -219,7 +224,7 @@ static Expr *parse_indexed(Parser *p, Expr *of) {
 
 /* field = postfix ".1" */
 static Expr *parse_field(Parser *p, Expr *of) {
-  Expr *e = node(p, EX_FIELD, loc_join(of->loc, p->at->loc), 1, of, NULL, NULL);
+  Expr *e = node(p, EX_FIELD, loc_join(of->loc, p->at->loc), 1, &of);
   e->field = (int)p->at++->ivalue;
   return e;
 }
@@ -231,9 +236,7 @@ static Expr *parse_postfix(Parser *p) {
     switch (tok_peek(p)) {
     case TOK_LBRACK: e = parse_indexed(p, e); break;
     case TOK_DOTNUM: e = parse_field(p, e); break;
-    case TOK_QUOTE:
-      e = operation(p, EX_UNARY, OP_TRANSPOSE, loc_join(e->loc, p->at++->loc), 1, e, NULL);
-      break;
+    case TOK_QUOTE: e = unary(p, OP_TRANSPOSE, loc_join(e->loc, p->at++->loc), e); break;
     default: return e;
     }
   }
@@ -247,7 +250,7 @@ static Expr *parse_power(Parser *p) {
   Operator op = tok_peek(p) == TOK_POW ? OP_POW : OP_ELT_POW;
   if (!tok_accept(p, TOK_POW) && !tok_accept(p, TOK_ELT_POW)) return base;
   Expr *exponent = parse_unary(p);
-  return operation(p, EX_BINARY, op, loc_join(base->loc, exponent->loc), 2, base, exponent);
+  return binary(p, op, base, exponent);
 }
 
 /* unary = ("!" | "-" | "+") unary | power */
@@ -259,7 +262,7 @@ static Expr *parse_unary(Parser *p) {
     e = new_expr(p, EX_INT, loc);
   else if (tok_accept(p, TOK_NOT) || tok_accept(p, TOK_SUB) || tok_accept(p, TOK_ADD)) {
     Expr *of = parse_unary(p);
-    e = operation(p, EX_UNARY, op, loc_join(loc, of->loc), 1, of, NULL);
+    e = unary(p, op, loc_join(loc, of->loc), of);
   } else
     e = parse_power(p);
   parse_leave(p);
@@ -280,8 +283,7 @@ static Expr *parse_binary(Parser *p, int level) {
   for (int i; (i = binary_at(p, level)) >= 0;) {
     p->at++;
     Expr *right = parse_binary(p, binary_ops[i].level + 1);
-    left =
-        operation(p, EX_BINARY, binary_ops[i].op, loc_join(left->loc, right->loc), 2, left, right);
+    left = binary(p, binary_ops[i].op, left, right);
   }
   return left;
 }
@@ -295,7 +297,7 @@ Expr *parse_expr(Parser *p) {
   tok_expect(p, TOK_COLON, "between the two values of `? :`");
   Expr *no = parse_expr(p);
   parse_leave(p);
-  return node(p, EX_TERNARY, loc_join(cond->loc, no->loc), 3, cond, yes, no);
+  return node(p, EX_TERNARY, loc_join(cond->loc, no->loc), 3, (Expr *[]){cond, yes, no});
 }
 
 Expr *parse_bound(Parser *p) { return parse_binary(p, BOUND); }

@@ -221,11 +221,6 @@ typedef struct Program {
   Stmt *blocks[BLOCK_COUNT]; /* ST_BLOCK each, or NULL where absent; BLOCK_FUNCTIONS unused */
   int nslots;                /* variables of all blocks together */
   bool broken;               /* has syntax errors: stan_check leaves it alone */
-  /* lines whose increments of the log density are observations, whatever they are made of; found:
-   * there are such */
-  long *observe;
-  bool *observe_found;
-  int nobserve;
 } Program;
 
 /* ---- the builtin tables ---------------------------------------------------------------------- */
@@ -266,7 +261,7 @@ unsigned stan_dist_flags(DistId d);
 
 /* Where #include looks: the directory of the including file first, then these. */
 typedef struct {
-  const char **include_dirs;
+  const char *const *include_dirs;
   int ninclude_dirs;
 } StanOptions;
 

@@ -9,7 +9,6 @@
  */
 #include "vm/plan_int.h"
 
-#include <assert.h>
 #include <string.h>
 
 /* ---- global instructions --------------------------------------------------------------------- */
@@ -69,6 +68,21 @@ static Node summand_of(const Planner *p, const IrNode *x) {
   return a;
 }
 
+static const Instr *summand(Planner *p, const IrNode *x) {
+  Node of = summand_of(p, x);
+  if (of == NO_NODE) return NULL;
+  const IrNode *s = ir_node(p->g, of);
+  Instr *each = NEW(p->arena, Instr);
+  *each = (Instr){.op = s->op, .nargs = s->nargs, .n = s->n};
+  for (int k = 0; k < s->nargs; k++) each->in[k] = global_operand(p, s->args[k], s->n);
+  return each;
+}
+
+/* All elements of a node, as consecutive rows. */
+static Operand whole_operand(Planner *p, Node id) {
+  return (Operand){.place = IN_GLOBAL, .access = AT_SAME, .base = plan_global(p, id)};
+}
+
 /* Make the instruction of node id, whose operands are planned. Matrix products and the like want
  * their operand as consecutive rows, so a gather is an instruction for them; all others read
  * through it. */
@@ -79,8 +93,7 @@ static void emit_global(Planner *p, Node id) {
     p->global_at[id] = (size_t)x->attr + 1;
     return;
   }
-  Instr i = {
-      .op = x->op, .nargs = x->nargs, .n = x->n, .width = x->attr, .columns = x->attr2, .node = id};
+  Instr i = {.op = x->op, .nargs = x->nargs, .n = x->n, .width = x->attr, .columns = x->attr2};
   note_width(p, x);
   switch (x->op) {
   case IR_NOISE:
@@ -93,29 +106,20 @@ static void emit_global(Planner *p, Node id) {
   case IR_PACK: i.picks = pick_operands(p, x); break;
   case IR_MATVEC:
     i.in[0] = data_operand(p, ir_node(p->g, x->args[0])->u.values, 2);
-    i.in[1] = (Operand){.place = IN_GLOBAL, .access = AT_SAME, .base = plan_global(p, x->args[1])};
+    i.in[1] = whole_operand(p, x->args[1]);
     break;
   case IR_SUM:
-    if (summand_of(p, x) != NO_NODE) {
-      const IrNode *s = ir_node(p->g, x->args[0]);
-      Instr *each = NEW(p->arena, Instr);
-      *each = (Instr){.op = s->op, .nargs = s->nargs, .n = s->n, .node = x->args[0]};
-      for (int k = 0; k < s->nargs; k++) each->in[k] = global_operand(p, s->args[k], s->n);
-      i.summand = each;
-    } else {
-      i.in[0] = global_operand(p, x->args[0], x->n);
-    }
+    i.summand = summand(p, x);
+    if (!i.summand) i.in[0] = global_operand(p, x->args[0], x->n);
     break;
   case IR_ODE:
     i.ode = x->u.ode;
     i.columns = t->odes++;
-    i.in[0] = (Operand){.place = IN_GLOBAL, .access = AT_SAME, .base = plan_global(p, x->args[0])};
+    i.in[0] = whole_operand(p, x->args[0]);
     break;
   case IR_MATMUL:
   case IR_CUMSUM:
-    for (int k = 0; k < x->nargs; k++)
-      i.in[k] =
-          (Operand){.place = IN_GLOBAL, .access = AT_SAME, .base = plan_global(p, x->args[k])};
+    for (int k = 0; k < x->nargs; k++) i.in[k] = whole_operand(p, x->args[k]);
     break;
   default:
     for (int k = 0; k < x->nargs; k++) i.in[k] = global_operand(p, x->args[k], x->n);
@@ -377,53 +381,77 @@ static void plan_adjoints(Planner *p, TapeBlock *b) {
       clear_range(p, b, b->code[c].out, (size_t)b->code[c].n);
 }
 
+/* Rows of a matrix of data times a shared vector. */
+static void tile_matvec(Planner *p, const IrNode *x, const int32_t *index, Instr *i) {
+  size_t n = (size_t)p->rows * (size_t)i->n;
+  Node b = x->args[1];
+  i->in[0] = (Operand){.place = IN_DATA, .data = matrix_rows(p, x->args[0], x->attr, index, n)};
+  i->in[1] =
+      (Operand){.place = IN_GLOBAL, .base = plan_global(p, b), .adjoint = plan_boundary(p, b)};
+}
+
+/* Noise and the evaluator's leaves: which of their elements. */
+static void tile_leaf(Planner *p, const IrNode *x, const int32_t *index, Instr *i) {
+  size_t n = (size_t)p->rows * (size_t)i->n;
+  i->columns = x->attr2;
+  i->in[0].index = x->op == IR_OUTER && is_iota(index, n) ? NULL : kept_index(p, index, n);
+  if (x->op != IR_NOISE) return;
+  i->kept = p->tape->noise;
+  p->tape->noise += n;
+}
+
+/* index is the observation's own row, all of it. */
+static void tile_pack(Planner *p, const IrNode *x, const int32_t *index, Instr *i) {
+  Operand *columns = NEW_ARRAY(p->arena, Operand, i->n);
+  for (int32_t w = 0; w < i->n; w++) {
+    int32_t *elem = NEW_ARRAY(p->temp, int32_t, p->rows);
+    for (int32_t r = 0; r < p->rows; r++) elem[r] = x->u.picks[index[r * i->n + w]].elem;
+    columns[w] = tile_operand(p, x->u.picks[index[w]].node, elem, 1);
+  }
+  i->picks = columns;
+}
+
+static void tile_reduction(Planner *p, const IrNode *x, const int32_t *index, Instr *i) {
+  size_t n = (size_t)p->rows * (size_t)i->n, each = (size_t)x->attr;
+  int32_t *wide = NEW_ARRAY(p->temp, int32_t, n * each);
+  for (size_t e = 0; e < n * each; e++) wide[e] = index[e / each] * x->attr + (int32_t)(e % each);
+  i->in[0] = tile_operand(p, x->args[0], wide, i->n * x->attr);
+}
+
+static void tile_map(Planner *p, const IrNode *x, const int32_t *index, Instr *i) {
+  static const int32_t zero[1] = {0};
+  for (int k = 0; k < x->nargs; k++) {
+    const IrNode *arg = ir_node(p->g, x->args[k]);
+    if (arg->n != 1 || x->n == 1) {
+      i->in[k] = tile_operand(p, x->args[k], index, i->n);
+    } else if (arg->op == IR_CONST) {
+      i->in[k] = data_operand(p, arg->u.values, 1);
+    } else {
+      i->in[k] = boundary_operand(p, x->args[k], zero, 1);
+    }
+  }
+}
+
 /* Plan the given elements of node id as a tile instruction; its slot among the tile values. */
 static size_t tile_value(Planner *p, Node id, const int32_t *index, int32_t width) {
   size_t slot = find_value(p, id, index, width);
   if (slot != SIZE_MAX) return slot;
   const IrNode *x = ir_node(p->g, id);
-  size_t n = (size_t)p->rows * (size_t)width;
-  Instr i = {.op = x->op, .nargs = x->nargs, .n = width, .width = x->attr, .node = id};
+  Instr i = {.op = x->op, .nargs = x->nargs, .n = width, .width = x->attr};
   note_width(p, x);
-  if (width == 1 && (i.affine = plan_affine(p, id, index))) {
+  if (width == 1) i.affine = plan_affine(p, id, index);
+  if (i.affine) {
     i.op = IR_AFFINE;
     i.nargs = 0;
-  } else if (x->op == IR_MATVEC) {
-    i.in[0] = (Operand){.place = IN_DATA, .data = matrix_rows(p, x->args[0], x->attr, index, n)};
-    Node b = x->args[1];
-    i.in[1] =
-        (Operand){.place = IN_GLOBAL, .base = plan_global(p, b), .adjoint = plan_boundary(p, b)};
-  } else if (x->op == IR_NOISE || x->op == IR_OUTER) {
-    i.columns = x->attr2;
-    i.in[0].index = x->op == IR_OUTER && is_iota(index, n) ? NULL : kept_index(p, index, n);
-    if (x->op == IR_NOISE) {
-      i.kept = p->tape->noise;
-      p->tape->noise += n;
-    }
-  } else if (x->op == IR_PACK) { /* index is the observation's own row, all of it */
-    Operand *columns = NEW_ARRAY(p->arena, Operand, width);
-    for (int32_t w = 0; w < width; w++) {
-      int32_t *elem = NEW_ARRAY(p->temp, int32_t, p->rows);
-      for (int32_t r = 0; r < p->rows; r++) elem[r] = x->u.picks[index[r * width + w]].elem;
-      columns[w] = tile_operand(p, x->u.picks[index[w]].node, elem, 1);
-    }
-    i.picks = columns;
-  } else if (x->op == IR_SUM || x->op == IR_LSE) {
-    int32_t *wide = NEW_ARRAY(p->temp, int32_t, n * (size_t)x->attr);
-    for (size_t e = 0; e < n; e++)
-      for (int32_t w = 0; w < x->attr; w++)
-        wide[e * (size_t)x->attr + (size_t)w] = index[e] * x->attr + w;
-    i.in[0] = tile_operand(p, x->args[0], wide, width * x->attr);
   } else {
-    static const int32_t zero[1] = {0};
-    for (int k = 0; k < x->nargs; k++) {
-      const IrNode *arg = ir_node(p->g, x->args[k]);
-      if (arg->n == 1 && x->n != 1) {
-        i.in[k] = arg->op == IR_CONST ? data_operand(p, arg->u.values, 1)
-                                      : boundary_operand(p, x->args[k], zero, 1);
-      } else {
-        i.in[k] = tile_operand(p, x->args[k], index, width);
-      }
+    switch (x->op) {
+    case IR_MATVEC: tile_matvec(p, x, index, &i); break;
+    case IR_NOISE:
+    case IR_OUTER: tile_leaf(p, x, index, &i); break;
+    case IR_PACK: tile_pack(p, x, index, &i); break;
+    case IR_SUM:
+    case IR_LSE: tile_reduction(p, x, index, &i); break;
+    default: tile_map(p, x, index, &i);
     }
   }
   i.out = p->block->width;
@@ -448,8 +476,7 @@ static size_t plan_head(Planner *p, Node head) {
              .nargs = 2,
              .n = width,
              .out = p->block->width,
-             .in = {o, data_operand(p, zero, 1)},
-             .node = head};
+             .in = {o, data_operand(p, zero, 1)}};
   p->block->width += (size_t)width;
   PUSH(p->arena, p->block->code, p->block->count, p->block->cap, i);
   return i.out;
@@ -532,36 +559,39 @@ static void count_uses(Planner *p, const IrNode *x) {
   for (int32_t k = 0; x->op == IR_PACK && k < x->n; k++) use(p, x->u.picks[k].node);
 }
 
-Tape *vm_plan(Ctx *c, Arena *a, const Graph *g, size_t dim, const Node *roots, int nroots,
-              const VmBlock *blocks, int nblocks) {
-  Tape *t = NEW(a, Tape);
-  *t = (Tape){.ctx = c,
-              .graph = g,
-              .dim = dim,
-              .elements = dim,
-              .nroots = nroots,
-              .nblocks = nblocks,
-              .max_width = 1};
-  TempArena *task = temp_open(c);
-  Planner p = {.arena = a, .temp = &task->arena, .tape = t, .g = g};
-  p.global_at = NEW_ARRAY(p.temp, size_t, g->count + 1);
-  p.boundary_at = NEW_ARRAY(p.temp, size_t, g->count + 1);
-  p.uses = NEW_ARRAY(p.temp, uint8_t, g->count + 1);
+static Planner planner(Arena *a, Arena *temp, Tape *t, const VmPlan *wanted) {
+  const Graph *g = wanted->graph;
+  Planner p = {.arena = a, .temp = temp, .tape = t, .g = g};
+  p.global_at = NEW_ARRAY(temp, size_t, g->count + 1);
+  p.boundary_at = NEW_ARRAY(temp, size_t, g->count + 1);
+  p.uses = NEW_ARRAY(temp, uint8_t, g->count + 1);
   for (int32_t k = 0; k < g->count; k++) count_uses(&p, ir_node(g, k));
-  for (int k = 0; k < nroots; k++) use(&p, roots[k]);
-  for (int k = 0; k < nblocks; k++)
+  for (int k = 0; k < wanted->nroots; k++) use(&p, wanted->roots[k]);
+  for (int k = 0; k < wanted->nblocks; k++)
     for (int h = 0; h < VM_HEADS; h++)
-      if (blocks[k].heads[h] != NO_NODE) use(&p, blocks[k].heads[h]);
-  t->blocks = NEW_ARRAY(a, TapeBlock, nblocks + 1);
-  for (int k = 0; k < nblocks; k++) {
+      if (wanted->blocks[k].heads[h] != NO_NODE) use(&p, wanted->blocks[k].heads[h]);
+  return p;
+}
+
+Tape *vm_plan(Arena *a, const VmPlan *wanted) {
+  Tape *t = NEW(a, Tape);
+  *t = (Tape){.dim = wanted->dim,
+              .elements = wanted->dim,
+              .nroots = wanted->nroots,
+              .nblocks = wanted->nblocks,
+              .max_width = 1};
+  TempArena *task = temp_open(a->ctx);
+  Planner p = planner(a, &task->arena, t, wanted);
+  t->blocks = NEW_ARRAY(a, TapeBlock, t->nblocks + 1);
+  for (int k = 0; k < t->nblocks; k++) {
     t->blocks[k].first = t->rows;
-    plan_block(&p, &t->blocks[k], &blocks[k]);
+    plan_block(&p, &t->blocks[k], &wanted->blocks[k]);
     t->rows += (size_t)t->blocks[k].rows;
   }
   t->shared = t->count;
   t->shared_elements = t->elements;
-  t->roots = NEW_ARRAY(a, size_t, nroots + 1);
-  for (int k = 0; k < nroots; k++) t->roots[k] = plan_global(&p, roots[k]);
+  t->roots = NEW_ARRAY(a, size_t, t->nroots + 1);
+  for (int k = 0; k < t->nroots; k++) t->roots[k] = plan_global(&p, wanted->roots[k]);
   index_boundary(a, t);
   find_readers(a, t);
   temp_close(task);

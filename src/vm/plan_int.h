@@ -1,4 +1,4 @@
-/* plan_int.h: the planner's state, for plan.c and affine.c. */
+/* plan_int.h: the planner's state, for plan.c and predictor.c. */
 #ifndef PVI_PLAN_INT_H
 #define PVI_PLAN_INT_H
 

@@ -6,10 +6,14 @@
  * the adjoints of the global values, next tile. Memory is O(tile), not O(observations).
  *
  * A tape is planned for a selection of observations (a training part, say): what belongs to the
- * others is not in it. One evaluation is vm_forward(w, theta);                          global
- * values of all draws vm_tiles(w, score, self, true);                every tile: values, score,
- * adjoints vm_backward(w, seeds, adj_theta);              global adjoints Results do not depend on
- * the number of threads: work is divided by the problem, sums have a fixed order.
+ * others is not in it. One evaluation has three steps:
+ *
+ *   - vm_forward(w, theta): the global values of all draws;
+ *   - vm_tiles(w, score, self, true): every tile, its values, its score, its adjoints;
+ *   - vm_backward(w, seeds, NULL, adj_theta): the global adjoints.
+ *
+ * A Tape is only read once it is planned: any number of Works, in any threads, may run it. Results
+ * do not depend on the number of threads: work is divided by the problem, sums have a fixed order.
  */
 #ifndef PVI_VM_H
 #define PVI_VM_H
@@ -31,11 +35,17 @@ typedef struct {
   int32_t nselect;
 } VmBlock;
 
-/* In the given arena; the graph must outlive it, the blocks need not. */
-Tape *vm_plan(Ctx *c, Arena *a, const Graph *g, size_t dim, const Node *roots, int nroots,
-              const VmBlock *blocks, int nblocks);
-size_t
-vm_rows(const Tape *t); /* observations selected, all blocks together, in order of the blocks */
+/* What a tape is to compute: some nodes whole (the roots), and blocks of observations. */
+typedef struct {
+  const Graph *graph; /* outlives the tape; roots and blocks need not */
+  size_t dim;         /* of theta */
+  const Node *roots;
+  int nroots;
+  const VmBlock *blocks;
+  int nblocks;
+} VmPlan;
+Tape *vm_plan(Arena *a, const VmPlan *wanted);
+size_t vm_rows(const Tape *t); /* observations selected, all blocks together */
 void vm_print(Text *out, const Tape *t);
 
 typedef struct {
@@ -61,7 +71,6 @@ Work *vm_work(Arena *a, const Tape *t, size_t M, Pool *pool);
 const Tape *vm_tape(const Work *w);
 size_t vm_lanes(const Work *w); /* M padded: the distance of rows of draws */
 const Kernels *vm_kernels(const Work *w);
-void vm_set_draws(Work *w, size_t M); /* fewer draws than planned for; the padded distance stays */
 
 /* Seed of the noise nodes: the number of (node, element, draw) is a function of it. */
 void vm_set_noise(Work *w, uint64_t seed);
@@ -123,9 +132,11 @@ size_t vm_set_range(Work *w, double lo, double hi);
 /* seeds[r]: d objective / d root r, times lane[j] for draw j where lane is not NULL. adj_theta:
  * [dim x lanes], overwritten. */
 void vm_backward(Work *w, const double *seeds, const double *lane, double *adj_theta);
-/* Draws are asked for, and adjoints handed over, row by row instead, each parameter once, when it
- * is needed or complete and in cache: by vm_draw, which comes before vm_forward(w, vm_theta(w)),
- * vm_tiles or vm_backward, several threads at a time. NULL: no. */
+/* Parameters one at a time, instead of theta and its adjoint as whole matrices. `give` writes the
+ * draws of a parameter when they are first needed: in vm_draw, which comes before vm_forward(w,
+ * vm_theta(w)), or in vm_tiles where one chunk alone reads the parameter. `take` receives its
+ * adjoint when that is complete: in vm_tiles or vm_backward. Both are called once per parameter and
+ * evaluation, by several threads at a time, while the row is in cache. NULL: no. */
 typedef void VmGive(void *self, size_t parameter, double *theta);
 typedef void VmTake(void *self, size_t parameter, const double *adj);
 void vm_by_rows(Work *w, VmGive *give, VmTake *take, void *self);

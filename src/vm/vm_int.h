@@ -46,7 +46,6 @@ typedef struct Instr {
   const IrOde *ode; /* ODE: number `columns` of the tape's */
   const struct Instr
       *summand; /* global SUM: of an elementwise op nobody else needs, whose values are not kept */
-  Node node;
   bool density; /* tile: by Kernels.density, all rows at once */
   bool saves;   /* tile: by Kernels.saving; its slopes are tile values too */
   bool fresh;   /* density, saves: the first to add to its operand's adjoint, so it stores */
@@ -79,8 +78,6 @@ typedef struct {
 } Boundary;
 
 struct Tape {
-  Ctx *ctx;
-  const Graph *graph;
   size_t dim;
   Instr *code; /* global */
   int count, cap;

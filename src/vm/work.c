@@ -8,7 +8,6 @@
  */
 #include "vm/work_int.h"
 
-#include <assert.h>
 #include <string.h>
 
 #ifdef PVI_TORTURE
@@ -133,11 +132,6 @@ void vm_by_rows(Work *w, VmGive *give, VmTake *take, void *self) {
 void vm_skip_roots(Work *w) {
   w->count = w->readers = w->tape->shared;
   w->elements = w->tape->shared_elements;
-}
-
-void vm_set_draws(Work *w, size_t M) {
-  assert(M <= w->lanes);
-  w->M = M;
 }
 
 /* ---- which shared values a chunk's tiles read ------------------------------------------------ */

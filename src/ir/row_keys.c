@@ -1,4 +1,4 @@
-/* rows.c: which rows of a node are the same function of the inputs.
+/* row_keys.c: which rows of a node are the same function of the inputs.
  *
  * The walk goes down from the node and carries, for every element of the rows, which element of the
  * node below it needs. What differs from row to row are numbers (constants, rows of matrices) and
@@ -26,7 +26,7 @@ typedef struct {
   size_t nseen, cap;
 } RowWalk;
 
-void ir_key_mix(RowKey *k, uint64_t word) {
+static void mix(RowKey *k, uint64_t word) {
   k->a = rng_mix(k->a ^ word);
   k->b = rng_mix(k->b + (word << 32 | word >> 32) + UINT64_C(0x2545F4914F6CDD1D));
 }
@@ -34,7 +34,7 @@ void ir_key_mix(RowKey *k, uint64_t word) {
 void ir_key_mix_number(RowKey *k, double x) {
   uint64_t bits;
   memcpy(&bits, &x, sizeof bits);
-  ir_key_mix(k, bits);
+  mix(k, bits);
 }
 
 static bool is_new(RowWalk *w, Node node, const int32_t *index) {
@@ -55,7 +55,7 @@ static void mix_numbers(RowWalk *w, const double *values, const int32_t *index, 
 static void mix_places(RowWalk *w, int32_t size, const int32_t *index, size_t width) {
   for (size_t e = 0; e < w->rows * width; e++) {
     RowKey *k = &w->keys[e / width];
-    ir_key_mix(k, (uint64_t)index[e]);
+    mix(k, (uint64_t)index[e]);
     if (size <= k->width) continue;
     k->width = size;
     k->place = index[e];
@@ -69,7 +69,7 @@ static void mix_picks(RowWalk *w, const IrNode *x, const int32_t *index, size_t 
     if (s->op == IR_CONST) {
       ir_key_mix_number(&w->keys[e / width], s->u.values[p.elem]);
     } else {
-      ir_key_mix(&w->keys[e / width], (uint64_t)p.node << 32 | (uint32_t)p.elem);
+      mix(&w->keys[e / width], (uint64_t)p.node << 32 | (uint32_t)p.elem);
     }
   }
 }
@@ -109,15 +109,14 @@ static void walk(RowWalk *w, Node id, const int32_t *index, size_t width) {
   }
 }
 
-void ir_row_keys(Ctx *c, const Graph *g, Node node, int32_t rows, const int32_t *select, size_t n,
-                 RowKey *keys) {
+void ir_row_keys(Ctx *c, const IrRows *r, RowKey *keys) {
   TempArena *temp = temp_open(c);
-  size_t width = (size_t)(ir_size(g, node) / rows);
-  int32_t *index = NEW_ARRAY(&temp->arena, int32_t, n * width);
-  for (size_t e = 0; e < n * width; e++)
-    index[e] = select[e / width] * (int32_t)width + (int32_t)(e % width);
-  RowWalk w = {.temp = &temp->arena, .g = g, .rows = n, .keys = keys};
-  walk(&w, node, index, width);
-  for (size_t r = 0; w.nseen > MOST_VISITS && r < n; r++) ir_key_mix(&keys[r], (uint64_t)select[r]);
+  size_t width = (size_t)(ir_size(r->graph, r->node) / r->rows);
+  int32_t *index = NEW_ARRAY(&temp->arena, int32_t, r->n * width);
+  for (size_t e = 0; e < r->n * width; e++)
+    index[e] = r->select[e / width] * (int32_t)width + (int32_t)(e % width);
+  RowWalk w = {.temp = &temp->arena, .g = r->graph, .rows = r->n, .keys = keys};
+  walk(&w, r->node, index, width);
+  for (size_t k = 0; w.nseen > MOST_VISITS && k < r->n; k++) mix(&keys[k], (uint64_t)r->select[k]);
   temp_close(temp);
 }

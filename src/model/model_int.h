@@ -1,0 +1,36 @@
+/* model_int.h: the steps of making a Model, for this folder: model.c runs the program,
+ * observations.c splits its log density, outputs.c lists what it prints. */
+#ifndef PVI_MODEL_INT_H
+#define PVI_MODEL_INT_H
+
+#include "model/eval.h"
+
+typedef struct {
+  ObsBlock *blocks;
+  int nblocks, cap;
+  size_t n; /* observations */
+} Observations;
+
+/* What a run has added to the log density: its observations. Increments that turn out to be none go
+ * to E->prior. */
+Observations observations_split(Eval *E);
+/* Generated quantities as functions of parameters and noise: one block, of what was observed. */
+Observations observations_simulated(Eval *E, const ModelOptions *o);
+
+typedef struct {
+  Output *items;
+  int count, cap;
+} OutputList;
+/* A further variable, the shape of v; o: what the shape does not tell. */
+void outputs_add(Eval *E, OutputList *l, Output o, const Value *v);
+/* Variables declared at the top of a block, after it ran; generated quantities need not have. */
+void outputs_of_block(Eval *E, OutputList *l, BlockId id);
+/* Data and transformed data as they are when these blocks have run. */
+const KnownVariable *outputs_known(Eval *E, int *count);
+
+/* A variable declared at the top of a block, by name; NULL: there is none. */
+const Decl *model_find_decl(const Program *p, BlockId id, const char *name);
+/* Runs a block; quiet: what it adds to the log density does not count. */
+void model_run_block(Eval *E, BlockId id, bool quiet);
+
+#endif

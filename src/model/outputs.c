@@ -1,0 +1,254 @@
+/* outputs.c: the variables that a Model prints: which there are, their names, their values.
+ *
+ * Parameters and transformed parameters are nodes of the graph, evaluated for many points together.
+ * Generated quantities are run, point by point, by the evaluator with numbers for parameters; it
+ * begins every point with the known variables, which the Model keeps frozen, so the points do not
+ * depend on each other and calls in several threads not on each other either.
+ */
+#include "model/model_int.h"
+
+#include <string.h>
+
+/* ---- making the list ------------------------------------------------------------------------- */
+
+void outputs_add(Eval *E, OutputList *l, Output o, const Value *v) {
+  int32_t *dims = NEW_ARRAY(E->arena, int32_t, v->ndims + 1);
+  memcpy(dims, v->dims, (size_t)v->ndims * sizeof *dims);
+  o.name = o.decl->name;
+  o.kind = v->kind;
+  o.array_dims = v->array_dims;
+  o.ndims = v->ndims;
+  o.dims = dims;
+  o.n = v->n;
+  PUSH(E->arena, l->items, l->count, l->cap, o);
+}
+
+static void add_generated(Eval *E, OutputList *l, const Decl *d) {
+  if (d->type->kind == TY_TUPLE)
+    ctx_fail(E->ctx, PVI_PROGRAM, d->loc, "tuples in generated quantities are not supported yet");
+  Value shape;
+  eval_dims(E, d, &shape);
+  outputs_add(E, l, (Output){.decl = d, .block = BLOCK_GENERATED, .node = NO_NODE}, &shape);
+}
+
+static void add_computed(Eval *E, OutputList *l, const Decl *d, BlockId id) {
+  Value *v = E->frame[d->slot].value;
+  if (v->kind == TY_TUPLE)
+    ctx_fail(E->ctx, PVI_PROGRAM, d->loc, "tuples as transformed parameters are not supported yet");
+  Node node = v->n ? value_node(E, v) : NO_NODE;
+  outputs_add(E, l, (Output){.decl = d, .block = id, .node = node}, v);
+}
+
+void outputs_of_block(Eval *E, OutputList *l, BlockId id) {
+  const Stmt *block = E->program->blocks[id];
+  for (int k = 0; block && k < block->nbody; k++) {
+    const Stmt *s = block->body[k];
+    for (int j = 0; s->kind == ST_DECL && j < s->ndecls; j++) {
+      if (id == BLOCK_GENERATED) {
+        add_generated(E, l, s->decls[j]);
+      } else {
+        add_computed(E, l, s->decls[j], id);
+      }
+    }
+  }
+}
+
+/* ---- known variables ------------------------------------------------------------------------- */
+
+/* A Value of one's own on the same numbers, which count as shared: to change an element is to copy
+ * them first. */
+static Value *view(Arena *a, const Value *v) {
+  Value *c = NEW(a, Value);
+  *c = *v;
+  c->shared = true;
+  if (v->kind != TY_TUPLE) return c;
+  c->items = NEW_ARRAY(a, Value *, v->nitems);
+  for (int k = 0; k < v->nitems; k++) c->items[k] = view(a, v->items[k]);
+  return c;
+}
+
+const KnownVariable *outputs_known(Eval *E, int *count) {
+  KnownVariable *list = NULL;
+  int cap = 0;
+  *count = 0;
+  for (BlockId id = BLOCK_DATA; id <= BLOCK_TRANSFORMED_DATA; id++) {
+    const Stmt *block = E->program->blocks[id];
+    for (int k = 0; block && k < block->nbody; k++)
+      for (int j = 0; block->body[k]->kind == ST_DECL && j < block->body[k]->ndecls; j++) {
+        const Decl *d = block->body[k]->decls[j];
+        KnownVariable v = {d, view(E->arena, E->frame[d->slot].value)};
+        PUSH(E->arena, list, *count, cap, v);
+      }
+  }
+  return list;
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+/* Indexes of column k of a variable, first index fastest; returns the row-major place. */
+static int32_t column_place(const Output *o, int32_t k, int32_t *at) {
+  int32_t place = 0;
+  for (int d = 0; d < o->ndims; d++) {
+    at[d] = k % o->dims[d];
+    k /= o->dims[d];
+  }
+  for (int d = 0; d < o->ndims; d++) place = place * o->dims[d] + at[d];
+  return place;
+}
+
+static const char *column_name(Arena *a, const Output *o, int32_t k, bool dotted) {
+  int32_t at[MAX_DIMS];
+  column_place(o, k, at);
+  Text t = text_make(a);
+  text_puts(&t, o->name);
+  for (int d = 0; d < o->ndims; d++) text_printf(&t, dotted ? ".%d" : d ? ",%d" : "[%d", at[d] + 1);
+  if (o->ndims && !dotted) text_puts(&t, "]");
+  return t.s;
+}
+
+size_t model_output_count(const Model *m) {
+  size_t n = 0;
+  for (int k = 0; k < m->noutputs; k++) n += (size_t)m->outputs[k].n;
+  return n;
+}
+
+static const Output *find_column(const Model *m, size_t *k) {
+  const Output *o = m->outputs;
+  while (*k >= (size_t)o->n) *k -= (size_t)o++->n;
+  return o;
+}
+
+const char *model_output_name(const Model *m, Arena *a, size_t k, bool dotted) {
+  const Output *o = find_column(m, &k);
+  return column_name(a, o, (int32_t)k, dotted);
+}
+
+bool model_output_is_parameter(const Model *m, size_t k) {
+  return find_column(m, &k)->block == BLOCK_PARAMETERS;
+}
+
+const char *model_unconstrained_name(const Model *m, Arena *a, size_t k) {
+  for (int j = 0; j < m->noutputs; j++) {
+    const Output *o = &m->outputs[j];
+    if (o->block != BLOCK_PARAMETERS || k >= (size_t)(o->offset + o->unconstrained)) continue;
+    int32_t i = (int32_t)k - o->offset;
+    if (o->unconstrained == o->n && o->array_dims == 0) return column_name(a, o, i, false);
+    return o->ndims ? arena_format(a, "%s[%d]", o->name, i + 1) : o->name;
+  }
+  return "?";
+}
+
+/* ---- values of the graph --------------------------------------------------------------------- */
+
+size_t model_lanes(const Model *m, const ModelPoints *p, size_t first, size_t lanes,
+                   double *theta) {
+  size_t count = p->n - first < lanes ? p->n - first : lanes;
+  for (size_t k = 0; k < m->dim; k++)
+    for (size_t j = 0; j < lanes; j++)
+      theta[k * lanes + j] = p->theta[(first + (j < count ? j : 0)) * p->by_point + k * p->by_dim];
+  return count;
+}
+
+/* Parameters and transformed parameters of `count` points, from lane 0 on, into out. */
+static void graph_outputs(const Model *m, const Work *w, size_t count, double *out) {
+  size_t first = 0, ncols = model_output_count(m);
+  int root = 0;
+  for (int k = 0; k < m->noutputs; k++) {
+    const Output *o = &m->outputs[k];
+    for (int32_t j = 0; o->node != NO_NODE && j < o->n; j++) {
+      int32_t at[MAX_DIMS];
+      const double *row = vm_value(w, root, column_place(o, j, at));
+      for (size_t i = 0; i < count; i++) out[i * ncols + first + (size_t)j] = row[i];
+    }
+    root += o->node != NO_NODE;
+    first += (size_t)o->n;
+  }
+}
+
+static void evaluate_all(Arena *a, const Model *m, const ModelPoints *p, double *out) {
+  enum { BATCH = 64 };
+  Node *roots = NEW_ARRAY(a, Node, m->noutputs + 1);
+  int nroots = 0;
+  for (int k = 0; k < m->noutputs; k++)
+    if (m->outputs[k].node != NO_NODE) roots[nroots++] = m->outputs[k].node;
+  VmPlan plan = {.graph = m->graph, .dim = m->dim, .roots = roots, .nroots = nroots};
+  Work *w = vm_work(a, vm_plan(a, &plan), BATCH, NULL);
+  double *theta = NEW_ARRAY(a, double, m->dim *BATCH);
+  for (size_t i = 0; i < p->n; i += BATCH) {
+    size_t count = model_lanes(m, p, i, BATCH, theta);
+    vm_forward(w, theta);
+    graph_outputs(m, w, count, out + i * model_output_count(m));
+  }
+}
+
+/* ---- generated quantities -------------------------------------------------------------------- */
+
+/* The variables that generated quantities of one point begin with: what is known, and parameters
+ * and transformed parameters, which out has already. */
+static void set_variables(Eval *E, const Model *m, const double *out) {
+  for (int k = 0; k < m->nknown; k++) {
+    const Decl *d = m->known[k].decl;
+    E->frame[d->slot] = (Var){view(E->arena, m->known[k].value), d, NULL};
+  }
+  size_t first = 0;
+  for (int k = 0; k < m->noutputs; first += (size_t)m->outputs[k++].n) {
+    const Output *o = &m->outputs[k];
+    if (o->block == BLOCK_GENERATED) continue;
+    Value *v = value_known(E, value_shape(E, o->kind, o->array_dims, o->ndims, o->dims), NULL);
+    for (int32_t j = 0; j < o->n; j++) {
+      int32_t at[MAX_DIMS];
+      v->v[column_place(o, j, at)] = out[first + (size_t)j];
+    }
+    E->frame[o->decl->slot] = (Var){v, o->decl, NULL};
+  }
+}
+
+static void get_generated(const Eval *E, const Model *m, double *out) {
+  size_t first = 0;
+  for (int k = 0; k < m->noutputs; first += (size_t)m->outputs[k++].n) {
+    const Output *o = &m->outputs[k];
+    if (o->block != BLOCK_GENERATED) continue;
+    const Value *v = E->frame[o->decl->slot].value;
+    for (int32_t j = 0; j < o->n; j++) {
+      int32_t at[MAX_DIMS];
+      out[first + (size_t)j] = v->v[column_place(o, j, at)];
+    }
+  }
+}
+
+/* One point: the evaluator as an interpreter. That its Values and its graph are in different arenas
+ * tells it so (eval_is_draw). */
+static void generate(Arena *values, Arena *nodes, const Model *m, RngStream rng, double *out) {
+  Eval E = {.ctx = values->ctx,
+            .arena = values,
+            .graph = ir_graph_in(nodes),
+            .program = m->program,
+            .frame = NEW_ARRAY(values, Var, m->program->nslots + 1),
+            .loop = -1,
+            .iteration = -1,
+            .quiet = true,
+            .rng = &rng};
+  set_variables(&E, m, out);
+  eval_block(&E, m->program->blocks[BLOCK_GENERATED]);
+  get_generated(&E, m, out);
+}
+
+static void generate_all(Ctx *c, const Model *m, size_t n, uint64_t seed, double *out) {
+  size_t ncols = model_output_count(m);
+  TempArena *values = temp_open(c), *nodes = temp_open(c);
+  ArenaMark value_mark = arena_mark(&values->arena), node_mark = arena_mark(&nodes->arena);
+  for (size_t i = 0; i < n; i++) {
+    generate(&values->arena, &nodes->arena, m, rngs_make(seed, i + 1), out + i * ncols);
+    arena_reset(&values->arena, value_mark);
+    arena_reset(&nodes->arena, node_mark);
+  }
+  temp_close(nodes);
+  temp_close(values);
+}
+
+void model_outputs(Ctx *c, const Model *m, const ModelPoints *p, uint64_t seed, double *out) {
+  TempArena *temp = temp_open(c);
+  evaluate_all(&temp->arena, m, p, out);
+  temp_close(temp);
+  if (m->program->blocks[BLOCK_GENERATED]) generate_all(c, m, p->n, seed, out);
+}
