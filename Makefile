@@ -12,9 +12,10 @@ endif
 WARN     := -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
 OPT      ?= -O2 -g
 override CPPFLAGS += -Isrc -Iinclude -D_GNU_SOURCE -DPVI_VERSION='"$(VERSION)"'
-override CFLAGS   += -std=gnu11 $(WARN) $(OPT) -fno-math-errno -ffp-contract=off -pthread
+override CFLAGS   += -std=gnu11 $(WARN) $(OPT) -fno-math-errno -ffp-contract=off -pthread \
+                     -fPIC -fvisibility=hidden
 override LDLIBS   += -lm -pthread
-LAYERS   := base num ir vm stan data model family score infer report api cli
+LAYERS   := base num ir vm stan data model family score infer report run api cli
 
 # All cores unless the caller says otherwise (-j1).
 ifeq ($(MAKELEVEL),0)
@@ -31,22 +32,22 @@ PACKAGES_torture  := clang libclang-rt-14-dev
 PACKAGES_valgrind := valgrind
 PACKAGES_format   := clang-format
 
-# Kernels are written once (src/vm/kernels.c) and compiled per instruction set.
+# Kernels are written once (KERNELS) and compiled per instruction set.
 ISA_base   :=
 ISA_avx2   := -mavx2 -mfma -ffp-contract=fast
 ISA_avx512 := -mavx512f -mavx512dq -mavx512vl -mavx512bw -mavx2 -mfma -mprefer-vector-width=512 -ffp-contract=fast
 ISAS       := base avx2 avx512
 
-KERNEL   := src/vm/kernels.c
-LIB_SRC  := $(filter-out $(KERNEL),$(foreach d,$(filter-out cli,$(LAYERS)),$(wildcard src/$(d)/*.c)))
+KERNELS  := src/num/row_kernels.c src/vm/kernels.c
+LIB_SRC  := $(filter-out $(KERNELS),$(foreach d,$(filter-out cli,$(LAYERS)),$(wildcard src/$(d)/*.c)))
 CLI_SRC  := $(wildcard src/cli/*.c)
-LIB_OBJ  := $(LIB_SRC:src/%.c=$(BUILD)/%.o) $(ISAS:%=$(BUILD)/vm/kernels_%.o)
+LIB_OBJ  := $(LIB_SRC:src/%.c=$(BUILD)/%.o) $(foreach i,$(ISAS),$(KERNELS:src/%.c=$(BUILD)/%_$i.o))
 CLI_OBJ  := $(CLI_SRC:src/%.c=$(BUILD)/%.o)
 TESTS    := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/test_*.c)) \
             $(BUILD)/test/test_vmath_avx2 $(BUILD)/test/test_vmath_avx512
 FORMATTED = $(wildcard include/*.h src/*/*.[ch] test/*.[ch] bench/*.[ch] examples/*.h examples/*/*.c)
 
-all: $(BUILD)/pvi ## build/pvi (the default)
+all: $(BUILD)/pvi $(BUILD)/libpvi.so ## build/pvi and build/libpvi.so (the default)
 
 # ---- compiling ----
 
@@ -58,10 +59,21 @@ $(BUILD)/libpvi.a: $(LIB_OBJ)
 	@rm -f $@
 	$(Q)ar rcs $@ $^
 
-$(BUILD)/vm/kernels_%.o: $(KERNEL)
-	@mkdir -p $(@D)
-	@echo '  CC  $< ($*)'
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(ISA_$*) -DISA=$* -MMD -MP -c -o $@ $<
+# The shared library exports the names of include/pvi.h and nothing else (pvi.map).
+SONAME := libpvi.so.$(firstword $(subst ., ,$(VERSION)))
+$(BUILD)/libpvi.so: $(LIB_OBJ) pvi.map
+	@echo '  LD  $@'
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=pvi.map -o $@ $(LIB_OBJ) $(LDLIBS)
+	$(Q)ln -sf libpvi.so $(BUILD)/$(SONAME)
+
+# kernels_avx2.o is made from kernels.c: of two patterns that match, make takes the one with more letters.
+define ISA_RULE
+$(BUILD)/%_$1.o: src/%.c
+	@mkdir -p $$(@D)
+	@echo '  CC  $$< ($1)'
+	$$(Q)$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$(ISA_$1) -DISA=$1 -MMD -MP -c -o $$@ $$<
+endef
+$(foreach i,$(ISAS),$(eval $(call ISA_RULE,$i)))
 
 $(BUILD)/%.o: src/%.c
 	@mkdir -p $(@D)
@@ -108,7 +120,13 @@ test: deps ## build, run every test; the last line is "N passed, M failed"
 	@+$(SUBMAKE) all static tests
 	@PVI=$(BUILD)/pvi tool/test.sh $(BUILD)/test
 
-tests: $(TESTS) $(EXAMPLES)
+# Helpers of the test scripts: a fit through the shared library.
+$(BUILD)/test/api_fit: test/api_fit.c $(BUILD)/libpvi.so
+	@mkdir -p $(@D)
+	@echo '  CC  $<'
+	$(Q)$(CC) -Iinclude $(CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< -L$(BUILD) -lpvi -Wl,-rpath,'$$ORIGIN/..'
+
+tests: $(TESTS) $(EXAMPLES) $(BUILD)/test/api_fit
 
 # Hostile: sanitizers, tiny tiles and arenas, an odd number of threads, every allocation failing in turn.
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
@@ -119,6 +137,12 @@ torture: deps ## all tests under sanitizers, with tiny buffers and failing alloc
 	@+$(HOSTILE) $(SUBMAKE) $(HOSTILE_IN) all tests
 	@PVI=$(BUILD)-torture/pvi PVI_THREADS=7 tool/test.sh $(BUILD)-torture/test
 	@PVI=$(BUILD)-torture/pvi tool/torture.sh
+
+# Fits of 20 s and more, killed with kill -9 at random moments and resumed.
+CRASH_FIT ?= examples/golf/logistic.stan examples/golf/golf.csv --family flow --draws 8192 --iterations 400
+crash: deps ## a long fit killed at 20 random moments and resumed (CRASH_FIT, CRASH_KILLS=20)
+	@+$(SUBMAKE) all
+	@PVI=$(BUILD)/pvi tool/crash.sh $(or $(CRASH_KILLS),20) 2 $(CRASH_FIT)
 
 fuzz: deps ## mutated programs and data under sanitizers (FUZZ_RUNS=300)
 	@tool/deps.sh $(PACKAGES_torture)
@@ -151,16 +175,30 @@ format-check: ## fail where clang-format would change something
 
 # ---- installing ----
 
-DEST = $(DESTDIR)$(PREFIX)
-install: all ## into PREFIX (/usr/local), below DESTDIR when given
+DEST   = $(DESTDIR)$(PREFIX)
+LIBDIR ?= lib
+install: all ## into PREFIX (/usr/local), below DESTDIR when given; LIBDIR (lib) is where libraries go
 	install -Dm755 $(BUILD)/pvi $(DEST)/bin/pvi
-	install -Dm644 $(BUILD)/libpvi.a $(DEST)/lib/libpvi.a
+	install -Dm644 $(BUILD)/libpvi.a $(DEST)/$(LIBDIR)/libpvi.a
+	install -Dm755 $(BUILD)/libpvi.so $(DEST)/$(LIBDIR)/libpvi.so.$(VERSION)
+	ln -sf libpvi.so.$(VERSION) $(DEST)/$(LIBDIR)/$(SONAME)
+	ln -sf $(SONAME) $(DEST)/$(LIBDIR)/libpvi.so
 	install -Dm644 include/pvi.h $(DEST)/include/pvi.h
-	install -d $(DEST)/lib/pkgconfig
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' pvi.pc.in > $(DEST)/lib/pkgconfig/pvi.pc
+	install -d $(DEST)/$(LIBDIR)/pkgconfig $(DEST)/share/man/man1
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' pvi.pc.in > $(DEST)/$(LIBDIR)/pkgconfig/pvi.pc
+	install -Dm644 doc/pvi.1 $(DEST)/share/man/man1/pvi.1
+	install -d $(DEST)/share/bash-completion/completions $(DEST)/share/zsh/site-functions
+	$(BUILD)/pvi completion bash > $(DEST)/share/bash-completion/completions/pvi
+	$(BUILD)/pvi completion zsh > $(DEST)/share/zsh/site-functions/_pvi
 
 uninstall: ## remove what install put there
-	rm -f $(DEST)/bin/pvi $(DEST)/lib/libpvi.a $(DEST)/include/pvi.h $(DEST)/lib/pkgconfig/pvi.pc
+	rm -f $(DEST)/bin/pvi $(DEST)/$(LIBDIR)/libpvi.a $(DEST)/$(LIBDIR)/libpvi.so* $(DEST)/include/pvi.h \
+	  $(DEST)/$(LIBDIR)/pkgconfig/pvi.pc $(DEST)/share/man/man1/pvi.1 \
+	  $(DEST)/share/bash-completion/completions/pvi $(DEST)/share/zsh/site-functions/_pvi
+
+docs: all ## doc/options.md and the manual page doc/pvi.1, from the tables of commands and options
+	$(BUILD)/pvi manual markdown > doc/options.md
+	$(BUILD)/pvi manual man > doc/pvi.1
 
 clean: ## remove everything that was built
 	rm -rf $(BUILD) $(BUILD)-torture
@@ -171,5 +209,5 @@ help: ## this list
 # Dependencies are made by compiling, never by a rule of their own.
 $(BUILD)/%.d: ;
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: all bench deps demo test tests examples static torture valgrind format format-check install uninstall clean help
+.PHONY: all bench crash deps docs demo test tests examples static torture valgrind format format-check install uninstall clean help
 .SECONDARY:

@@ -172,11 +172,11 @@ static Both prepare(Ctx *c, Case *k, const char *folder, size_t M) {
   Model *m = model_make(c, p, data_read_text(c, "data", k->json.s, NULL), NULL);
   Target *t = NEW(&c->arena, Target);
   *t = (Target){.score = SCORE_log, .regularizer = REG_PRIOR, .lambda = 0, .score_weight = 1};
-  Observed *o = observed_make(c, m, NULL, 0, target_wants(t));
+  Observed *o = observed_make(&c->arena, m, NULL, 0, target_wants(t));
   b.q = q_make(&c->arena, FAMILY_meanfield, (Shape){0}, m->dim, NULL);
   Q *q = NEW(&c->arena, Q);
   *q = b.q;
-  b.p = predictive_make(&c->arena, o, t, q, M, 1, NULL);
+  b.p = predictive_make(&c->arena, o, t, q, (NoiseSet){M, 1}, NULL);
   b.dim = m->dim;
   b.ld = (M + LANES - 1) / LANES * LANES;
   k->r.M = M;

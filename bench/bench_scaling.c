@@ -127,21 +127,25 @@ static void measure(const char *program, char *data, const Setting *s, int count
   pvi_context *c = pvi_open();
   pvi_model *m;
   char *text = read_program(program);
-  if (pvi_load_text(c, text, data, &m)) fprintf(stderr, "%s", pvi_error(c)), exit(1);
+  if (pvi_load_text(c, text, data, NULL, &m)) fprintf(stderr, "%s", pvi_error(c)), exit(1);
   for (int k = 0; k < count; k++) ms[k] = INFINITY;
   for (int r = 0; r < rounds; r++)
     for (int k = 0; k < count; k++) {
       double t;
-      pvi_options o = {.score = s[k].score,
-                       .family = "meanfield",
-                       .regularizer = "prior",
-                       .lambda = 1,
-                       .draws = s[k].draws,
-                       .integrate = s[k].draws ? "draws" : "exact",
-                       .threads = s[k].threads};
-      if (pvi_time(c, m, &o, &t)) fprintf(stderr, "%s", pvi_error(c)), exit(1);
+      char draws[32], threads[32];
+      pvi_options *o = pvi_options_new(c);
+      snprintf(draws, sizeof draws, "%zu", s[k].draws);
+      snprintf(threads, sizeof threads, "%d", s[k].threads);
+      pvi_set(o, "score", s[k].score);
+      pvi_set(o, "family", "meanfield");
+      pvi_set(o, "threads", threads);
+      pvi_set(o, "integrate", s[k].draws ? "draws" : "exact");
+      if (s[k].draws) pvi_set(o, "draws", draws);
+      if (pvi_time(c, m, o, &t)) fprintf(stderr, "%s", pvi_error(c)), exit(1);
+      pvi_options_free(o);
       ms[k] = fmin(ms[k], 1e3 * t);
     }
+  pvi_model_free(m);
   pvi_close(c);
   free(text);
   free(data);

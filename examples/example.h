@@ -103,20 +103,38 @@ UNUSED static char *read_text(const char *path) { /* the caller frees it */
   return text;
 }
 
-/* A program file with data made here. */
-UNUSED static pvi_model *load(pvi_context *c, const char *program_file, Json *data) {
+/* An option by name, its value formatted as printf does. */
+__attribute__((format(printf, 3, 4))) UNUSED static void set(pvi_options *o, const char *name,
+                                                             const char *fmt, ...) {
+  char value[256];
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(value, sizeof value, fmt, ap);
+  va_end(ap);
+  if (pvi_set(o, name, value)) stop("option %s: %s is not allowed", name, value);
+}
+
+/* The same where 0 is the library's own default. */
+UNUSED static void set_count(pvi_options *o, const char *name, size_t value) {
+  if (value) set(o, name, "%zu", value);
+}
+
+/* A program file with data made here. o: options of loading, or NULL. */
+UNUSED static pvi_model *load(pvi_context *c, const char *program_file, Json *data,
+                              const pvi_options *o) {
   pvi_model *m;
   char *program = read_text(program_file);
-  if (pvi_load_text(c, program, json_end(data), &m)) stop("%s", pvi_error(c));
+  if (pvi_load_text(c, program, json_end(data), o, &m)) stop("%s", pvi_error(c));
   free(program);
   json_free(data);
   return m;
 }
 
 /* A fit that did not converge is counted; any other trouble stops the program. */
-UNUSED static pvi_result fit(pvi_context *c, pvi_model *m, const pvi_options *o, int *unconverged) {
-  pvi_result r;
-  int status = pvi_fit(c, m, o, &r);
+UNUSED static pvi_run *fit(pvi_context *c, const pvi_model *m, const pvi_options *o,
+                           const pvi_split *split, int *unconverged) {
+  pvi_run *r;
+  int status = pvi_fit(c, m, o, split, &r);
   if (status && status != PVI_STATUS_NOT_CONVERGED) stop("%s", pvi_error(c));
   *unconverged += status == PVI_STATUS_NOT_CONVERGED;
   return r;

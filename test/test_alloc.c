@@ -118,7 +118,7 @@ TEST(allocates_nothing) {
   Observed *o = observed_make(&c->arena, m, NULL, 0, target_wants(&t));
   observed_reduce(o);
   Pool *pool = r->pool ? pool_make(c, 2) : NULL;
-  Counted k = {.p = predictive_make(&c->arena, o, &t, &q, 64, 1, pool)};
+  Counted k = {.p = predictive_make(&c->arena, o, &t, &q, (NoiseSet){64, 1}, pool)};
   assert_true(predictive_is_exact(k.p) == r->exact);
   size_t n = q_size(&q);
   double *phi = NEW_ARRAY(&c->arena, double, n), *grad = NEW_ARRAY(&c->arena, double, n);

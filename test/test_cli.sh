@@ -51,7 +51,7 @@ expect 0 '"exact_integration"' "how it integrates, as JSON" check "$dir/good.sta
 file product.stan 'data { int<lower=0> N; vector[N] x; array[N] int<lower=0, upper=1> y; }
 parameters { real a; real<lower=0> b; real c; } model { a ~ normal(0, 1); b ~ normal(0, 1); c ~ normal(0, 1); y ~ bernoulli_logit(a + b * c * x); }
 '
-expect 0 "exact integration: no: the observations of line 2" "why it does not" check "$dir/product.stan" "$dir/good.json"
+expect 0 "exact integration: not available, because the observations of line 2" "why it does not" check "$dir/product.stan" "$dir/good.json"
 expect 2 "more than two affine functions" "exact integration that cannot be" fit "$dir/product.stan" "$dir/good.json" --integrate exact --out "$dir/none"
 expect 2 "not normal" "exact integration of a flow" fit "$dir/good.stan" "$dir/good.json" --family spline --integrate exact --out "$dir/none"
 expect 2 "lbfgs" "exact integration of a stochastic optimizer" fit "$dir/good.stan" "$dir/good.json" --optimizer adam --integrate exact --out "$dir/none"
@@ -73,19 +73,19 @@ check $? "JSON and CSV give the same bytes"
 
 expect 2 "usage: pvi COMMAND" "no command"
 expect 2 "unknown command" "unknown command" frobnicate
-expect 2 "did you mean check" "nearly a command" chek
-expect 2 "unknown option --frob" "unknown option" check --frob "$dir/good.stan"
-expect 2 "did you mean --dump" "nearly an option" check --dmp=tree "$dir/good.stan"
-expect 2 "unknown option -x" "unknown short option" check -x "$dir/good.stan"
+expect 2 'did you mean "check"?' "nearly a command" chek
+expect 2 'unknown option "--frob"' "unknown option" check --frob "$dir/good.stan"
+expect 2 'did you mean "--dump"?' "nearly an option" check --dmp=tree "$dir/good.stan"
+expect 2 'unknown option "-x"' "unknown short option" check -x "$dir/good.stan"
 expect 2 "missing argument" "no program" check
 expect 2 "unexpected argument" "too many arguments" check "$dir/good.stan" "$dir/good.json" more
-expect 2 "--dump takes one of" "no such stage" check "$dir/good.stan" --dump=soup
-expect 2 "need DATA" "a stage that needs data" check "$dir/good.stan" --dump=graph
+expect 2 "unknown value of --dump" "no such stage" check "$dir/good.stan" --dump=soup
+expect 2 "need data" "a stage that needs data" check "$dir/good.stan" --dump=graph
 expect 2 "needs a value" "a value is missing" check "$dir/good.stan" --dump
 expect 2 "takes no value" "a flag with a value" check "$dir/good.stan" --json=1
 expect 2 "--at POINTS.json is missing" "no points" density "$dir/good.stan" "$dir/good.json"
 expect 2 "missing argument" "fit without a program" fit
-expect 2 "takes one of" "no such score" fit "$dir/good.stan" "$dir/good.json" --score=best
+expect 2 "unknown value of --score" "no such score" fit "$dir/good.stan" "$dir/good.json" --score=best
 
 # ---- programs that are wrong: status 4, with place and caret -------------------------------------------------------------
 
@@ -240,7 +240,7 @@ file empty.json '{"N": 0, "y": []}'
 file nan.json '{"N": 2, "y": [1, "NaN"]}'
 file nowhere.json '[[], []]'
 file zero.json '[0]'
-expect 0 "0 unconstrained numbers; 3 observations" "check without parameters" check "$dir/none.stan" "$dir/y.json"
+expect 0 "0 unconstrained parameters; 3 observations" "check without parameters" check "$dir/none.stan" "$dir/y.json"
 expect 0 "point 2: lp" "density without parameters" density "$dir/none.stan" "$dir/y.json" --at "$dir/nowhere.json"
 expect 0 "" "fit without parameters" fit "$dir/none.stan" "$dir/y.json" "${tiny[@]}" --out "$dir/none"
 expect 0 "0 observations" "check of no data" check "$dir/mean.stan" "$dir/empty.json"
@@ -260,8 +260,8 @@ wrong_split "both in" "a row in two parts" '{"train": [1, 2], "test": [2]}'
 wrong_split "no observation is left" "an empty training part" '{"train": [], "test": [2]}'
 file split.json '{"train": [1, 2], "test": []}'
 expect 5 "" "an empty test part" fit "$dir/mean.stan" "$dir/y.json" "${tiny[@]}" --out "$dir/split" --split "$dir/split.json"
-expect 2 "--holdout is a fraction below 1" "--holdout 1.5" fit "$dir/mean.stan" "$dir/y.json" "${tiny[@]}" --holdout 1.5
-expect 2 "must be at least 0" "--holdout below 0" fit "$dir/mean.stan" "$dir/y.json" "${tiny[@]}" --holdout -1
+expect 2 "--holdout must be above 0, below 1" "--holdout 1.5" fit "$dir/mean.stan" "$dir/y.json" "${tiny[@]}" --holdout 1.5
+expect 2 "must be above 0" "--holdout below 0" fit "$dir/mean.stan" "$dir/y.json" "${tiny[@]}" --holdout -1
 
 # ---- one seed gives the same bytes for any number of threads -------------------------------------------------------------
 
@@ -324,7 +324,7 @@ done
 expect 0 "ns per observation and draw" "bench" bench "$dir/good.stan" "$dir/good.json" --draws 8
 expect 0 '"integration": "exact"' "bench, exact" bench "$dir/good.stan" "$dir/good.json" --integrate exact --json
 expect 2 "more than two affine functions" "bench, exact where it is not" bench "$dir/product.stan" "$dir/good.json" --integrate exact
-expect 2 "no such score" "an unknown metric" fit "$dir/good.stan" "$dir/good.json" --metric frob --out "$dir/none"
+expect 2 "unknown value of --metric" "an unknown metric" fit "$dir/good.stan" "$dir/good.json" --metric frob --out "$dir/none"
 expect 0 '"quantile"' "every metric there is" fit "$dir/good.stan" "$dir/good.json" --metric all --json --out "$dir/metrics"
 
 # ---- the self-contained executable ---------------------------------------------------------------------------------------

@@ -899,24 +899,32 @@ static void test_bounds(void **state) {
   ctx_init(&c);
   Type type;
   Decl decl = declare("x", TY_MATRIX, 0, &type, &program);
-  const double v[] = {0, 1, 2, -1, NAN, 5}, zero = 0, five = 5, each[] = {0, 0, 3, -2, 0, 0},
-               high[] = {9, 9, 9, 9, 9, 4};
+  const double v[] = {0, 1, 2, -1, NAN, 5}, whole[] = {0, 1, 2, 3, 4, 5}, zero = 0, five = 5,
+               each[] = {0, 0, 3, -2, 0, 0}, high[] = {9, 9, 9, 9, 9, 4}, row[] = {0, 1, 3};
   const long dims[] = {2, 3};
-  data_check_bounds(&c, &decl, 2, dims, (double[]){0, 1, 2, 3, 4, 5}, &zero, 1, &five, 1);
+  const DataBound none = {0}, above0 = {&zero, 1}, below5 = {&five, 1};
+  DataValues x = {"the data", "x", &decl, 2, dims, whole};
+  data_check_bounds(&c, &x, above0, below5);
   assert_int_equal(c.nerrors, 0);
-  data_check_bounds(&c, &decl, 2, dims, v, &zero, 1, NULL, 0);
+  x.v = v;
+  data_check_bounds(&c, &x, above0, none);
   assert_int_equal(c.nerrors, 1);
   assert_string_equal(c.messages[0].text, "the data violate their declaration: x[2,1] is -1, but "
                                           "must be at least 0 (and 1 more values are outside)");
   assert_int_equal(c.messages[0].loc.line, 3);
-  data_check_bounds(&c, &decl, 2, dims, v, each, 6, NULL, 0);
+  data_check_bounds(&c, &x, (DataBound){each, 6}, none);
   assert_non_null(strstr(c.messages[1].text, "x[1,3] is 2, but must be at least 3"));
-  data_check_bounds_as(&c, "t.1", &decl, 2, dims, (double[]){0, 1, 2, 3, 4, 5}, NULL, 0, high, 6);
+  x.name = "t.1";
+  x.v = whole;
+  data_check_bounds(&c, &x, none, (DataBound){high, 6});
   assert_string_equal(c.messages[2].text,
                       "the data violate their declaration: t.1[2,3] is 5, but must be at most 4");
-  data_check_bounds(&c, &decl, 0, NULL, (double[]){7.5}, NULL, 0, &five, 1);
-  assert_string_equal(c.messages[3].text,
-                      "the data violate their declaration: x is 7.5, but must be at most 5");
+  data_check_bounds(&c, &x, (DataBound){row, 3}, none); /* the same for every item */
+  assert_non_null(strstr(c.messages[3].text, "t.1[1,3] is 2, but must be at least 3"));
+  DataValues scalar = {"the parameters", "x", &decl, 0, NULL, (double[]){7.5}};
+  data_check_bounds(&c, &scalar, none, below5);
+  assert_string_equal(c.messages[4].text,
+                      "the parameters violate their declaration: x is 7.5, but must be at most 5");
   ctx_free(&c);
 }
 
@@ -931,101 +939,113 @@ typedef struct {
 
 static const StructureRow structure_rows[] = {
     {CON_NONE, TY_VECTOR, 1, {2}, {NAN, 1}, NULL},
-    {CON_SIMPLEX, TY_VECTOR, 1, {3}, {0.2, 0.3, 0.5}, NULL},
-    {CON_SIMPLEX, TY_VECTOR, 1, {3}, {0.2, 0.3, 0.5 + 0.9e-8}, NULL},
-    {CON_SIMPLEX,
+    {CON_simplex, TY_VECTOR, 1, {3}, {0.2, 0.3, 0.5}, NULL},
+    {CON_simplex, TY_VECTOR, 1, {3}, {0.2, 0.3, 0.5 + 0.9e-8}, NULL},
+    {CON_simplex,
      TY_VECTOR,
      1,
      {3},
      {0.2, 0.3, 0.5 + 1.1e-8},
      "x is no simplex: the sum is 1.000000011, not 1"},
-    {CON_SIMPLEX,
+    {CON_simplex,
      TY_VECTOR,
      1,
      {2},
      {1.5, -0.5},
      "x is no simplex: element 2 is -0.5, not at least 0"},
-    {CON_SIMPLEX,
+    {CON_simplex,
      TY_VECTOR,
      2,
      {2, 2},
      {0.5, 0.5, 0.5, NAN},
      "x[2] is no simplex: element 2 is nan, not at least 0"},
-    {CON_SIMPLEX, TY_VECTOR, 1, {0}, {0}, "the sum is 0, not 1"},
-    {CON_ORDERED, TY_VECTOR, 1, {3}, {-1, 0, 2}, NULL},
-    {CON_ORDERED,
+    {CON_simplex, TY_VECTOR, 1, {0}, {0}, "the sum is 0, not 1"},
+    {CON_ordered, TY_VECTOR, 1, {3}, {-1, 0, 2}, NULL},
+    {CON_ordered,
      TY_VECTOR,
      1,
      {3},
      {-1, 0, 0},
      "x is no ordered: element 3 is 0, not above the 0 before it"},
-    {CON_POSITIVE_ORDERED, TY_VECTOR, 1, {3}, {0, 1, 2}, NULL},
-    {CON_POSITIVE_ORDERED, TY_VECTOR, 1, {2}, {-1, 1}, "x is no positive_ordered: element 1 is -1"},
-    {CON_UNIT_VECTOR, TY_VECTOR, 1, {2}, {0.6, 0.8}, NULL},
-    {CON_UNIT_VECTOR,
+    {CON_positive_ordered, TY_VECTOR, 1, {3}, {0, 1, 2}, NULL},
+    {CON_positive_ordered, TY_VECTOR, 1, {2}, {-1, 1}, "x is no positive_ordered: element 1 is -1"},
+    {CON_unit_vector, TY_VECTOR, 1, {2}, {0.6, 0.8}, NULL},
+    {CON_unit_vector,
      TY_VECTOR,
      1,
      {2},
      {1, 1},
      "x is no unit_vector: the sum of squares is 2, not 1"},
-    {CON_SUM_TO_ZERO, TY_VECTOR, 1, {3}, {1, -3, 2}, NULL},
-    {CON_SUM_TO_ZERO,
+    {CON_sum_to_zero_vector, TY_VECTOR, 1, {3}, {1, -3, 2}, NULL},
+    {CON_sum_to_zero_vector,
+     TY_VECTOR,
+     1,
+     {2},
+     {1, 2},
+     "x is no sum_to_zero_vector: the sum is 3, not 0"},
+    {CON_sum_to_zero_matrix, TY_MATRIX, 2, {2, 3}, {1, 2, -3, -1, -2, 3}, NULL},
+    {CON_sum_to_zero_matrix,
      TY_MATRIX,
      2,
      {2, 2},
-     {1, 2, 3, 4},
-     "x is no sum_to_zero: the sum is 10, not 0"},
-    {CON_CHOLESKY_COV, TY_MATRIX, 2, {3, 2}, {1, 0, 2, 3, 4, 5}, NULL},
-    {CON_CHOLESKY_COV,
+     {1, -1, 3, -3},
+     "x is no sum_to_zero_matrix: in column 1 the sum is 4, not 0"},
+    {CON_cholesky_factor_cov, TY_MATRIX, 2, {3, 2}, {1, 0, 2, 3, 4, 5}, NULL},
+    {CON_cholesky_factor_cov,
      TY_MATRIX,
      2,
      {2, 3},
      {1, 0, 0, 2, 3, 0},
      "there are 2 rows, fewer than the 3 columns"},
-    {CON_CHOLESKY_COV,
+    {CON_cholesky_factor_cov,
      TY_MATRIX,
      2,
      {2, 2},
      {1, 5, 2, 3},
      "element [1,2] above the diagonal is 5, not 0"},
-    {CON_CHOLESKY_COV,
+    {CON_cholesky_factor_cov,
      TY_MATRIX,
      2,
      {2, 2},
      {1, 0, 2, 0},
      "the diagonal element [2,2] is 0, not above 0"},
-    {CON_CHOLESKY_CORR, TY_MATRIX, 2, {2, 2}, {1, 0, 0.6, 0.8}, NULL},
-    {CON_CHOLESKY_CORR,
+    {CON_cholesky_factor_corr, TY_MATRIX, 2, {2, 2}, {1, 0, 0.6, 0.8}, NULL},
+    {CON_cholesky_factor_corr,
      TY_MATRIX,
      2,
      {2, 2},
      {1, 0, 0.6, 0.9},
      "x is no cholesky_factor_corr: the squares of row 2 sum to"},
-    {CON_CORR, TY_MATRIX, 2, {2, 2}, {1, 0.5, 0.5, 1}, NULL},
-    {CON_CORR,
+    {CON_corr_matrix, TY_MATRIX, 2, {2, 2}, {1, 0.5, 0.5, 1}, NULL},
+    {CON_corr_matrix,
      TY_MATRIX,
      2,
      {2, 2},
      {1, 0.5, 0.5, 2},
      "x is no corr_matrix: the diagonal element [2,2] is 2, not 1"},
-    {CON_CORR, TY_MATRIX, 2, {2, 2}, {1, 2, 2, 1}, "it is not positive definite (pivot 2 is -3)"},
-    {CON_COV, TY_MATRIX, 2, {2, 2}, {2, 1, 1, 3}, NULL},
-    {CON_COV,
+    {CON_corr_matrix,
+     TY_MATRIX,
+     2,
+     {2, 2},
+     {1, 2, 2, 1},
+     "it is not positive definite (pivot 2 is -3)"},
+    {CON_cov_matrix, TY_MATRIX, 2, {2, 2}, {2, 1, 1, 3}, NULL},
+    {CON_cov_matrix,
      TY_MATRIX,
      2,
      {2, 2},
      {2, 1, 1.5, 3},
      "x is no cov_matrix: it is not symmetric: [2,1] is 1.5 but [1,2] is 1"},
-    {CON_COV, TY_MATRIX, 2, {2, 2}, {NAN, 1, 1, 3}, "it is not positive definite"},
-    {CON_STOCHASTIC_COLUMN, TY_MATRIX, 2, {2, 2}, {0.25, 0.5, 0.75, 0.5}, NULL},
-    {CON_STOCHASTIC_COLUMN,
+    {CON_cov_matrix, TY_MATRIX, 2, {2, 2}, {NAN, 1, 1, 3}, "it is not positive definite"},
+    {CON_column_stochastic_matrix, TY_MATRIX, 2, {2, 2}, {0.25, 0.5, 0.75, 0.5}, NULL},
+    {CON_column_stochastic_matrix,
      TY_MATRIX,
      2,
      {2, 2},
      {0.25, 0.75, 0.5, 0.5},
      "x is no column_stochastic_matrix: in column 1 the sum is 0.75, not 1"},
-    {CON_STOCHASTIC_ROW, TY_MATRIX, 2, {2, 2}, {0.25, 0.75, 0.5, 0.5}, NULL},
-    {CON_STOCHASTIC_ROW,
+    {CON_row_stochastic_matrix, TY_MATRIX, 2, {2, 2}, {0.25, 0.75, 0.5, 0.5}, NULL},
+    {CON_row_stochastic_matrix,
      TY_MATRIX,
      2,
      {2, 2},
@@ -1043,7 +1063,7 @@ static void test_structures(void **state) {
     Decl decl =
         declare("x", row->kind, row->ndims - (row->kind == TY_MATRIX ? 2 : 1), &type, &program);
     decl.con.kind = row->con;
-    data_check_structure(&c, &decl, row->ndims, row->dims, row->v);
+    data_check_structure(&c, &(DataValues){"the data", "x", &decl, row->ndims, row->dims, row->v});
     if (row->message)
       expect_message(&c, "structure", row->message, 3, 7);
     else if (c.nerrors)

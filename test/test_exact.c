@@ -144,9 +144,9 @@ TEST(agrees_with_draws) {
   for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
     Q q = q_make(&c->arena, family_named(families[f]), (Shape){0}, m->dim, NULL);
     double *phi = some_phi(c, &q), s[3][16], exact[16];
-    predictive_log_scores(c, o, INTEGRATE_EXACT, &q, phi, 0, 1, NULL, exact);
+    predictive_log_scores(c, &(Scoring){o, &q, phi, {0, 1}, NULL}, INTEGRATE_EXACT, exact);
     for (uint64_t k = 0; k < 3; k++)
-      predictive_log_scores(c, o, INTEGRATE_DRAWS, &q, phi, MANY, 7 + k, NULL, s[k]);
+      predictive_log_scores(c, &(Scoring){o, &q, phi, {MANY, 7 + k}, NULL}, INTEGRATE_DRAWS, s[k]);
     for (size_t i = 0; i < o->n; i++) {
       double mean = (s[0][i] + s[1][i] + s[2][i]) / 3, spread = 0;
       for (int k = 0; k < 3; k++) spread += fabs(s[k][i] - mean);
@@ -210,7 +210,7 @@ static Predictive *exact_objective(Ctx *c, const Model *m, const Target *t, cons
   observed_reduce(o);
   const char *why = "";
   if (!exact_applies(o, t, q, &why)) fail_msg("%s", why);
-  Predictive *p = predictive_make(&c->arena, o, t, q, 0, 5, pool);
+  Predictive *p = predictive_make(&c->arena, o, t, q, (NoiseSet){0, 5}, pool);
   assert_true(predictive_is_exact(p));
   return p;
 }
@@ -277,7 +277,8 @@ TEST(many_parameters) {
                 .score_weight = 1,
                 .integrate = draws ? INTEGRATE_DRAWS : INTEGRATE_EXACT};
     PredictiveValue v;
-    assert_true(predictive_eval(predictive_make(&c->arena, o, &t, &q, 16, 1, NULL), phi, &v, grad));
+    assert_true(predictive_eval(predictive_make(&c->arena, o, &t, &q, (NoiseSet){16, 1}, NULL), phi,
+                                &v, grad));
     assert_close(v.regularizer, kl, 1e-12);
     for (int k = 3; k < D; k++) {
       double s = exp(phi[D + k]);
@@ -420,7 +421,7 @@ static double metric(Ctx *c, const Model *m, const Fit *f, const char *name, con
   Observed *o = observed_make(&c->arena, m, rows, n, target_wants(&t));
   observed_reduce(o);
   double *s = NEW_ARRAY(&c->arena, double, n);
-  predictive_scores(c, o, &t, &f->q, f->phi, 1024, 99, NULL, s);
+  predictive_scores(c, &(Scoring){o, &f->q, f->phi, {1024, 99}, NULL}, &t, s);
   return sum(s, n);
 }
 

@@ -60,7 +60,7 @@ TEST(gradient) {
   bool point[3] = {false, g->point, false};
   Q q = q_make(&c->arena, family, (Shape){.knots = 5}, m->dim, point);
   Observed *o = observed_make(&c->arena, m, NULL, 0, target_wants(&t));
-  Predictive *p = predictive_make(&c->arena, o, &t, &q, 37, 5, NULL);
+  Predictive *p = predictive_make(&c->arena, o, &t, &q, (NoiseSet){37, 5}, NULL);
   size_t n = q_size(&q);
   double *phi = NEW_ARRAY(&c->arena, double, n), *grad = NEW_ARRAY(&c->arena, double, n);
   q_start(&q, phi, (double[]){0.3, 0.7, -0.2}, (double[]){0.5, 0.4, 0.3});
@@ -118,7 +118,7 @@ static FitOptions options_of(const char *score, const char *family, Regularizer 
 static double log_score(Ctx *c, const Model *m, const Fit *f, const size_t *rows, size_t n) {
   Observed *o = observed_make(&c->arena, m, rows, n, WANT_LL);
   double *s = NEW_ARRAY(&c->arena, double, n), sum = 0;
-  predictive_log_scores(c, o, INTEGRATE_DRAWS, &f->q, f->phi, 16384, 99, NULL, s);
+  predictive_log_scores(c, &(Scoring){o, &f->q, f->phi, {16384, 99}, NULL}, INTEGRATE_DRAWS, s);
   for (size_t k = 0; k < n; k++) sum += s[k];
   return sum;
 }
@@ -152,7 +152,8 @@ TEST(exact_optimum) {
   Target exact = o.target; /* without the noise of draws */
   exact.integrate = INTEGRATE_EXACT;
   exact.nodes = 64;
-  double value = value_at(predictive_make(&c->arena, train, &exact, &f->q, 0, 1, NULL), f->phi);
+  double value =
+      value_at(predictive_make(&c->arena, train, &exact, &f->q, (NoiseSet){0, 1}, NULL), f->phi);
   if (value < a->least) fail_msg("objective %.4f is below %.4f", value, a->least);
 }
 
@@ -172,13 +173,28 @@ TEST(threads_do_not_matter) {
   }
 }
 
+/* Of a scale that may be negative q keeps the fixed draws away, but not fresh ones: where one of
+ * those has no density, the objective has no value and the draws cannot agree. */
+TEST(fresh_draws_without_density) {
+  Model *m = model_of(c,
+                      "data { vector[2] y; } parameters { real t; }"
+                      "model { t ~ normal(0, 5); y ~ normal(0, sqrt(2 + t)); }",
+                      "{\"y\": [1, -1.5]}");
+  FitOptions o = options_of("elbo", "meanfield", REG_PRIOR, 1);
+  o.draws = 4;
+  const Fit *f = fit_run(c, m, split_all(c, 2), &o, NULL);
+  assert_false(f->converged);
+  assert_true(f->value.value == -INFINITY && f->stages[0].fresh == -INFINITY);
+  assert_non_null(strstr(f->reason, "not finite on fresh ones"));
+}
+
 /* Mini-batches: the mean over all batches of the scaled objective is the objective. */
 TEST(minibatches_scale) {
   Model *m = model_of(c, regression, few);
   Target t = {.score = SCORE_log, .regularizer = REG_POSTERIOR, .lambda = 0.3, .score_weight = 1};
   Q q = q_make(&c->arena, FAMILY_meanfield, (Shape){0}, m->dim, NULL);
   Predictive *p = predictive_make(&c->arena, observed_make(&c->arena, m, NULL, 0, WANT_LL), &t, &q,
-                                  16, 1, NULL);
+                                  (NoiseSet){16, 1}, NULL);
   double phi[6] = {0.1, 0.2, 0.3, -1, -1, -1}, whole = value_at(p, phi), mean = 0;
   for (int k = 0; k < 7; k++) {
     predictive_range(p, k / 7.0, (k + 1) / 7.0);
@@ -251,11 +267,9 @@ TEST(rejection_is_unbiased) {
       "{\"y\": [0.5, 2]}");
   Target t = {.score = SCORE_log, .regularizer = REG_PRIOR, .score_weight = 1};
   Q q = q_make(&c->arena, FAMILY_meanfield, (Shape){0}, 1, NULL);
-  const char *why;
-  Rejection *r =
-      rejection_make(c, &c->arena, observed_make(&c->arena, m, NULL, 0, WANT_LL | WANT_PARAMETERS),
-                     &t, &q, 1, NULL, &why);
-  assert_non_null(r);
+  const Observed *o = observed_make(&c->arena, m, NULL, 0, WANT_LL | WANT_PARAMETERS);
+  assert_null(rejection_cannot(&c->arena, o, &q));
+  Rejection *r = rejection_make(&c->arena, o, &t, &q, 1, NULL);
   double phi[2] = {0.2, log(0.8)}, s2 = 0.64, v = 1 + s2, exact[2] = {0, 0}, mean[2] = {0, 0},
          ss[2] = {0, 0};
   static const double y[2] = {0.5, 2};
@@ -288,7 +302,7 @@ TEST(one_draw_is_vi) {
                 .score_weight = 1};
     PredictiveValue v;
     Predictive *p = predictive_make(&c->arena, observed_make(&c->arena, m, NULL, 0, WANT_LL), &t,
-                                    &q, 1, 4, NULL);
+                                    &q, (NoiseSet){1, 4}, NULL);
     assert_true(predictive_eval(p, phi, &v, g[k]));
   }
   for (int k = 0; k < 6; k++) assert_close(g[0][k], g[1][k], 1e-14);
@@ -301,6 +315,7 @@ int main(void) {
   for (size_t k = 0; k < sizeof anchors / sizeof *anchors; k++)
     suite_add(&s, anchors[k].program, exact_optimum, &anchors[k]);
   SUITE_ADD(&s, threads_do_not_matter);
+  SUITE_ADD(&s, fresh_draws_without_density);
   SUITE_ADD(&s, minibatches_scale);
   SUITE_ADD(&s, normal_example);
   SUITE_ADD(&s, likelihood_free);

@@ -654,12 +654,8 @@ static void statistics(void **unused) {
   assert_true(stat_min(x, 4) == 1 && stat_max(x, 4) == 4 &&
               fabs(stat_correlation(x, y, 4) - 9.5 / sqrt(93.75)) < 1e-14);
   assert_true(isnan(stat_mean(x, 0)) && isnan(stat_sd(x, 1)) && isnan(stat_quantile(x, 0, 0.5, w)));
-  assert_true(fabs(stat_log_mean_exp(x, 4) - (num_log_sum_exp(x, 4) - log(4))) < 1e-15);
   for (int i = 0; i < 1000; i++) w[i] = 0.1;
   assert_true(fabs(stat_sum(w, 1000) - 100) < 1e-13);
-  StatSum s = {0};
-  stat_add(&s, 1e100), stat_add(&s, 1), stat_add(&s, -1e100);
-  assert_true(stat_total(&s) == 1);
 
   RngStream r = rngs_make(1, 2);
   for (size_t n = 0; n < 1000; n += 37)

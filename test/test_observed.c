@@ -65,6 +65,11 @@ static const Row rows[] = {
      3,
      false,
      {"log", "quadratic"}},
+    {"categorical, vectorized",
+     DATA PARAMETERS "g ~ categorical_logit(append_row(a, b)); }",
+     3,
+     false,
+     {"log", "quadratic"}},
     {"two blocks",
      DATA PARAMETERS
      "z ~ bernoulli_logit(b[1] + b[2] * x); for (i in 1:N) s[i] ~ normal(a[g[i]], 1); }",
@@ -102,8 +107,8 @@ static void check_objective(Ctx *c, const Row *p, const Model *m, const Target *
       fail_msg("%zu different ones", o->n);
     assert_true((o->count != NULL) == (o->n != m->n_obs));
     grad[k] = NEW_ARRAY(&c->arena, double, n);
-    assert_true(
-        predictive_eval(predictive_make(&c->arena, o, t, &q, 40, 5, NULL), phi, &v[k], grad[k]));
+    assert_true(predictive_eval(predictive_make(&c->arena, o, t, &q, (NoiseSet){40, 5}, NULL), phi,
+                                &v[k], grad[k]));
   }
   assert_close(v[1].value, v[0].value, 1e-12);
   assert_close(v[1].score, v[0].score, 1e-12);
@@ -137,13 +142,13 @@ TEST(samples) {
   Q q = q_make(&c->arena, FAMILY_meanfield, (Shape){0}, m->dim, NULL);
   double *phi = some_phi(c, &q);
   Observed *all = all_of(c, m, &t, true);
-  double value = value_at(predictive_make(&c->arena, all, &t, &q, 40, 5, NULL), phi);
+  double value = value_at(predictive_make(&c->arena, all, &t, &q, (NoiseSet){40, 5}, NULL), phi);
   for (size_t n = 1; n <= all->n; n++) {
     Observed *s = observed_sample(&c->arena, all, n, 3);
     observed_reduce(s);
     assert_int_equal(s->n, n);
     assert_int_equal(s->rows.first[m->nblocks], n);
-    double sampled = value_at(predictive_make(&c->arena, s, &t, &q, 40, 5, NULL), phi);
+    double sampled = value_at(predictive_make(&c->arena, s, &t, &q, (NoiseSet){40, 5}, NULL), phi);
     if (n == all->n) assert_true(number_of(s) == (double)m->n_obs && sampled == value);
     for (int b = 0; b < m->nblocks; b++)
       for (size_t k = s->rows.first[b]; k < s->rows.first[b + 1]; k++)
@@ -180,8 +185,8 @@ TEST(sorting) {
       assert_true(o->rows.row[r] == expected[r] && observed_count(o, r) == count[r]);
     }
     grad[k] = NEW_ARRAY(&c->arena, double, q_size(&q));
-    assert_true(
-        predictive_eval(predictive_make(&c->arena, o, &t, &q, 40, 5, NULL), phi, &v[k], grad[k]));
+    assert_true(predictive_eval(predictive_make(&c->arena, o, &t, &q, (NoiseSet){40, 5}, NULL), phi,
+                                &v[k], grad[k]));
   }
   assert_close(v[1].value, v[0].value, 1e-13);
   for (size_t k = 0; k < q_size(&q); k++) assert_close(grad[1][k], grad[0][k], 1e-12);

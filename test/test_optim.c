@@ -237,6 +237,97 @@ static void limits(void **unused) {
   }
 }
 
+/* ---- interrupting and resuming --------------------------------------------------------------- */
+
+typedef struct {
+  long asked, stop;
+  Text state;
+} Interruption;
+
+static bool asked_to_stop(void *self) {
+  Interruption *k = self;
+  return k->asked++ == k->stop;
+}
+
+static void keep_state(void *self, OptimRun *r, bool interrupted) {
+  Interruption *k = self;
+  if (!interrupted) return;
+  Archive a = archive_writer(&k->state);
+  optim_state(r, &a);
+}
+
+/* One run, that stops at the given evaluation (< 0: never) and resumes where another one did. */
+static OptimResult run_until(const Objective *f, OptimOptions o, Interruption *k,
+                             const Interruption *from) {
+  double x0[8];
+  for (size_t i = 0; i < 8; i++) x0[i] = i % 2 ? 1 : -1.2;
+  k->state = text_make(&ctx.arena);
+  o.cancelled = asked_to_stop;
+  o.cancelled_self = k;
+  o.pause = keep_state;
+  o.pause_self = k;
+  Archive in = from ? archive_reader(from->state.s, from->state.n) : (Archive){0};
+  if (from && from->state.n) o.resume = &in;
+  return optim_run(&ctx.arena, f, x0, &o);
+}
+
+static void assert_same_end(const OptimResult *a, const OptimResult *b, size_t n) {
+  assert_memory_equal(a->phi, b->phi, n * sizeof *a->phi);
+  assert_memory_equal(&a->value, &b->value, sizeof a->value);
+  assert_memory_equal(&a->gradient_norm, &b->gradient_norm, sizeof a->value);
+  assert_int_equal(a->iterations, b->iterations);
+  assert_int_equal(a->evaluations, b->evaluations);
+  assert_int_equal(a->skipped, b->skipped);
+  assert_int_equal(a->status, b->status);
+}
+
+/* Wherever a run is interrupted, and interrupted again, it ends with the same bits. */
+static void interrupted_runs(void **unused) {
+  (void)unused;
+  for (int kind = 0; kind < OPTIM_COUNT; kind++) {
+    size_t n = 8;
+    Objective f = {.dim = n, .self = &n, .eval = rosenbrock};
+    OptimOptions o = optim_defaults((OptimKind)kind);
+    o.learning_rate = 1e-4;
+    o.max_iterations = 100;
+    o.history = 5;
+    Interruption never = {.stop = -1};
+    OptimResult whole = run_until(&f, o, &never, NULL);
+    assert_true(never.asked > 30);
+    for (long at = 0; at < never.asked; at++) {
+      Interruption first = {.stop = at}, second = {.stop = 7}, last = {.stop = -1};
+      OptimResult r = run_until(&f, o, &first, NULL);
+      assert_int_equal(r.status, OPTIM_INTERRUPTED);
+      assert_true(r.iterations <= at && !r.converged);
+      r = run_until(&f, o, &second, &first);
+      if (r.status == OPTIM_INTERRUPTED) r = run_until(&f, o, &last, &second);
+      assert_same_end(&r, &whole, n);
+    }
+  }
+}
+
+/* A state that was cut short, or that is of a problem of another size, ends the run at once. */
+static void foreign_states(void **unused) {
+  (void)unused;
+  size_t n = 8, other = 7;
+  for (int kind = 0; kind < OPTIM_COUNT; kind++) {
+    Objective f = {.dim = n, .self = &n, .eval = rosenbrock}, g = f;
+    g.dim = other;
+    OptimOptions o = optim_defaults((OptimKind)kind);
+    Interruption k = {.stop = 9}, next = {.stop = -1};
+    run_until(&f, o, &k, NULL);
+    for (size_t length = 0; length < k.state.n; length += 1 + length / 10) {
+      double x0[8] = {0};
+      Archive in = archive_reader(k.state.s, length);
+      o.resume = &in;
+      OptimResult r = optim_run(&ctx.arena, &f, x0, &o);
+      assert_true(in.bad && r.evaluations <= 9 && r.status == OPTIM_NOT_FINITE);
+    }
+    o.resume = NULL;
+    assert_int_equal(run_until(&g, o, &next, &k).status, OPTIM_NOT_FINITE);
+  }
+}
+
 /* ---- stochastic ------------------------------------------------------------------------------ */
 
 static void noisy_quadratic(void **unused) {
@@ -355,6 +446,8 @@ int main(void) {
       cmocka_unit_test(lbfgs_barrier),
       cmocka_unit_test(lbfgs_stuck),
       cmocka_unit_test(limits),
+      cmocka_unit_test(interrupted_runs),
+      cmocka_unit_test(foreign_states),
       cmocka_unit_test(noisy_quadratic),
       cmocka_unit_test(paper_clipping),
       cmocka_unit_test(rates),

@@ -473,7 +473,7 @@ static void test_trace(void **state) {
   Case *t = *state;
   TRAP(t);
   RunDir *r = run_open(&t->c, t->dir);
-  const TraceRow rows[] = {{0, 0.5, -10, -9, 1, 3.25, 1}, {1, 0.75, NAN, -INFINITY, 0, 1e-9, 0.1}};
+  const FitTrace rows[] = {{0, 0.5, -10, -9, 1, 3.25, 1}, {1, 0.75, NAN, -INFINITY, 0, 1e-9, 0.1}};
   trace_write(r, rows, 2);
   assert_string_equal(file_text(t, "trace.csv"),
                       "iteration,seconds,objective,score,regularizer,gradient_norm,step\n"
@@ -518,7 +518,7 @@ static double *random_doubles(Arena *a, size_t n, uint64_t seed) {
 }
 
 static void expect_same_array(const QFile *q, const QArray *want) {
-  const QArray *a = q_array(q, want->name);
+  const QArray *a = q_array(&q->parameters, want->name);
   assert_non_null(a);
   assert_int_equal(q_array_count(a), q_array_count(want));
   if (want->rows > 1) {
@@ -546,17 +546,30 @@ static void round_trip(Case *t, size_t d, uint64_t seed) {
       {"words", Q_VECTOR, 3, 1, nans},
   };
   const ReportKey words[] = {{"score", "log"}, {"note", "a \"quoted\"\nword"}};
-  QFile q = {"fullrank", d, names, words, 2, arrays, sizeof arrays / sizeof *arrays};
+  const QArray shape[] = {{"components", Q_SCALAR, 1, 1, (const double[]){2}}};
+  QFile q = {.family = "fullrank",
+             .dim = d,
+             .names = names,
+             .columns = names,
+             .ncolumns = d,
+             .keys = words,
+             .nkeys = 2,
+             .shape = {shape, 1},
+             .parameters = {arrays, sizeof arrays / sizeof *arrays}};
   RunDir *r = run_open(&t->c, t->dir);
   q_write(r, &q);
   const QFile *back = q_read(&t->c, run_path(r, "q.json"));
   assert_string_equal(back->family, "fullrank");
   assert_int_equal(back->dim, d);
   for (size_t k = 0; k < d; k++) assert_string_equal(back->names[k], names[k]);
-  for (size_t k = 0; k < q.narrays; k++) expect_same_array(back, &arrays[k]);
+  assert_int_equal(back->ncolumns, d);
+  for (size_t k = 0; k < d; k++) assert_string_equal(back->columns[k], names[k]);
+  assert_true(q_number(&back->shape, "components", 0) == 2 &&
+              q_number(&back->shape, "rank", 7) == 7);
+  for (size_t k = 0; k < q.parameters.count; k++) expect_same_array(back, &arrays[k]);
   assert_string_equal(q_key(back, "note"), "a \"quoted\"\nword");
   assert_null(q_key(back, "absent"));
-  assert_null(q_array(back, "absent"));
+  assert_null(q_array(&back->parameters, "absent"));
 }
 
 static void test_q_round_trip(void **state) {
@@ -573,12 +586,13 @@ static void test_q_text(void **state) {
   const char *const names[] = {"mu", "tau"};
   const QArray arrays[] = {{"mean", Q_VECTOR, 2, 1, (const double[]){1, 2.5}},
                            {"cholesky", Q_LOWER, 2, 2, (const double[]){1, 0.5, 2}}};
-  QFile q = {.family = "fullrank", .dim = 2, .names = names, .arrays = arrays, .narrays = 2};
+  QFile q = {.family = "fullrank", .dim = 2, .names = names, .parameters = {arrays, 2}};
   q_write(r, &q);
   assert_string_equal(
       file_text(t, "q.json"),
-      "{\n  \"format\": \"pvi-q\",\n  \"version\": 1,\n  \"family\": \"fullrank\",\n  \"dim\": 2,\n"
-      "  \"names\": [\"mu\", \"tau\"],\n  \"keys\": {},\n  \"parameters\": {\n    \"mean\": [1, "
+      "{\n  \"format\": \"pvi-q\",\n  \"version\": 2,\n  \"family\": \"fullrank\",\n  \"dim\": 2,\n"
+      "  \"names\": [\"mu\", \"tau\"],\n  \"keys\": {},\n  \"shape\": {},\n  \"scoring\": {},\n"
+      "  \"parameters\": {\n    \"mean\": [1, "
       "2.5],\n"
       "    \"cholesky\": [\n      [1],\n      [0.5, 2]\n    ]\n  }\n}\n");
 }
@@ -595,27 +609,31 @@ static void test_bad_q(void **state) {
       {"[1]", "\"format\": \"pvi-q\" is missing"},
       {"{\"family\":\"x\"}", "\"format\": \"pvi-q\" is missing"},
       {"{\"format\":\"pvi-q\"}", "'version' is missing"},
-      {"{\"format\":\"pvi-q\",\"version\":2,\"dim\":1}", "of another version of pvi (2, not 1)"},
-      {"{\"format\":\"pvi-q\",\"version\":1,\"dim\":1.5}", "'dim' is a number of dimensions"},
-      {"{\"format\":\"pvi-q\",\"version\":1,\"dim\":1}", "'family' is missing"},
-      {"{\"format\":\"pvi-q\",\"version\":1,\"dim\":1,\"family\":3}", "'family' is a number"},
-      {"{\"format\":\"pvi-q\",\"version\":1,\"dim\":1,\"family\":\"f\",\"names\":[\"a\",\"b\"]}",
+      {"{\"format\":\"pvi-q\",\"version\":1,\"dim\":1}",
+       "of another version of pvi (format 1, not 2)"},
+      {"{\"format\":\"pvi-q\",\"version\":2,\"dim\":1.5}", "'dim' is a number of dimensions"},
+      {"{\"format\":\"pvi-q\",\"version\":2,\"dim\":1}", "'family' is missing"},
+      {"{\"format\":\"pvi-q\",\"version\":2,\"dim\":1,\"family\":3}", "'family' is a number"},
+      {"{\"format\":\"pvi-q\",\"version\":2,\"dim\":1,\"family\":\"f\",\"names\":[\"a\",\"b\"]}",
        "there are 2 names for 1 dimensions"},
-      {"{\"format\":\"pvi-q\",\"version\":1,\"dim\":1,\"family\":\"f\"}",
-       "'parameters' is missing"},
-      {"{\"format\":\"pvi-q\",\"version\":1,\"dim\":1,\"family\":\"f\",\"parameters\":{\"m\":\"x\"}"
+      {"{\"format\":\"pvi-q\",\"version\":2,\"dim\":1,\"family\":\"f\"}", "'shape' is missing"},
+      {"{\"format\":\"pvi-q\",\"version\":2,\"dim\":1,\"family\":\"f\",\"shape\":{},\"scoring\":{},"
+       "\"parameters\":{\"m\":\"x\"}"
        "}",
        "'m' has a string among its numbers"},
-      {"{\"format\":\"pvi-q\",\"version\":1,\"dim\":1,\"family\":\"f\",\"parameters\":{\"m\":[[1],["
+      {"{\"format\":\"pvi-q\",\"version\":2,\"dim\":1,\"family\":\"f\",\"shape\":{},\"scoring\":{},"
+       "\"parameters\":{\"m\":[[1],["
        "2,3],[4]]}}",
        "neither a vector, a matrix nor a lower triangle"},
-      {"{\"format\":\"pvi-q\",\"version\":1,\"dim\":1,\"family\":\"f\",\"parameters\":{\"m\":[[[1]]"
+      {"{\"format\":\"pvi-q\",\"version\":2,\"dim\":1,\"family\":\"f\",\"shape\":{},\"scoring\":{},"
+       "\"parameters\":{\"m\":[[[1]]"
        "]}}",
        "more than two dimensions"},
-      {"{\"format\":\"pvi-q\",\"version\":1,\"dim\":1,\"family\":\"f\",\"parameters\":{\"m\":[1,[2]"
+      {"{\"format\":\"pvi-q\",\"version\":2,\"dim\":1,\"family\":\"f\",\"shape\":{},\"scoring\":{},"
+       "\"parameters\":{\"m\":[1,[2]"
        "]}}",
        "neither a vector"},
-      {"{\"format\":\"pvi-q\",\"version\":1,\"dim\":1", "found the end of the file"},
+      {"{\"format\":\"pvi-q\",\"version\":2,\"dim\":1", "found the end of the file"},
   };
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
     bad_q_text = rows[k][0];
@@ -627,8 +645,9 @@ static void test_bad_q(void **state) {
 static void test_truncated_q(void **state) {
   Case *t = *state;
   static const char text[] =
-      "{\"format\":\"pvi-q\",\"version\":1,\"dim\":2,\"family\":\"f\",\"names\":[\"a\",\"inf\"],"
-      "\"keys\":{\"k\":\"v\"},\"parameters\":{\"m\":[[1],[2,\"nan\"]]}}";
+      "{\"format\":\"pvi-q\",\"version\":2,\"dim\":2,\"family\":\"f\",\"names\":[\"a\",\"inf\"],"
+      "\"keys\":{\"k\":\"v\"},\"shape\":{},\"scoring\":{},\"parameters\":{\"m\":[[1],[2,\"nan\"]]}"
+      "}";
   for (size_t k = 0; k <= strlen(text); k++) {
     char *cut = malloc(k + 1);
     memcpy(cut, text, k);
@@ -655,6 +674,7 @@ static const char golden_summary[] = "{\n"
                                      "  \"nodes\": 0,\n"
                                      "  \"optimizer\": \"lbfgs\",\n"
                                      "  \"converged\": true,\n"
+                                     "  \"interrupted\": false,\n"
                                      "  \"reason\": \"gradient\",\n"
                                      "  \"objective\": -12.5,\n"
                                      "  \"evaluations\": 40,\n"
@@ -720,8 +740,8 @@ static void test_summary(void **state) {
   const SummaryParameter parameter = {"theta[2,1]", 1, 0.5, 0.1, 1, INFINITY};
   const char *const notes[] = {"a note"};
   const SummaryCounter counter = {"nonfinite", 3};
-  const SummaryStart start = {"vi", -13};
-  const SummaryStage stage = {100, -12, -12.5, 0.5};
+  const FitStart start = {"vi", -13};
+  const FitStage stage = {100, -12, -12.5, 0.5};
   Summary s = {.version = "0.1.0",
                .program = "golf.stan",
                .seed = 18446744073709551615u,
@@ -844,22 +864,19 @@ static void test_summary_table(void **state) {
 static void test_progress_line(void **state) {
   (void)state;
   char s[200];
-  progress_line(s, sizeof s, 79, "fit", 25, 100, 10, "objective -12.5");
+  progress_line(s, sizeof s, 79, &(ProgressState){"fit", "objective -12.5", 25, 100, 10});
   assert_string_equal(s, "fit   25%  objective -12.5  0:30 left");
-  progress_line(s, sizeof s, 79, "fit", 10, 3610, 1, "");
+  progress_line(s, sizeof s, 79, &(ProgressState){"fit", "", 10, 3610, 1});
   assert_string_equal(s, "fit    0%  6:00 left");
-  progress_line(s, sizeof s, 79, "fit", 1, 4000, 1, "");
+  progress_line(s, sizeof s, 79, &(ProgressState){"fit", "", 1, 4000, 1});
   assert_string_equal(s, "fit    0%  1:06:39 left");
-  progress_line(s, sizeof s, 79, "fit", 100, 100, 65, "done");
+  progress_line(s, sizeof s, 79, &(ProgressState){"fit", "done", 100, 100, 65});
   assert_string_equal(s, "fit  100%  done  1:05");
-  progress_line(s, sizeof s, 79, "fit", 7, 0, 5, "x");
+  progress_line(s, sizeof s, 79, &(ProgressState){"fit", "x", 7, 0, 5});
   assert_string_equal(s, "fit  x  0:05");
-  assert_int_equal(progress_line(s, sizeof s, 5, "h\xC3\xA9llo world", 7, 0, 5, "x"), 6);
+  assert_int_equal(
+      progress_line(s, sizeof s, 5, &(ProgressState){"h\xC3\xA9llo world", "x", 7, 0, 5}), 6);
   assert_string_equal(s, "h\xC3\xA9llo");
-  Progress p = progress_make("quiet", 10);
-  p.on = false;
-  progress_update(&p, 5, "x %d", 1);
-  progress_end(&p);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

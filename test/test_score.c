@@ -1,13 +1,17 @@
 /* test_score.c: laws of the scores.
  *
  *   derivatives   every score, for every kind of outcome it allows, against differences; with and
- * without weights properness    the expected score under a known truth is largest at the truth; the
- * same test finds the released code's quadratic score improper closed forms  CRPS of every kind,
- * energy of points invariance    permuting lanes, splitting a lane, moving everything estimators
- * simulated scores agree with exact ones; gradients said to be unbiased are
+ *                 without weights
+ *   properness    the expected score under a known truth is largest at the truth; the same test
+ *                 finds the released code's
+ *                 quadratic score improper
+ *   closed forms  CRPS of every kind, energy of points
+ *   invariance    permuting lanes, splitting a lane, moving everything
+ *   estimators    simulated scores agree with exact ones; gradients said to be unbiased are
  *
  * A Rig is one ScoreCase with memory for it; rows (score, kind) come from scores.def and kinds.def,
- * so a new score or kind is tested by existing.
+ * so a new score or kind is
+ * tested by existing.
  */
 #include "testing.h"
 
@@ -44,7 +48,7 @@ static const struct {
 };
 
 static const char *const kind_names[KIND_COUNT] = {
-#define KIND(id, npar, discrete, parameters) [KIND_##id] = #id,
+#define KIND(ID, dist, parameters, discrete) [KIND_##ID] = #dist,
 #include "score/kinds.def"
 #undef KIND
 };
@@ -118,15 +122,17 @@ static Rig rig_random(Ctx *c, Kind kind, size_t M, uint64_t *seed) {
   return r;
 }
 
-/* Density or probability of lane j at y. */
+/* Density or probability of lane j at y: a mixture of it alone. */
 static double lane_density(const Mixture *q, size_t j, double y) {
-  double par[KIND_PARAMETERS];
+  double par[KIND_PARAMETERS], p;
   mixture_lane(q, j, par);
-  if (q->kind == KIND_CATEGORICAL) return q->par[0][(size_t)(y - 1) * q->ld + j];
-  if (q->kind == KIND_BERNOULLI) return y == 1 ? par[0] : 1 - par[0];
-  if (!kind_discrete(q->kind)) return component_of(q->kind)->pdf(par, y);
-  Count n = count_make(q->kind, q->size, par);
-  return count_pmf(&n, y);
+  if (!kind_discrete(q->kind)) return kind_code(q->kind)->pdf(par, y);
+  ScoreCase one = {.q = *q, .k = kernels_best()};
+  one.q.M = 1;
+  one.q.weights = NULL;
+  for (int k = 0; k < KIND_PARAMETERS; k++) one.q.par[k] = q->par[k] ? q->par[k] + j : NULL;
+  mixture_pmf(&one, y, 1, &p);
+  return p;
 }
 
 static void fill_ll(Rig *r) {
@@ -162,8 +168,7 @@ static void rows_add(Rows *rows, Suite *s, const char *law, CMUnitTestFunction f
  * it (or is NULL). */
 static void check_slope(const Rig *r, ScoreId id, double *x, double size, double *partner,
                         double got, const char *what) {
-  bool kinks = id == SCORE_interval || id == SCORE_quantile ||
-               id == SCORE_weighted_interval; /* where a quantile meets y */
+  bool kinks = score_needs(id) & BY_QUANTILE; /* where a quantile meets y */
   double h = (kinks ? 1e-5 : 1e-3) * size, f[4], x0 = *x, p0 = partner ? *partner : 0;
   for (int k = 0; k < 4; k++) {
     double by = h * (k < 2 ? k - 2 : k - 1);
@@ -409,7 +414,7 @@ TEST(properness_sim) {
 
 /* CRPS of one lane (Jordan, Krueger and Lerch 2019, appendix). */
 static double crps_closed(Kind kind, const double *p, double y) {
-  const Component *F = component_of(kind);
+  const KindCode *F = kind_code(kind);
   double a = p[0], b = p[1], z = (y - a) / b, nu = p[0];
   switch (kind) {
   case KIND_NORMAL:
@@ -494,7 +499,7 @@ static double cdf_miss(const Rig *r, double t, int up) {
   double F = -up, par[KIND_PARAMETERS];
   for (size_t j = 0; j < r->c.q.M; j++) {
     mixture_lane(&r->c.q, j, par);
-    F += mixture_weight(&r->c.q, j) * component_of(r->c.q.kind)->cdf(par, t);
+    F += mixture_weight(&r->c.q, j) * kind_code(r->c.q.kind)->cdf(par, t);
   }
   return F * F;
 }
@@ -718,10 +723,11 @@ TEST(infinite) {
 
 /* Certain lanes: nothing divides by zero, and derivatives are the one-sided limits. */
 TEST(certainty) {
-  for (Kind k = KIND_BERNOULLI; k <= KIND_POISSON; k++)
-    for (int one = 0; one < (k == KIND_POISSON ? 1 : 2); one++)
+  const Kind kinds[] = {KIND_BERNOULLI, KIND_BINOMIAL, KIND_POISSON};
+  for (size_t k = 0; k < 3; k++)
+    for (int one = 0; one < (kinds[k] == KIND_POISSON ? 1 : 2); one++)
       for (double y = 0; y <= 1; y++) {
-        Rig r = rig_make(c, k, 2, 1);
+        Rig r = rig_make(c, kinds[k], 2, 1);
         r.par[0][0] = r.par[0][1] = one;
         r.c.y = y;
         assert_close(score_quadratic(&r.c, &r.adj), y == one ? 1 : -1, 1e-13);
@@ -944,6 +950,95 @@ TEST(allowed) {
   assert_false(score_allows(SCORE_energy, KIND_BINOMIAL));
 }
 
+/* ---- kinds ----------------------------------------------------------------------------------- */
+
+/* The distribution function of a kind at one set of numbers, at the sorted draws x. */
+static double cdf_of(Rig *r, double x) {
+  double par[KIND_PARAMETERS], lo, hi, F = 0, p;
+  mixture_lane(&r->c.q, 0, par);
+  if (!kind_discrete(r->c.q.kind)) return kind_code(r->c.q.kind)->cdf(par, x);
+  mixture_support(&r->c, &lo, &hi);
+  for (double k = lo; k <= fmin(x, hi); k++) mixture_pmf(&r->c, k, 1, &p), F += p;
+  return F;
+}
+
+/* The largest distance of the empirical distribution function of n sorted draws from F; at ties,
+ * which discrete kinds have, only the last of equal draws counts, and F just below the first. */
+static double kolmogorov(Rig *r, const double *x, size_t n) {
+  bool discrete = kind_discrete(r->c.q.kind);
+  double worst = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (i + 1 < n && x[i + 1] == x[i]) continue;
+    double F = cdf_of(r, x[i]);
+    worst = fmax(worst, fabs(F - (double)(i + 1) / (double)n));
+    if (!discrete) worst = fmax(worst, fabs(F - (double)i / (double)n));
+  }
+  return worst;
+}
+
+/* Draws have the kind's distribution function and its moments, where it has some. */
+TEST(kind_draws) {
+  enum { DRAWS = 20000 };
+  double *x = NEW_ARRAY(&c->arena, double, DRAWS), *squares = NEW_ARRAY(&c->arena, double, DRAWS);
+  uint64_t seed = 300;
+  for (Kind k = KIND_NORMAL; k < KIND_COUNT; k++) {
+    Rig r = rig_random(c, k, 1, &seed);
+    if (k == KIND_STUDENT_T) r.par[0][0] = 6; /* so that the variance has a standard error */
+    double par[16] = {0};
+    for (size_t i = 0; i < kind_rows(k, r.c.q.size); i++) par[i] = r.par[0][i * r.c.q.ld];
+    for (int i = 1; i < kind_parameters(k); i++) par[i] = r.par[i][0];
+    RngStream stream = rngs_make(7, (uint64_t)k);
+    for (size_t i = 0; i < DRAWS; i++) x[i] = kind_sample(k, par, r.c.q.size, &stream);
+    double mean = kind_mean(k, par, r.c.q.size), variance = kind_variance(k, par, r.c.q.size);
+    assert_true(kind_has_moments(k) ? isfinite(mean) && isfinite(variance)
+                                    : isnan(mean) && isinf(variance));
+    if (kind_has_moments(k)) {
+      for (size_t i = 0; i < DRAWS; i++) squares[i] = (x[i] - mean) * (x[i] - mean);
+      double se = sqrt(variance / DRAWS), spread = stat_sd(squares, DRAWS) / sqrt(DRAWS);
+      if (fabs(stat_mean(x, DRAWS) - mean) > 4.5 * se)
+        fail_msg("%s: mean %g, of draws %g +- %g", kind_names[k], mean, stat_mean(x, DRAWS), se);
+      if (fabs(stat_mean(squares, DRAWS) - variance) > 5 * spread)
+        fail_msg("%s: variance %g, of draws %g +- %g", kind_names[k], variance,
+                 stat_mean(squares, DRAWS), spread);
+    }
+    stat_sort(x, DRAWS);
+    double distance = kolmogorov(&r, x, DRAWS);
+    if (distance * sqrt(DRAWS) > 1.95) /* one in a thousand */
+      fail_msg("%s: draws are %g away from the distribution function", kind_names[k], distance);
+  }
+}
+
+/* The moments are those of the mixture that has one lane. */
+TEST(kind_moments) {
+  uint64_t seed = 500;
+  for (Kind k = KIND_NORMAL; k < KIND_COUNT; k++) {
+    if (!kind_has_moments(k) || k == KIND_CATEGORICAL) continue;
+    Rig r = rig_random(c, k, 1, &seed);
+    double par[KIND_PARAMETERS], variance;
+    mixture_lane(&r.c.q, 0, par);
+    assert_close(mixture_moments(&r.c, &variance), kind_mean(k, par, r.c.q.size), 1e-15);
+    assert_close(variance, kind_variance(k, par, r.c.q.size), 1e-15);
+  }
+  const double p[] = {0.2, 0.5, 0.3};
+  assert_close(kind_mean(KIND_CATEGORICAL, p, 3), 2.1, 1e-15);
+  assert_close(kind_variance(KIND_CATEGORICAL, p, 3), 0.49, 1e-15);
+}
+
+/* A kind is the distribution its row names. */
+TEST(kinds_of_distributions) {
+  assert_int_equal(kind_of_dist(DIST_normal), KIND_NORMAL);
+  assert_int_equal(kind_of_dist(DIST_neg_binomial_2), KIND_NEG_BINOMIAL_2);
+  assert_int_equal(kind_of_dist(DIST_weibull), KIND_NONE);
+  for (Kind k = KIND_NORMAL; k < KIND_COUNT; k++) {
+    const KindCode *code = kind_code(k);
+    assert_true(kind_discrete(k) ? code->pmf && code->support && code->pmf_adjoint
+                                 : code->cdf && code->pdf && code->cdf_d && code->gap);
+    assert_non_null(code->sample);
+    if (kind_discrete(k) || !kind_has_moments(k)) continue;
+    assert_true(code->reach || code->pair); /* what the CRPS is computed by */
+  }
+}
+
 /* Scores write where they may: the number behind the scratch stays. */
 TEST(scratch) {
   uint64_t seed = 90;
@@ -983,6 +1078,7 @@ int main(void) {
   SUITE_ADD(&s, simulated_agree), SUITE_ADD(&s, rejection_unbiased),
       SUITE_ADD(&s, rejection_weights);
   SUITE_ADD(&s, crps_pairs_unbiased), SUITE_ADD(&s, one_draw_is_elbo);
+  SUITE_ADD(&s, kind_draws), SUITE_ADD(&s, kind_moments), SUITE_ADD(&s, kinds_of_distributions);
   SUITE_ADD(&s, names), SUITE_ADD(&s, allowed), SUITE_ADD(&s, scratch);
   return suite_run("score", &s);
 }

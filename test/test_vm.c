@@ -658,7 +658,8 @@ static void check_gemm(Ctx *c, const Kernels *k, size_t rows, size_t inner, size
         s += A[transposed ? m * rows + i : i * inner + m] * B[m * n + j];
       want[i * n + j] = s;
     }
-  k->gemm(C, n, A, transposed ? 1 : inner, transposed ? rows : 1, B, n, rows, inner, n, add_to);
+  k->gemm(&(RowProduct){C, n, A, transposed ? 1 : inner, transposed ? rows : 1, B, n, rows, inner,
+                        n, add_to});
   for (size_t e = 0; e < rows * n; e++) assert_close(C[e], want[e], 1e-14);
 }
 
@@ -693,8 +694,9 @@ static void check_lse(Ctx *c, const Kernels *k, size_t width, size_t n) {
     in[w] = step[w] ? numbers(c, (int32_t)n, w + 1) : copies;
     adj[w] = step[w] ? NEW_ARRAY(&c->arena, double, n) : NULL;
   }
-  k->log_sum_exp(out, in, step, width, n);
-  k->log_sum_exp_adjoint(g, out, in, step, adj, width, n);
+  const RowList terms = {in, step, width};
+  k->log_sum_exp(out, &terms, n);
+  k->log_sum_exp_adjoint(g, out, &terms, adj, n);
   for (size_t j = 0; j < n; j++) {
     double s = 0;
     for (size_t w = 0; w < width; w++) s += exp(in[w][step[w] * j]);

@@ -1,11 +1,14 @@
 /* testing.h: what tests share.
  *
  *   TEST(name) { ... }   a test with a Ctx `c` of its own under a trap: a message that ends the
- * work fails the test Suite                tests that are rows of a table attempt              runs
- * something that may stop, and says how it ended NEED_SHARED(path)    skips, visibly, where the
- * folder of shared files (../shared, or PVI_SHARED) lacks it assert_close         two numbers
- * agree, relatively or absolutely Tests run from the root of the repository. Lines that begin with
- * "# skip" are shown by the runner.
+ *                        work fails the test
+ *   Suite                tests that are rows of a table
+ *   attempt              runs something that may stop, and says how it ended
+ *   NEED_SHARED(path)    skips, visibly, where the folder of shared files (../shared, or
+ *                        PVI_SHARED) lacks it
+ *   assert_close         two numbers agree, relatively or absolutely
+ * Tests run from the root of the repository. Lines that begin with "# skip" are shown by the
+ * runner.
  */
 #ifndef PVI_TESTING_H
 #define PVI_TESTING_H

@@ -7,7 +7,7 @@ out=${OUT:-pvi-runs/golf}
 fit() { # program, name of the run, options
   program=$1 run=$2
   shift 2
-  "$pvi" fit "examples/golf/$program.stan" examples/golf/golf.csv --quiet --out "$out/$run" "$@"
+  "$pvi" fit "examples/golf/$program.stan" examples/golf/golf.csv --quiet --force --out "$out/$run" "$@"
 }
 fit logistic logistic-vi --score elbo --family meanfield
 fit logistic logistic-pvi-meanfield --score log --family meanfield --lambda 0

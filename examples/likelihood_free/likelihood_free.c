@@ -78,47 +78,60 @@ static void print_data(const Setting *s) {
   json_free(j);
 }
 
+/* What both fits have in common. */
+static pvi_options *common_options(pvi_context *c, const Setting *s) {
+  pvi_options *o = pvi_options_new(c);
+  set(o, "simulate", "y2_sim");
+  set(o, "observed", "y2");
+  set(o, "score", "crps_sim");
+  set(o, "lambda", "0");
+  set(o, "seed", "%llu", (unsigned long long)s->seed);
+  set(o, "threads", "%d", s->threads);
+  return o;
+}
+
+static void flow_options(pvi_options *o, const Setting *s) {
+  set(o, "family", "flow");
+  set(o, "knots", "8");
+  set(o, "optimizer", "adam");
+  set(o, "iterations", "%zu", s->iterations);
+  set(o, "learning-rate", "0.005");
+  set(o, "schedule", "warmup-cosine");
+  set(o, "draws", "100");
+}
+
+static void point_options(pvi_options *o, const Setting *s) {
+  (void)s;
+  set(o, "family", "meanfield");
+  set(o, "point", "B");
+  set(o, "draws", "256");
+}
+
 /* Minus the CRPS of every test observation into scores; seconds. */
-static double fit_one(const Setting *s, const pvi_options *o, double *scores) {
+static double fit_one(const Setting *s, void (*own)(pvi_options *o, const Setting *s),
+                      const pvi_split *split, double *scores) {
   int unconverged = 0;
   pvi_context *c = pvi_open();
-  pvi_model *m = load(c, "examples/likelihood_free/squares.stan", make_data(s));
-  if (pvi_simulate(c, m, "y2_sim", "y2")) stop("%s", pvi_error(c));
-  pvi_result r = fit(c, m, o, &unconverged);
-  memcpy(scores, pvi_heldout(&r, "crps_sim").rows, s->n * sizeof *scores);
-  double seconds = r.seconds;
+  pvi_options *o = common_options(c, s);
+  own(o, s);
+  pvi_model *m = load(c, "examples/likelihood_free/squares.stan", make_data(s), o);
+  pvi_run *r = fit(c, m, o, split, &unconverged);
+  memcpy(scores, pvi_score_of(r, "test", "crps_sim").rows, s->n * sizeof *scores);
+  double seconds = pvi_result_of(r)->seconds;
+  pvi_run_free(r);
+  pvi_model_free(m);
+  pvi_options_free(o);
   pvi_close(c);
   return seconds;
 }
 
 static void run(const Setting *s) {
-  static const char *const all[] = {"B"};
   size_t *test = calloc(s->n, sizeof *test);
   for (size_t k = 0; k < s->n; k++) test[k] = s->n + k;
-  pvi_options flow = {.score = "crps_sim",
-                      .family = "flow",
-                      .knots = 8,
-                      .optimizer = "adam",
-                      .iterations = (long)s->iterations,
-                      .learning_rate = 0.005,
-                      .schedule = "warmup-cosine",
-                      .draws = 100,
-                      .test = test,
-                      .ntest = s->n,
-                      .seed = s->seed,
-                      .threads = s->threads};
-  pvi_options point = {.score = "crps_sim",
-                       .family = "meanfield",
-                       .points = all,
-                       .npoints = 1,
-                       .draws = 256,
-                       .test = test,
-                       .ntest = s->n,
-                       .seed = s->seed,
-                       .threads = s->threads};
+  pvi_split split = {.test = test, .ntest = s->n};
   double *a = numbers(s->n), *b = numbers(s->n);
-  double seconds = fit_one(s, &flow, a), pvi = -mean_of(a, s->n);
-  fit_one(s, &point, b);
+  double seconds = fit_one(s, flow_options, &split, a), pvi = -mean_of(a, s->n);
+  fit_one(s, point_options, &split, b);
   double rival = -mean_of(b, s->n);
   for (size_t k = 0; k < s->n; k++) a[k] -= b[k];
   printf("%5g  %8.4f  %8.4f  %6.4f  %8.4f  %8.4f  %9.1f\n", s->alpha, pvi, rival, rival / pvi,

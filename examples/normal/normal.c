@@ -37,16 +37,21 @@ static void run(const Setting *s, const char *score) {
   int unconverged = 0;
   for (size_t k = 0; k < s->simulations; k++) {
     pvi_context *c = pvi_open();
-    pvi_model *m =
-        load(c, "examples/normal/normal.stan", make_data(s->n, s->sigma, 1000 * (k + 1) + s->n));
-    pvi_options o = {.score = score,
-                     .family = "meanfield",
-                     .draws = s->draws,
-                     .seed = k + 1,
-                     .threads = s->threads};
-    pvi_result r = fit(c, m, &o, &unconverged);
-    sd[k] = r.sd[0];
-    seconds += r.seconds;
+    pvi_model *m = load(c, "examples/normal/normal.stan",
+                        make_data(s->n, s->sigma, 1000 * (k + 1) + s->n), NULL);
+    pvi_options *o = pvi_options_new(c);
+    set(o, "score", "%s", score);
+    set(o, "family", "meanfield");
+    set(o, "lambda", "0");
+    set_count(o, "draws", s->draws);
+    set(o, "seed", "%zu", k + 1);
+    set(o, "threads", "%d", s->threads);
+    pvi_run *r = fit(c, m, o, NULL, &unconverged);
+    sd[k] = pvi_result_of(r)->sd[0];
+    seconds += pvi_result_of(r)->seconds;
+    pvi_run_free(r);
+    pvi_options_free(o);
+    pvi_model_free(m);
     pvi_close(c);
   }
   printf("%5g  %6zu  %-8s  %9.4f  %9.4f  %11.2f  %d\n", s->sigma, s->n, score,

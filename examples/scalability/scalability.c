@@ -21,7 +21,8 @@ static const double truth = 2; /* variance of every element */
 typedef struct {
   size_t n, d;
   int joint; /* whole vectors as observations */
-  pvi_options o;
+  size_t draws;
+  int threads;
   double seconds, vi, pvi;
   int unconverged;
 } Case;
@@ -36,7 +37,7 @@ static pvi_model *model_of(pvi_context *c, const Case *k) {
   json_array(j, "y", y, k->n, k->d);
   free(y);
   return load(c, k->joint ? "examples/scalability/joint.stan" : "examples/scalability/normal.stan",
-              j);
+              j, NULL);
 }
 
 /* E log normal(y | m, sqrt(1 + s^2)), y ~ normal(0, sqrt(truth)), summed over dimensions */
@@ -49,13 +50,25 @@ static double elpd(const pvi_result *r, size_t d) {
   return sum;
 }
 
+static pvi_options *options_of(pvi_context *c, const Case *k, const char *score) {
+  pvi_options *o = pvi_options_new(c);
+  set(o, "family", "meanfield");
+  set(o, "score", "%s", score);
+  set(o, "lambda", "0");
+  set_count(o, "draws", k->draws);
+  set(o, "threads", "%d", k->threads);
+  return o;
+}
+
 static double fitted_elpd(Case *k, const char *score) {
   pvi_context *c = pvi_open();
   pvi_model *m = model_of(c, k);
-  pvi_options o = k->o;
-  o.score = score;
-  pvi_result r = fit(c, m, &o, &k->unconverged);
-  double e = elpd(&r, k->d);
+  pvi_options *o = options_of(c, k, score);
+  pvi_run *r = fit(c, m, o, NULL, &k->unconverged);
+  double e = elpd(pvi_result_of(r), k->d);
+  pvi_run_free(r);
+  pvi_options_free(o);
+  pvi_model_free(m);
   pvi_close(c);
   return e;
 }
@@ -63,7 +76,10 @@ static double fitted_elpd(Case *k, const char *score) {
 static void run(Case *k) {
   pvi_context *c = pvi_open();
   pvi_model *m = model_of(c, k);
-  if (pvi_time(c, m, &k->o, &k->seconds)) stop("%s", pvi_error(c));
+  pvi_options *o = options_of(c, k, "log");
+  if (pvi_time(c, m, o, &k->seconds)) stop("%s", pvi_error(c));
+  pvi_options_free(o);
+  pvi_model_free(m);
   pvi_close(c);
   k->vi = fitted_elpd(k, "elbo");
   k->pvi = fitted_elpd(k, "log");
@@ -103,12 +119,11 @@ int main(int argc, char **argv) {
   int n = 0, above = 0, unconverged = 0;
   printf("     d  ms per eval       VI elpd      PVI elpd  VI elpd/d  PVI elpd/d\n");
   for (; n < NSIZES && sizes[n] <= (size_t)most; n++) {
-    pvi_options o = {.family = "meanfield",
-                     .score = "log",
-                     .draws = (size_t)draws,
-                     .seed = 1,
-                     .threads = (int)threads};
-    cases[n] = (Case){.n = (size_t)vectors, .d = sizes[n], .joint = joint > 0, .o = o};
+    cases[n] = (Case){.n = (size_t)vectors,
+                      .d = sizes[n],
+                      .joint = joint > 0,
+                      .draws = (size_t)draws,
+                      .threads = (int)threads};
     run(&cases[n]);
     above += cases[n].pvi > cases[n].vi;
     unconverged += cases[n].unconverged;

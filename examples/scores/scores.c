@@ -91,27 +91,50 @@ typedef struct {
   int unconverged;
 } Row;
 
-static void add_fit(Row *row, const Data *d, const pvi_options *o, double weight) {
-  pvi_context *c = pvi_open();
-  pvi_model *m = load(c, "examples/scores/regression.stan", as_json(d));
-  pvi_result r = fit(c, m, o, &row->unconverged);
-  double each = weight / (double)d->ntest;
-  row->coverage += weight * coverage(&r, d);
-  row->log += each * pvi_heldout(&r, "log").sum;
-  row->crps -= each * pvi_heldout(&r, "crps").sum;
-  row->interval -= each * pvi_heldout(&r, "interval").sum;
-  row->seconds += weight * r.seconds;
-  pvi_close(c);
+/* How a fit is made, besides its data, score and seed. */
+typedef struct {
+  size_t draws;
+  double lambda;
+  int threads;
+  pvi_split split;
+} How;
+
+static pvi_options *options_of(pvi_context *c, const How *h, const char *score, size_t seed) {
+  pvi_options *o = pvi_options_new(c);
+  set(o, "family", "meanfield");
+  set(o, "score", "%s", score);
+  set(o, "alpha", "%g", alpha);
+  set(o, "lambda", "%g", h->lambda);
+  set_count(o, "draws", h->draws);
+  set(o, "seed", "%zu", seed);
+  set(o, "threads", "%d", h->threads);
+  return o;
 }
 
-static void run(const Setting *s, Data *d, size_t simulations, pvi_options *o) {
+static void add_fit(Row *row, const Data *d, pvi_context *c, const pvi_options *o, const How *h,
+                    double weight) {
+  pvi_model *m = load(c, "examples/scores/regression.stan", as_json(d), NULL);
+  pvi_run *r = fit(c, m, o, &h->split, &row->unconverged);
+  double each = weight / (double)d->ntest;
+  row->coverage += weight * coverage(pvi_result_of(r), d);
+  row->log += each * pvi_score_of(r, "test", "log").sum;
+  row->crps -= each * pvi_score_of(r, "test", "crps").sum;
+  row->interval -= each * pvi_score_of(r, "test", "interval").sum;
+  row->seconds += weight * pvi_result_of(r)->seconds;
+  pvi_run_free(r);
+  pvi_model_free(m);
+}
+
+static void run(const Setting *s, Data *d, size_t simulations, const How *h) {
   for (int k = 0; k < NSCORES; k++) {
     Row row = {0};
-    o->score = scores[k];
     for (size_t t = 0; t < simulations; t++) {
-      o->seed = t + 1;
+      pvi_context *c = pvi_open();
+      pvi_options *o = options_of(c, h, scores[k], t + 1);
       simulate(d, s, 77 * (t + 1));
-      add_fit(&row, d, o, 1 / (double)simulations);
+      add_fit(&row, d, c, o, h, 1 / (double)simulations);
+      pvi_options_free(o);
+      pvi_close(c);
     }
     printf("%-21s  %-8s  %8.3f  %9.4f  %8.4f  %8.3f  %11.2f  %d\n", s->name, scores[k],
            row.coverage, row.log, row.crps, row.interval, row.seconds, row.unconverged);
@@ -136,21 +159,17 @@ int main(int argc, char **argv) {
   d.X = numbers((d.n + d.ntest) * D);
   d.y = numbers(d.n + d.ntest);
   for (size_t k = 0; k < d.ntest; k++) test[k] = d.n + k;
-  pvi_options o = {.family = "meanfield",
-                   .alpha = alpha,
-                   .draws = (size_t)draws,
-                   .test = test,
-                   .ntest = d.ntest,
-                   .scoring_draws = 1024,
-                   .lambda = lambda,
-                   .threads = (int)threads};
+  How how = {.draws = (size_t)draws,
+             .lambda = lambda,
+             .threads = (int)threads,
+             .split = {.test = test, .ntest = d.ntest}};
   printf("n = %zu, means over %g simulations with %zu test observations each; crps and interval: "
          "smaller is better\n\n",
          d.n, simulations, d.ntest);
   printf("noise                  trained   coverage   test log      crps  interval  seconds/fit  "
          "not converged\n");
   for (int k = 0; k < NSETTINGS; k++)
-    if (isnan(setting) || setting == k + 1) run(&settings[k], &d, (size_t)simulations, &o);
+    if (isnan(setting) || setting == k + 1) run(&settings[k], &d, (size_t)simulations, &how);
   free(test);
   free(d.X);
   free(d.y);

@@ -2,11 +2,11 @@
  * as a density; theta varies in the population as normal(2, 0.5). PVI finds that distribution from
  * 400 outcomes. What it takes:
  *
- *   simulate  outcomes of all observations for M values of theta at a time; noise is a function of
- * the seed, so that the same theta and seed give the same outcomes; pullback  the chain rule
- * through it: from derivatives with respect to outcomes to those with respect to theta;
- *   pvi_simulator, which names both, the outcomes that were observed and a normal prior;
- * pvi_fit_simulator does the rest.
+ *   simulate       outcomes of all observations for M values of theta at a time; noise is a
+ * function of the seed, so that the same theta and seed give the same outcomes pullback       the
+ * chain rule through it: from derivatives with respect to outcomes to those with respect to theta
+ *   pvi_simulator  names both, the outcomes that were observed and a normal prior;
+ *                  pvi_fit_simulator does the rest
  *
  * It takes no options and prints one line. */
 #include "pvi.h"
@@ -75,15 +75,19 @@ int main(int argc, char **argv) {
                      .prior_sd = &sd,
                      .simulate = simulate,
                      .pullback = pullback};
-  pvi_result r;
-  int status = pvi_fit_simulator(
-      c, &s, &(pvi_options){.score = "crps_sim", .lambda = 0.01, .draws = 128, .seed = 1}, &r);
-  if (status)
-    fprintf(stderr, "%s%s\n", pvi_error(c),
-            r.reason ? r.reason : ""); /* not converged: the result is whole */
-  if (r.mean)
+  pvi_options *o = pvi_options_new(c);
+  pvi_run *run = NULL;
+  int status = pvi_set(o, "lambda", "0.01") || pvi_set(o, "draws", "128")
+                   ? PVI_STATUS_USAGE
+                   : pvi_fit_simulator(c, &s, o, &run);
+  if (status) fputs(pvi_error(c), stderr); /* not converged: the result is whole */
+  if (run) {
+    const pvi_result *r = pvi_result_of(run);
     printf("theta varies as normal(2, 0.5); PVI: normal(%.3f, %.3f), %ld evaluations, %.2f s\n",
-           r.mean[0], r.sd[0], r.evaluations, r.seconds);
+           r->mean[0], r->sd[0], r->evaluations, r->seconds);
+  }
+  pvi_run_free(run);
+  pvi_options_free(o);
   pvi_close(c);
   return status;
 }

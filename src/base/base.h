@@ -180,7 +180,17 @@ void ctx_note(Ctx *c, Loc loc, const char *fmt, ...) __attribute__((format(print
 _Noreturn void ctx_fail(Ctx *c, Status s, Loc loc, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 _Noreturn void ctx_jump(Ctx *c, Status s); /* the messages are recorded already */
-void ctx_print(const Ctx *c, FILE *to);    /* every message, with source line and caret */
+/* A word that is none of those allowed, in one wording everywhere: what it should have been, the
+ * nearest of the names, and all of them where they are few. */
+typedef struct {
+  const char *what; /* "option", "value of lambda" */
+  const char *word;
+  const char *mark; /* before the word and its nearest: OPTION(""), or NULL */
+  const char *const *names;
+  size_t count;
+} UnknownWord;
+_Noreturn void ctx_unknown(Ctx *c, Status s, Loc loc, const UnknownWord *w);
+void ctx_print(const Ctx *c, FILE *to); /* every message, with source line and caret */
 
 #define NOWHERE ((Loc){0})
 

@@ -100,6 +100,18 @@ void ctx_jump(Ctx *c, Status s) {
   longjmp(*c->trap, 1);
 }
 
+void ctx_unknown(Ctx *c, Status s, Loc loc, const UnknownWord *w) {
+  enum { FEW = 20 };
+  const char *near = text_nearest(w->word, w->names, w->count), *mark = w->mark ? w->mark : "";
+  Text t = text_make(&c->arena);
+  text_printf(&t, "unknown %s \"%s%s\"", w->what, mark, w->word);
+  if (near) text_printf(&t, "; did you mean \"%s%s\"?", mark, near);
+  if (w->count && w->count <= FEW) text_puts(&t, near ? " The choices are " : "; the choices are ");
+  for (size_t k = 0; w->count <= FEW && k < w->count; k++)
+    text_printf(&t, "%s%s", k ? ", " : "", w->names[k]);
+  ctx_fail(c, s, loc, "%s", t.s);
+}
+
 /* The text of a 1-based line, without its end. */
 static const char *line_of(const Source *s, uint32_t line, size_t *n) {
   const char *p = s->text, *end = s->text + s->length;

@@ -1,51 +1,63 @@
-/* cli.h: the commands, and how they read their command lines. */
+/* cli.h: the command line: argv -> pvi.h -> printing. It uses nothing of the library but pvi.h. */
 #ifndef PVI_CLI_H
 #define PVI_CLI_H
 
-#include "base/base.h"
-#include "model/model.h"
+#include "pvi.h"
 
-typedef enum { OPT_FLAG, OPT_TEXT, OPT_INT, OPT_REAL, OPT_CHOICE, OPT_LIST } OptionKind;
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
 
-/* An option is a row: its name, what it takes, where the value goes, what it means. */
+enum { MOST_PLACES = 64 };
+
+/* One call of the program: a context, the options, and the arguments that are no options. */
 typedef struct {
-  const char *name; /* without the dashes */
-  OptionKind kind;
-  const char *metavar; /* TEXT, INT, REAL, LIST: what to call the value; CHOICE: the words,
-                          separated by | */
-  void *to;   /* bool *, const char **, long *, double *, int * (index of the word), OptionList * */
-  double min; /* INT, REAL: the least value allowed */
-  const char *help;
-} Option;
-
-typedef struct {
-  const char *items[64];
-  int count;
-} OptionList;
+  pvi_context *c;
+  pvi_options *o;
+  const char *place[MOST_PLACES];
+  size_t nplaces;
+  bool json, quiet, resume;
+} Cli;
 
 typedef struct {
-  const char *name;
-  const char *usage;    /* what follows the name */
-  const char *summary;  /* one line */
-  const char *examples; /* lines */
+  const char *name, *usage;
+  size_t least, most;
+  const char *summary, *description, *examples;
+  int (*run)(Cli *cli); /* returns the exit code */
 } Command;
 
-/* Reads argv after the command's name. Positional arguments go to places (at most max; NULL when
- * absent). On --help prints and returns false; a wrong command line ends with PVI_USAGE. */
-bool cli_options(Ctx *c, const Command *cmd, const Option *options, int noptions, int argc,
-                 char **argv, const char **places, int min, int max);
+extern const Command commands[];
+extern const size_t ncommands;
 
-Program *cli_program(Ctx *c, const char *path,
-                     const OptionList *include); /* parsed and checked; PVI_PROGRAM on errors */
-Data *cli_data(Ctx *c, const char *path, const OptionList *sets); /* path NULL: only --set */
-/* observe: the lines of --observe. The data's text is let go. */
-const Model *cli_model(Ctx *c, const Program *p, Data *d, ModelOptions o,
-                       const OptionList *observe);
+#define COMMAND(id, ...) int cmd_##id(Cli *cli);
+#include "cli/commands.def"
+#undef COMMAND
 
-Status cmd_check(Ctx *c, int argc, char **argv);
-Status cmd_density(Ctx *c, int argc, char **argv);
-Status cmd_fit(Ctx *c, int argc, char **argv);
-Status cmd_compare(Ctx *c, int argc, char **argv);
-Status cmd_bench(Ctx *c, int argc, char **argv);
+/* args.c: reads argv behind the command's name. False: *status is the exit code (--help, a
+ * mistake). */
+bool args_read(Cli *cli, const Command *command, int argc, char **argv, int *status);
+/* Is it an option of the command? */
+bool args_takes(const pvi_option *o, const Command *command);
+
+/* help.c */
+void help_commands(FILE *to);
+void help_command(FILE *to, const Command *c);
+size_t help_width(void); /* columns of the terminal; 100 where there is none */
+/* A text broken at words; lines after the first are indented by `indent`, and the first begins at
+ * column `at`. */
+void help_wrap(FILE *to, const char *text, size_t at, size_t indent, size_t width);
+
+/* manual.c */
+void manual_page(FILE *to);
+void manual_markdown(FILE *to);
+void completion_bash(FILE *to);
+void completion_zsh(FILE *to);
+
+/* watch.c: while a fit runs: a line of progress, and what Ctrl-C does. */
+void watch_begin(Cli *cli, const char *label);
+int watch_end(Cli *cli); /* 128 + the signal that came, or 0 */
+
+/* Messages of the last call go to stderr; returns the status. */
+int cli_said(Cli *cli, int status);
 
 #endif

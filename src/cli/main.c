@@ -1,86 +1,79 @@
-/* main.c: pvi COMMAND ...: finds the command, runs it under one trap, prints what it had to say. */
+/* main.c: pvi COMMAND ...: finds the command, reads its command line, runs it. */
 #include "cli/cli.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-typedef struct {
-  const char *name;
-  Status (*run)(Ctx *c, int argc, char **argv);
-  const char *summary;
-} CommandRow;
-
-static const CommandRow commands[] = {
-    {"check", cmd_check,
-     "errors of a program; its parameters, observations and loops; any stage as text"},
-    {"density", cmd_density,
-     "log density, gradient, prior, likelihood and pointwise terms at given points"},
-    {"fit", cmd_fit, "the distribution of parameters whose predictions score best; a run folder"},
-    {"compare", cmd_compare,
-     "several fits side by side: scores, gains over VI, means and standard deviations"},
-    {"bench", cmd_bench, "what one evaluation of the objective costs"},
+const Command commands[] = {
+#define COMMAND(id, usage, least, most, summary, description, examples)                            \
+  {#id, usage, least, most, summary, description, examples, cmd_##id},
+#include "cli/commands.def"
+#undef COMMAND
 };
-enum { NCOMMANDS = sizeof commands / sizeof *commands };
+const size_t ncommands = sizeof commands / sizeof *commands;
 
-static void print_usage(FILE *to) {
-  fputs("usage: pvi COMMAND ...\n\nPredictive variational inference for Stan "
-        "programs.\n\ncommands:\n",
-        to);
-  for (int k = 0; k < NCOMMANDS; k++)
-    fprintf(to, "  %-10s %s\n", commands[k].name, commands[k].summary);
-  fputs("\n`pvi COMMAND --help` tells a command's options. `pvi --version` prints the version.\n"
-        "exit codes: 0 ok, 1 failure, 2 usage, 3 data, 4 program, 5 did not converge\n",
-        to);
+int cli_said(Cli *cli, int status) {
+  fputs(pvi_error(cli->c), stderr);
+  return status;
 }
 
-static Status dispatch(Ctx *c, int argc, char **argv) {
+static const Command *find(const char *name) {
+  for (size_t k = 0; k < ncommands; k++)
+    if (!strcmp(commands[k].name, name)) return &commands[k];
+  return NULL;
+}
+
+static int run_command(const Command *command, int argc, char **argv) {
+  int status = PVI_STATUS_FAILURE;
+  Cli cli = {.c = pvi_open()};
+  pvi_option_prefix(cli.c, "--");
+  cli.o = pvi_options_new(cli.c);
+  if (!cli.o)
+    fputs(cli.c && *pvi_error(cli.c) ? pvi_error(cli.c) : "pvi: error: out of memory\n", stderr);
+  else if (args_read(&cli, command, argc, argv, &status))
+    status = command->run(&cli);
+  pvi_options_free(cli.o);
+  pvi_close(cli.c);
+  return status;
+}
+
+/* Unknown commands are answered as unknown options are: by the library's one wording. */
+static int unknown_command(const char *name) {
+  const char *names[64];
+  for (size_t k = 0; k < ncommands; k++) names[k] = commands[k].name;
+  pvi_context *c = pvi_open();
+  int status = pvi_unknown(c, "command", name, names, ncommands);
+  if (c) fputs(pvi_error(c), stderr);
+  pvi_close(c);
+  return status;
+}
+
+static int dispatch(int argc, char **argv) {
   if (argc < 2) {
-    print_usage(stderr);
-    return PVI_USAGE;
+    help_commands(stderr);
+    return PVI_STATUS_USAGE;
   }
-  if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
-    print_usage(stdout);
-    return PVI_OK;
+  const char *first = argv[1];
+  if (!strcmp(first, "--help") || !strcmp(first, "-h") || !strcmp(first, "help")) {
+    const Command *of = argc > 2 ? find(argv[2]) : NULL;
+    if (of)
+      help_command(stdout, of);
+    else
+      help_commands(stdout);
+    return PVI_STATUS_OK;
   }
-  if (!strcmp(argv[1], "--version")) {
-    puts("pvi " PVI_VERSION);
-    return PVI_OK;
+  if (!strcmp(first, "--version")) {
+    printf("pvi %s\n", pvi_version());
+    return PVI_STATUS_OK;
   }
-  const char *names[NCOMMANDS];
-  for (int k = 0; k < NCOMMANDS; k++) {
-    if (!strcmp(argv[1], commands[k].name)) return commands[k].run(c, argc - 2, argv + 2);
-    names[k] = commands[k].name;
-  }
-  const char *near = text_nearest(argv[1], names, NCOMMANDS);
-  ctx_fail(c, PVI_USAGE, NOWHERE, "unknown command \"%s\"%s%s (pvi --help lists all)", argv[1],
-           near ? "; did you mean " : "", near ? near : "");
-}
-
-/* For the torture build: PVI_FAIL_ALLOC=k lets the k-th allocation of memory fail. */
-static long allowed_allocations(void) {
-  const char *s = getenv("PVI_FAIL_ALLOC");
-  return s && *s ? strtol(s, NULL, 10) : -1;
+  const Command *command = find(first);
+  return command ? run_command(command, argc - 2, argv + 2) : unknown_command(first);
 }
 
 int main(int argc, char **argv) {
-  Ctx c;
-  ctx_init(&c);
-  c.alloc_left = allowed_allocations();
-  c.option_prefix = "--";
-  jmp_buf here;
-  volatile Status status = PVI_FAILURE;
-  if (setjmp(here)) {
-    status = c.status;
-  } else {
-    c.trap = &here;
-    status = dispatch(&c, argc, argv);
-  }
-  c.trap = NULL;
-  ctx_print(&c, stderr);
-  ctx_free(&c);
+  int status = dispatch(argc, argv);
   if (fflush(stdout) || ferror(stdout)) {
     fputs("pvi: error: cannot write to standard output\n", stderr);
-    if (status == PVI_OK) status = PVI_FAILURE;
+    if (status == PVI_STATUS_OK) status = PVI_STATUS_FAILURE;
   }
-  return (int)status;
+  return status;
 }

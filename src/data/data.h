@@ -1,11 +1,10 @@
 /* data.h: Data, the second noun: what the user measured, by name; and Split, which rows are for
  * what.
  *
- *   data_read           a Stan JSON or CSV file -> Data
- *   data_bind           Data x declaration -> the values of one data-block variable, in the
- * declared layout data_check_bounds   values x bounds -> errors data_check_structure  values x
- * declared structure (simplex, ordered, cov_matrix, ...) -> errors split_*             parts of the
- * rows: train, valid, test
+ *   data_read      a Stan JSON or CSV file -> Data
+ *   data_bind      Data x declaration -> the values of a data-block variable, in its layout
+ *   data_check_*   values x what is declared of them -> errors
+ *   split_*        parts of the rows: train, valid, test
  *
  * Data is frozen when data_read returns. Values are doubles, row-major; integers are marked as
  * such; whoever binds them shares them. The text of the file is kept for messages until
@@ -70,17 +69,29 @@ const double *data_bind(Ctx *c, const Data *d, const Decl *decl, int ndims, cons
 const double *data_bind_as(Ctx *c, const Data *d, const char *name, const Decl *decl, int ndims,
                            const long *dims);
 
+/* ---- do values keep what is declared? (check_values.c) --------------------------------------- */
+
+/* Values of a variable, row-major. */
+typedef struct {
+  const char *whose; /* for messages: "the data" violate their declaration */
+  const char *name;
+  const Decl *decl;
+  int ndims;
+  const long *dims;
+  const double *v;
+} DataValues;
+
+typedef struct {
+  const double *v;
+  size_t n; /* 0: there is none; 1: for all; else as many as values, or as each item of an array */
+} DataBound;
+
 /* ctx_error when a value is outside of its bounds (NaN always is), naming variable, index, value
- * and bound. lower and upper have 1 value, or as many as v; NULL where there is none. */
-void data_check_bounds(Ctx *c, const Decl *decl, int ndims, const long *dims, const double *v,
-                       const double *lower, size_t nlower, const double *upper, size_t nupper);
-void data_check_bounds_as(Ctx *c, const char *name, const Decl *decl, int ndims, const long *dims,
-                          const double *v, const double *lower, size_t nlower, const double *upper,
-                          size_t nupper);
-/* ctx_error when values lack the structure that decl->con declares. Stan's tolerance (1e-8). */
-void data_check_structure(Ctx *c, const Decl *decl, int ndims, const long *dims, const double *v);
-void data_check_structure_as(Ctx *c, const char *name, const Decl *decl, int ndims,
-                             const long *dims, const double *v);
+ * and bound. */
+void data_check_bounds(Ctx *c, const DataValues *x, DataBound lower, DataBound upper);
+/* ctx_error when values lack the structure (simplex, ordered, cov_matrix, ...) that decl->con
+ * declares. Stan's tolerance (1e-8). */
+void data_check_structure(Ctx *c, const DataValues *x);
 
 /* A declared type with its sizes: "array[3] vector[2]". */
 const char *data_type_text(Ctx *c, const Type *type, int ndims, const long *dims);

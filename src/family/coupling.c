@@ -45,8 +45,8 @@ static size_t weights_size(const Flow *f, const Shape *s) {
   return layer_of(f, s, layers_of(s) - 1).end;
 }
 
-/* Hidden units look in different directions; what they say counts nothing yet, so every map is the
- * identity. */
+/* Hidden units look in different directions, but the weights of what they say are zero at first, so
+ * every map is the identity. */
 static void start_weights(const Flow *f, double *w, const Shape *s) {
   size_t H = hidden_of(s);
   memset(w, 0, weights_size(f, s) * sizeof *w);
@@ -66,6 +66,7 @@ typedef struct {
   const Shape *s;
   const double *w; /* weights of all layers */
   Maps maps;       /* ld, n, kernels, raw and work */
+  size_t draws;    /* of the n lanes, those that are draws and not padding */
   double *x;       /* [(layers + 1) x dim x ld]: the state before every layer and after the last */
   double *h;       /* [layers x hidden x ld]: hidden units */
   double *adj_x;   /* [dim x ld] */
@@ -99,29 +100,53 @@ static Block block_make(const Flow *f, const Shape *s, const double *w, const Ke
 static double *state(const Block *b, size_t l) { return b->x + l * b->s->dim * b->maps.ld; }
 static double *hidden(const Block *b, size_t l) { return b->h + l * hidden_of(b->s) * b->maps.ld; }
 
-/* out [rows x ld] = c + A in, A [rows x inner] */
-static void affine_rows(const Block *b, const double *A, const double *c, const double *in,
-                        size_t rows, size_t inner, double *out) {
-  size_t ld = b->maps.ld, n = b->maps.n;
-  for (size_t i = 0; i < rows; i++)
-    for (size_t j = 0; j < n; j++) out[i * ld + j] = c[i];
-  if (inner) b->maps.k->gemm(out, ld, A, inner, 1, in, ld, rows, inner, n, true);
+/* One layer of a network: out [rows x ld] = c + A in, A [rows x inner] */
+typedef struct {
+  const double *A, *c; /* among the weights */
+  size_t rows, inner;
+} Dense;
+
+/* h before tanh: W1 kept + b1 */
+static Dense hidden_layer(const Block *b, const Layer *y) {
+  return (Dense){b->w + y->W1, b->w + y->b1, hidden_of(b->s), y->kept};
 }
 
-/* h = tanh(W1 kept + b1) */
+/* The raw parameters of moved coordinate i: W2 h + b2 */
+static Dense output_layer(const Block *b, const Layer *y, size_t i) {
+  size_t H = hidden_of(b->s), outputs = b->f->transform->outputs(b->s);
+  return (Dense){b->w + y->W2 + i * outputs * H, b->w + y->b2 + i * outputs, outputs, H};
+}
+
+static void dense_forward(const Block *b, const Dense *d, const double *in, double *out) {
+  size_t ld = b->maps.ld, n = b->maps.n;
+  for (size_t i = 0; i < d->rows; i++)
+    for (size_t j = 0; j < n; j++) out[i * ld + j] = d->c[i];
+  if (d->inner)
+    b->maps.k->gemm(&(RowProduct){.out = out,
+                                  .ldo = ld,
+                                  .a = d->A,
+                                  .a_row = d->inner,
+                                  .a_column = 1,
+                                  .b = in,
+                                  .ldb = ld,
+                                  .rows = d->rows,
+                                  .inner = d->inner,
+                                  .n = n,
+                                  .add = true});
+}
+
 static void hidden_units(const Block *b, const Layer *y, const double *x, double *h) {
-  size_t H = hidden_of(b->s), ld = b->maps.ld;
-  affine_rows(b, b->w + y->W1, b->w + y->b1, x + y->from * ld, H, y->kept, h);
-  for (size_t i = 0; i < H; i++)
+  Dense d = hidden_layer(b, y);
+  size_t ld = b->maps.ld;
+  dense_forward(b, &d, x + y->from * ld, h);
+  for (size_t i = 0; i < d.rows; i++)
     b->maps.k->forward[IR_TANH](h + i * ld, (const double *[]){h + i * ld}, (size_t[]){1},
                                 b->maps.n);
 }
 
-/* The raw parameters of moved coordinate i: W2 h + b2. */
 static void raw_parameters(const Block *b, const Layer *y, const double *h, size_t i) {
-  size_t H = hidden_of(b->s), outputs = b->f->transform->outputs(b->s);
-  affine_rows(b, b->w + y->W2 + i * outputs * H, b->w + y->b2 + i * outputs, h, outputs, H,
-              b->maps.raw);
+  Dense d = output_layer(b, y, i);
+  dense_forward(b, &d, h, b->maps.raw);
 }
 
 /* State l to state l + 1. */
@@ -142,88 +167,107 @@ static void block_forward(const Block *b) {
   for (size_t l = 0; l < layers_of(b->s); l++) layer_forward(b, l);
 }
 
-/* out = c + A in backwards, over the first m lanes: adjoints of A and c, and adj_in += A' adj_out
+/* Backwards, over the draws: adjoints of A and c to their places in grad, and adj_in += A' adj_out
  */
-static void affine_rows_adjoint(const Block *b, const double *A, const double *in,
-                                const double *adj_out, size_t rows, size_t inner, size_t m,
-                                double *adj_A, double *adj_c, double *adj_in) {
+static void dense_adjoint(const Block *b, const Dense *d, const double *in, const double *adj_out,
+                          double *adj_in, double *grad) {
   const Kernels *k = b->maps.k;
-  size_t ld = b->maps.ld;
+  size_t ld = b->maps.ld, rows = d->rows, inner = d->inner;
+  double *adj_A = grad + (d->A - b->w), *adj_c = grad + (d->c - b->w);
   for (size_t i = 0; i < rows; i++) {
-    adj_c[i] += k->sum(adj_out + i * ld, m);
+    adj_c[i] += k->sum(adj_out + i * ld, b->draws);
     for (size_t p = 0; p < inner; p++)
-      adj_A[i * inner + p] += k->dot(adj_out + i * ld, in + p * ld, m);
+      adj_A[i * inner + p] += k->dot(adj_out + i * ld, in + p * ld, b->draws);
   }
-  if (inner) k->gemm(adj_in, ld, A, 1, inner, adj_out, ld, inner, rows, b->maps.n, true);
+  if (inner)
+    k->gemm(&(RowProduct){.out = adj_in,
+                          .ldo = ld,
+                          .a = d->A,
+                          .a_row = 1,
+                          .a_column = inner,
+                          .b = adj_out,
+                          .ldb = ld,
+                          .rows = inner,
+                          .inner = rows,
+                          .n = b->maps.n,
+                          .add = true});
 }
 
 /* adj_x of state l + 1 becomes that of state l. */
-static void layer_adjoint(const Block *b, size_t l, size_t m, double adj_log_det, double *grad) {
+static void layer_adjoint(const Block *b, size_t l, double adj_log_det, double *grad) {
   Layer y = layer_of(b->f, b->s, l);
-  size_t H = hidden_of(b->s), ld = b->maps.ld, outputs = b->f->transform->outputs(b->s);
+  size_t H = hidden_of(b->s), ld = b->maps.ld;
   double *x = state(b, l), *h = hidden(b, l);
   memset(b->adj_h, 0, H * ld * sizeof *b->adj_h);
   for (size_t i = 0; i < y.moved; i++) {
-    size_t W2 = y.W2 + i * outputs * H, b2 = y.b2 + i * outputs;
+    Dense d = output_layer(b, &y, i);
     raw_parameters(b, &y, h, i);
     b->f->transform->adjoint(&b->maps, x + (y.to + i) * ld, b->adj_x + (y.to + i) * ld, adj_log_det,
                              b->adj_raw);
-    affine_rows_adjoint(b, b->w + W2, h, b->adj_raw, outputs, H, m, grad + W2, grad + b2, b->adj_h);
+    dense_adjoint(b, &d, h, b->adj_raw, b->adj_h, grad);
   }
   for (size_t i = 0; i < H; i++)
     for (size_t j = 0; j < b->maps.n; j++)
       b->adj_h[i * ld + j] *= 1 - h[i * ld + j] * h[i * ld + j];
-  affine_rows_adjoint(b, b->w + y.W1, x + y.from * ld, b->adj_h, H, y.kept, m, grad + y.W1,
-                      grad + y.b1, b->adj_x + y.from * ld);
+  Dense d = hidden_layer(b, &y);
+  dense_adjoint(b, &d, x + y.from * ld, b->adj_h, b->adj_x + y.from * ld, grad);
 }
 
 /* ---- all draws, block by block --------------------------------------------------------------- */
 
-/* Lanes [j, j + n) of rows `row_ld` apart into a block, or back. */
-static void load(double *block, size_t ld, const double *rows, size_t row_ld, size_t j,
-                 size_t count, size_t n) {
-  for (size_t i = 0; i < count; i++)
-    memcpy(block + i * ld, rows + i * row_ld + j, n * sizeof *block);
+/* A block for draws of this noise, with the flow's weights, which follow those of its affine layer
+ * in phi. */
+static Block block_of(const Flow *f, const double *phi, const Noise *n, double *room) {
+  return block_make(f, n->shape, phi + f->affine->size(n->shape), n->k, block_lanes(n->ld), room);
 }
-static void store(const double *block, size_t ld, double *rows, size_t row_ld, size_t j,
-                  size_t count, size_t n) {
+
+/* The block's lanes become `lanes` columns of the noise, from column j on. */
+static void load_noise(Block *b, const Noise *n, size_t j, size_t lanes) {
+  b->maps.n = lanes;
+  for (size_t i = 0; i < n->shape->dim; i++)
+    memcpy(b->x + i * b->maps.ld, n->u + i * n->ld + j, lanes * sizeof *b->x);
+}
+
+/* Rows of the block to columns j and on of rows that are ld apart. */
+static void store(const Block *b, const double *from, double *to, size_t ld, size_t j,
+                  size_t count) {
   for (size_t i = 0; i < count; i++)
-    memcpy(rows + i * row_ld + j, block + i * ld, n * sizeof *block);
+    memcpy(to + i * ld + j, from + i * b->maps.ld, b->maps.n * sizeof *to);
 }
 
 /* x [dim x ld] = layers(u) and log_det [ld], both where asked for; of the lanes below `end`. */
-static void forward(const Flow *f, const double *w, const Noise *n, double *room, size_t end,
-                    double *x, double *log_det) {
-  size_t dim = n->shape->dim, ld = block_lanes(n->ld);
-  Block b = block_make(f, n->shape, w, n->k, ld, room);
+static void forward(Block *b, const Noise *n, size_t end, double *x, double *log_det) {
+  size_t ld = b->maps.ld;
   for (size_t j = 0; j < end; j += ld) {
-    b.maps.n = n->ld - j < ld ? n->ld - j : ld;
-    load(b.x, ld, n->u, n->ld, j, dim, b.maps.n);
-    block_forward(&b);
-    if (x) store(state(&b, layers_of(n->shape)), ld, x, n->ld, j, dim, b.maps.n);
-    if (log_det) store(b.log_det, ld, log_det, n->ld, j, 1, b.maps.n);
+    load_noise(b, n, j, n->ld - j < ld ? n->ld - j : ld);
+    block_forward(b);
+    if (x) store(b, state(b, layers_of(n->shape)), x, n->ld, j, n->shape->dim);
+    if (log_det) store(b, b->log_det, log_det, n->ld, j, 1);
   }
+}
+
+/* The adjoints of the block's last state; NULL: zero. */
+static void load_adjoint(Block *b, const Noise *n, const double *adj_x, size_t j) {
+  size_t dim = n->shape->dim, ld = b->maps.ld;
+  if (!adj_x) memset(b->adj_x, 0, dim * ld * sizeof *b->adj_x);
+  for (size_t i = 0; adj_x && i < dim; i++)
+    memcpy(b->adj_x + i * ld, adj_x + i * n->ld + j, b->maps.n * sizeof *adj_x);
 }
 
 /* grad += adj_x d x / d weights + adj_log_det d log det / d weights, sums over the M draws; adj_x
  * NULL: zero. Returns the sum of log det over the draws, and x where asked for. */
-static double backward(const Flow *f, const double *w, const Noise *n, double *room,
-                       const double *adj_x, double adj_log_det, double *x, double *grad) {
-  size_t dim = n->shape->dim, ld = block_lanes(n->ld), layers = layers_of(n->shape);
-  Block b = block_make(f, n->shape, w, n->k, ld, room);
+static double backward(Block *b, const Noise *n, const double *adj_x, double adj_log_det, double *x,
+                       double *grad) {
+  size_t ld = b->maps.ld, layers = layers_of(n->shape);
   double sum = 0;
   for (size_t j = 0; j < n->M; j += ld) {
-    size_t m = n->M - j < ld ? n->M - j : ld;
-    b.maps.n = family_padded(m);
-    load(b.x, ld, n->u, n->ld, j, dim, b.maps.n);
-    block_forward(&b);
-    sum += n->k->sum(b.log_det, m);
-    if (x) store(state(&b, layers), ld, x, n->ld, j, dim, b.maps.n);
-    if (adj_x)
-      load(b.adj_x, ld, adj_x, n->ld, j, dim, b.maps.n);
-    else
-      memset(b.adj_x, 0, dim * ld * sizeof *b.adj_x);
-    for (size_t l = layers; l-- > 0;) layer_adjoint(&b, l, m, adj_log_det, grad);
+    b->draws = n->M - j < ld ? n->M - j : ld;
+    load_noise(b, n, j, family_padded(b->draws));
+    block_forward(b);
+    sum += n->k->sum(b->log_det, b->draws);
+    if (x) store(b, state(b, layers), x, n->ld, j, n->shape->dim);
+    load_adjoint(b, n, adj_x, j);
+    for (size_t l = layers; l-- > 0;) layer_adjoint(b, l, adj_log_det, grad);
   }
   return sum;
 }
@@ -260,7 +304,8 @@ static Noise moved(const Noise *n, const double *x) {
 void flow_draw(const Flow *f, const double *phi, const Noise *n, double *theta) {
   Room r = room_of(n);
   Noise x = moved(n, r.x);
-  forward(f, phi + f->affine->size(n->shape), n, r.block, n->ld, r.x, NULL);
+  Block b = block_of(f, phi, n, r.block);
+  forward(&b, n, n->ld, r.x, NULL);
   f->affine->draw(phi, &x, theta);
 }
 
@@ -268,20 +313,20 @@ void flow_adjoint(const Flow *f, const double *phi, const Noise *n, const double
                   double *grad) {
   Room r = room_of(n);
   Noise x = moved(n, r.x);
-  size_t at = f->affine->size(n->shape);
+  Block b = block_of(f, phi, n, r.block);
   f->pull(phi, n, adj, r.adj_x);
-  backward(f, phi + at, n, r.block, r.adj_x, 0, r.x, grad + at);
+  backward(&b, n, r.adj_x, 0, r.x, grad + f->affine->size(n->shape));
   f->affine->adjoint(phi, &x, adj, NULL, grad);
 }
 
 /* That of the affine layer's normal, plus the mean over the draws of the layers' log det */
 double flow_entropy(const Flow *f, const double *phi, const Noise *n, double weight, double *grad) {
   Room r = room_of(n);
+  Block b = block_of(f, phi, n, r.block);
   size_t at = f->affine->size(n->shape);
   double h = f->affine->entropy(phi, n, weight, grad), M = (double)n->M;
-  if (weight != 0)
-    return h + backward(f, phi + at, n, r.block, NULL, weight / M, NULL, grad + at) / M;
-  forward(f, phi + at, n, r.block, n->M, NULL, r.log_det);
+  if (weight != 0) return h + backward(&b, n, NULL, weight / M, NULL, grad + at) / M;
+  forward(&b, n, n->M, NULL, r.log_det);
   double sum = 0; /* block by block, as on the way back */
   for (size_t j = 0; j < n->M; j += BLOCK)
     sum += n->k->sum(r.log_det + j, n->M - j < BLOCK ? n->M - j : BLOCK);
@@ -290,8 +335,9 @@ double flow_entropy(const Flow *f, const double *phi, const Noise *n, double wei
 
 void flow_log_q(const Flow *f, const double *phi, const Noise *n, double *out) {
   Room r = room_of(n);
+  Block b = block_of(f, phi, n, r.block);
   f->affine->log_q(phi, n, out);
-  forward(f, phi + f->affine->size(n->shape), n, r.block, n->M, NULL, r.log_det);
+  forward(&b, n, n->M, NULL, r.log_det);
   for (size_t j = 0; j < n->M; j++) out[j] -= r.log_det[j];
 }
 

@@ -2,14 +2,18 @@
  * Sohl-Dickstein, Bengio 2017).
  *
  * A coupling layer keeps one half of the coordinates and sends every coordinate of the other half
- * through a monotone map of one variable, whose parameters (`raw`) are a function of the kept half:
- * a network with one hidden layer, raw = W2 tanh(W1 kept + b1) + b2. Layers take the halves in
- * turn. Its Jacobian is triangular: log det is the sum of the maps' log slopes; and it is inverted
- * by the inverse of those maps. In one dimension there is nothing to keep: raw = b2, one layer.
+ * through a monotone map of one
+ * variable, whose parameters (`raw`) are a function of the kept half: a network with one hidden
+ * layer,
+ *   raw = W2 tanh(W1 kept + b1) + b2.
+ * Layers take the halves in turn. Its Jacobian is triangular: log det is the sum of the maps' log
+ * slopes; and it is inverted by
+ * the inverse of those maps. In one dimension there is nothing to keep: raw = b2, one layer.
  *
  * A family of this kind is a Flow: which map (Transform), and which family is the affine layer,
- * whose phi comes first. What follows in phi are, layer by layer, W1 [hidden x kept], b1 [hidden],
- * W2 [moved * outputs x hidden], b2 [moved * outputs].
+ * whose phi comes first. What
+ * follows in phi are, layer by layer, W1 [hidden x kept], b1 [hidden], W2 [moved * outputs x
+ * hidden], b2 [moved * outputs].
  */
 #ifndef PVI_FAMILY_COUPLING_H
 #define PVI_FAMILY_COUPLING_H

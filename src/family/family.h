@@ -11,15 +11,20 @@
 #include "vm/kernels.h"
 
 /* The size of a family's member: the dimension, and what the user may set. Zeros are replaced by
- * family_shape. */
+ * family_shape where the family has such a number, and mean nothing elsewhere. */
 typedef struct {
   size_t dim;
-  size_t components; /* mixture */
-  size_t rank;       /* lowrank */
-  size_t knots;      /* splines */
-  size_t layers;     /* flows */
-  size_t hidden;     /* flows: width of their networks */
+  size_t components, rank, knots, layers, hidden; /* shape_fields says what they are */
 } Shape;
+
+/* What the user may set of a Shape, by name. */
+typedef struct {
+  const char *name, *about;
+  size_t offset; /* in a Shape */
+} ShapeField;
+enum { SHAPE_FIELDS = 5 };
+extern const ShapeField shape_fields[SHAPE_FIELDS];
+size_t *shape_number(Shape *s, int field);
 
 typedef struct {
   const Shape *shape;
@@ -61,14 +66,17 @@ typedef struct Family {
    * draws have weights) */
   void (*adjoint)(const double *phi, const Noise *n, const double *adj_theta, const double *adj_w,
                   double *grad);
-  /* Families whose parameters have a row of u each: both of these for parameter k alone, adj its
-   * row. NULL: no such rows */
+  /* Families in which every parameter has its own row of u: draw and adjoint of parameter k alone,
+   * adj being its row. NULL: parameters share rows. */
   void (*draw_row)(const double *phi, const Noise *n, size_t k, double *theta);
   void (*adjoint_row)(const double *phi, const Noise *n, size_t k, const double *adj, double *grad);
   /* entropy of q, exact or by the draws; grad += weight d entropy / d phi */
   double (*entropy)(const double *phi, const Noise *n, double weight, double *grad);
   /* log q(T_phi(u)) of every draw */
   void (*log_q)(const double *phi, const Noise *n, double *out);
+  /* log q at n given points, theta[i dim + k]; NULL: by the inverse */
+  void (*log_density)(const double *phi, const Shape *s, const double *theta, size_t n,
+                      double *out);
   /* grad += sum_j c[j] d log q(theta_j) / d phi at fixed theta_j = T_phi(u_j): for estimators by
    * score functions. NULL: none */
   void (*score_function)(const double *phi, const Noise *n, const double *c, double *grad);
@@ -81,9 +89,9 @@ typedef struct Family {
    * has more rows than theta, or T is not one map. */
   void (*inverse)(const double *phi, const Shape *s, const double *theta, double *u,
                   double *log_det);
-  /* Normal families: so many components (NULL: not normal), with dense covariances or not; what
-   * they are, and grad += of them
-   */
+  bool independent; /* under q the parameters are independent of each other */
+  /* Normal families: the number of components (NULL: the family is not normal) and whether their
+   * covariances are dense; the components at phi; and grad += the adjoints of those, in phi. */
   size_t (*normals)(const Shape *s);
   bool dense;
   void (*laws)(const double *phi, const Shape *s, NormalLaw *out);
@@ -92,7 +100,7 @@ typedef struct Family {
 } Family;
 
 typedef enum {
-#define FAMILY(id, name, about) FAMILY_##id,
+#define FAMILY(id, ...) FAMILY_##id,
 #include "family/families.def"
 #undef FAMILY
   FAMILY_COUNT,
@@ -100,14 +108,21 @@ typedef enum {
 
 const Family *family_of(FamilyId id);
 const char *family_name(FamilyId id);
-const char *family_about(FamilyId id);
 bool family_find(const char *name, FamilyId *id);
-Shape family_shape(FamilyId id, Shape wanted); /* defaults in the place of zeros */
-/* One point through Family.inverse; false for a family that has none. */
-bool family_inverse(FamilyId id, const double *phi, const Shape *s, const double *theta, double *u,
-                    double *log_det);
+/* The default of a number of the shape ("knots") in many dimensions: in few, the rank is at most
+ * the dimension, and a flow in one dimension has as many knots as a spline. 0: the family has no
+ * such number. */
+size_t family_default(FamilyId id, const char *field);
+/* The shape with defaults in the place of zeros. A complete shape stays as it is. */
+Shape family_shape(FamilyId id, Shape wanted);
+/* log q at n given points, theta[i dim + k]. */
+void family_log_density(FamilyId id, const double *phi, const Shape *s, const double *theta,
+                        size_t n, double *out);
+/* Covariance of a family that is not normal, dim x dim: exact where its parameters are independent,
+ * else from the same fixed set of draws as its moments. */
+void family_covariance(FamilyId id, const double *phi, const Shape *s, double *cov);
 
-#define FAMILY(id, name, about) extern const Family family_##id;
+#define FAMILY(id, ...) extern const Family family_##id;
 #include "family/families.def"
 #undef FAMILY
 

@@ -9,9 +9,8 @@
 
 static size_t size(const Shape *s) { return s->dim + s->dim * (s->dim + 1) / 2; }
 static size_t noise(const Shape *s) { return s->dim; }
-static size_t row_of(size_t dim, size_t i) {
-  return dim + i * (i + 1) / 2;
-} /* where row i of L begins in phi */
+/* Where row i of L begins in phi. */
+static size_t row_of(size_t dim, size_t i) { return dim + i * (i + 1) / 2; }
 
 static void start(double *phi, const Shape *shape, const double *mean, const double *sd) {
   size_t dim = shape->dim;
@@ -46,8 +45,7 @@ static void moments(const double *phi, const Shape *shape, double *mean, double 
   }
 }
 
-/* Four rows of L at a time would do; the triangle is short and rows of draws are long, so row by
- * row. */
+/* Row by row: the triangle is small, and the rows of draws are long. */
 static void draw(const double *phi, const Noise *n, double *theta) {
   size_t dim = n->shape->dim;
   for (size_t i = 0; i < dim; i++) {
@@ -55,7 +53,17 @@ static void draw(const double *phi, const Noise *n, double *theta) {
     double *out = theta + i * n->ld;
     double s = family_sd(row[i]);
     for (size_t j = 0; j < n->ld; j++) out[j] = phi[i] + s * n->u[i * n->ld + j];
-    if (i) n->k->gemm(out, n->ld, row, 0, 1, n->u, n->ld, 1, i, n->ld, true);
+    if (i)
+      n->k->gemm(&(RowProduct){.out = out,
+                               .ldo = n->ld,
+                               .a = row,
+                               .a_column = 1,
+                               .b = n->u,
+                               .ldb = n->ld,
+                               .rows = 1,
+                               .inner = i,
+                               .n = n->ld,
+                               .add = true});
   }
 }
 

@@ -2,8 +2,9 @@
  * B), u = (z, v).
  *
  * The covariance is D^2 + B B' = D (I + W W') D with W = D^-1 B. All is done with the small matrix
- * C = I + W'W = K K': log det(I + W W') = log det C              (matrix determinant lemma) (I + W
- * W')^-1 = I - W C^-1 W'              (Woodbury)
+ * C = I + W'W = K K':
+ *   log det(I + W W') = log det C              (matrix determinant lemma)
+ *   (I + W W')^-1 = I - W C^-1 W'              (Woodbury)
  */
 #include "family/family_int.h"
 
@@ -14,9 +15,8 @@
 
 static size_t size(const Shape *s) { return s->dim * (2 + s->rank); }
 static size_t noise(const Shape *s) { return s->dim + s->rank; }
-static size_t factor_at(const Shape *s, size_t i) {
-  return 2 * s->dim + i * s->rank;
-} /* where row i of B begins in phi */
+/* Where row i of B begins in phi. */
+static size_t factor_at(const Shape *s, size_t i) { return 2 * s->dim + i * s->rank; }
 
 /* W; C, K, C^-1 and room to compute it; 2 rank rows of draws */
 static size_t scratch(const Shape *s, size_t ld) {
@@ -55,8 +55,17 @@ static void draw(const double *phi, const Noise *n, double *theta) {
     double m = phi[i], s = family_sd(phi[dim + i]);
     for (size_t j = 0; j < ld; j++) theta[i * ld + j] = m + s * n->u[i * ld + j];
   }
-  n->k->gemm(theta, ld, phi + factor_at(n->shape, 0), rank, 1, n->u + dim * ld, ld, dim, rank, ld,
-             true);
+  n->k->gemm(&(RowProduct){.out = theta,
+                           .ldo = ld,
+                           .a = phi + factor_at(n->shape, 0),
+                           .a_row = rank,
+                           .a_column = 1,
+                           .b = n->u + dim * ld,
+                           .ldb = ld,
+                           .rows = dim,
+                           .inner = rank,
+                           .n = ld,
+                           .add = true});
 }
 
 /* d theta_i / d log s_i = s_i z_i, d theta_i / d B_ir = v_r */
@@ -105,8 +114,8 @@ static Capacity capacity(const double *phi, const Noise *n) {
   return (Capacity){W, inverse, work + square, la_log_det_cholesky(K, rank)};
 }
 
-/* sum log s + log det C / 2 + d (1 + log 2 pi) / 2. With G = W C^-1: d / d B_i = G_i / s_i, d / d
- * log s_i = 1 - W_i . G_i */
+/* sum log s + log det C / 2 + d (1 + log 2 pi) / 2. With G = W C^-1 its derivatives are G_i / s_i
+ * in B_i and 1 - W_i . G_i in log s_i. */
 static double entropy(const double *phi, const Noise *n, double weight, double *grad) {
   size_t dim = n->shape->dim, rank = n->shape->rank;
   Capacity c = capacity(phi, n);
@@ -129,10 +138,28 @@ static double entropy(const double *phi, const Noise *n, double weight, double *
 static double *residual(const Capacity *c, const Noise *n, const double *v, size_t lanes) {
   size_t dim = n->shape->dim, rank = n->shape->rank, ld = n->ld;
   double *t = c->rows, *e = t + rank * ld;
-  n->k->gemm(t, ld, c->W, 1, rank, n->u, ld, rank, dim, lanes, false);
+  n->k->gemm(&(RowProduct){.out = t,
+                           .ldo = ld,
+                           .a = c->W,
+                           .a_row = 1,
+                           .a_column = rank,
+                           .b = n->u,
+                           .ldb = ld,
+                           .rows = rank,
+                           .inner = dim,
+                           .n = lanes});
   for (size_t r = 0; r < rank; r++)
     for (size_t j = 0; j < lanes; j++) t[r * ld + j] = v[r * ld + j] - t[r * ld + j];
-  n->k->gemm(e, ld, c->inverse, rank, 1, t, ld, rank, rank, lanes, false);
+  n->k->gemm(&(RowProduct){.out = e,
+                           .ldo = ld,
+                           .a = c->inverse,
+                           .a_row = rank,
+                           .a_column = 1,
+                           .b = t,
+                           .ldb = ld,
+                           .rows = rank,
+                           .inner = rank,
+                           .n = lanes});
   return e;
 }
 
@@ -151,8 +178,59 @@ static void log_q(const double *phi, const Noise *n, double *out) {
       out[j] -= 0.5 * (v[r * ld + j] - e[r * ld + j]) * (v[r * ld + j] - e[r * ld + j]);
   for (size_t i = 0; i < dim; i++) {
     memcpy(row, n->u + i * ld, lanes * sizeof *row);
-    n->k->gemm(row, ld, c.W + i * rank, 0, 1, e, ld, 1, rank, lanes, true);
+    n->k->gemm(&(RowProduct){.out = row,
+                             .ldo = ld,
+                             .a = c.W + i * rank,
+                             .a_column = 1,
+                             .b = e,
+                             .ldb = ld,
+                             .rows = 1,
+                             .inner = rank,
+                             .n = lanes,
+                             .add = true});
     for (size_t j = 0; j < n->M; j++) out[j] -= 0.5 * row[j] * row[j];
+  }
+}
+
+/* C = I + W'W, its lower triangle; W = D^-1 B need not be kept. */
+static void capacitance(const double *phi, const Shape *shape, double *C) {
+  size_t dim = shape->dim, rank = shape->rank;
+  for (size_t p = 0; p < rank; p++)
+    for (size_t q = 0; q <= p; q++) {
+      double sum = p == q;
+      for (size_t i = 0; i < dim; i++) {
+        const double *b = phi + factor_at(shape, i);
+        double s = family_sd(phi[dim + i]);
+        sum += b[p] / s * (b[q] / s);
+      }
+      C[p * rank + q] = sum;
+    }
+}
+
+/* The same sums of squares as in log_q, for x = D^-1 (theta - m): the minimum over e of
+ * |x - W e|^2 + |e|^2 is taken at e = C^-1 W'x. */
+static void log_density(const double *phi, const Shape *shape, const double *theta, size_t n,
+                        double *out) {
+  size_t dim = shape->dim, rank = shape->rank;
+  double C[rank * rank + 1], K[rank * rank + 1], e[rank + 1];
+  double constant = -(double)dim * HALF_LOG_2PI;
+  capacitance(phi, shape, C);
+  constant -= la_cholesky(C, K, rank) ? 0.5 * la_log_det_cholesky(K, rank) : NAN;
+  for (size_t i = 0; i < dim; i++) constant -= phi[dim + i];
+  for (size_t j = 0; j < n; j++, theta += dim) {
+    double squares = 0;
+    for (size_t r = 0; r < rank; r++) e[r] = 0;
+    for (size_t i = 0; i < dim; i++) {
+      double s = family_sd(phi[dim + i]);
+      la_axpy((theta[i] - phi[i]) / (s * s), phi + factor_at(shape, i), e, rank);
+    }
+    la_cholesky_solve(K, e, e, rank);
+    for (size_t i = 0; i < dim; i++) {
+      double x = (theta[i] - phi[i] - la_dot(phi + factor_at(shape, i), e, rank)) /
+                 family_sd(phi[dim + i]);
+      squares += x * x;
+    }
+    out[j] = constant - 0.5 * (squares + la_dot(e, e, rank));
   }
 }
 
@@ -213,6 +291,7 @@ const Family family_lowrank = {.size = size,
                                .adjoint = adjoint,
                                .entropy = entropy,
                                .log_q = log_q,
+                               .log_density = log_density,
                                .scale = scale,
                                .parts = parts,
                                .normals = family_one_normal,

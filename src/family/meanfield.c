@@ -139,6 +139,7 @@ const Family family_meanfield = {.size = size,
                                  .scale = scale,
                                  .parts = parts,
                                  .inverse = inverse,
+                                 .independent = true,
                                  .normals = family_one_normal,
                                  .laws = laws,
                                  .laws_adjoint = laws_adjoint};

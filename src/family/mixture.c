@@ -2,11 +2,13 @@
  * s), by component.
  *
  * Draws are stratified. Draw j is of component j % C, so that every range of draws has all of them;
- * component c has n_c draws, each of weight pi_c / n_c. Its noise is a run of consecutive columns
- * of u, because every C-th point of a Sobol sequence would be badly spread (every second one lies
- * in one half of the first dimension): theta_j = m_c + s_c u[column first_c + j / C]. All draws
- * count by their weights, so a gradient in the logits is exact and needs no score-function
- * estimate.
+ * component c has n_c draws,
+ * each of weight pi_c / n_c. Its noise is a run of consecutive columns of u, because every C-th
+ * point of a Sobol sequence would
+ * be badly spread (every second one lies in one half of the first dimension):
+ *   theta_j = m_c + s_c u[column first_c + j / C].
+ * All draws count by their weights, so a gradient in the logits is exact and needs no
+ * score-function estimate.
  */
 #include "family/family_int.h"
 
@@ -195,13 +197,15 @@ static void densities(const double *phi, const Noise *n, const Room *r) {
     l[c] = r->l + c * n->ld;
     step[c] = 1;
   }
-  n->k->log_sum_exp(r->log_q, l, step, C, family_padded(n->M));
+  n->k->log_sum_exp(r->log_q, &(RowList){l, step, C}, family_padded(n->M));
 }
 
 /* With a_j the adjoint of log q_j: through q's own parameters into grad, through theta into r->adj.
- * R = a r_c with r_c = exp(l_c - log q) the responsibility, z = (theta - m_c) / s_c: d log q / d
- * logit_c = r_c - pi_c        d log q / d m_c = r_c z / s_c d log q / d log s_c = r_c (z^2 - 1) d
- * log q / d theta = -sum_c r_c z / s_c */
+ * With the responsibility r_c = exp(l_c - log q), R = a r_c and z = (theta - m_c) / s_c,
+ *
+ *   d log q / d logit_c = r_c - pi_c           d log q / d m_c   = r_c z / s_c
+ *   d log q / d log s_c = r_c (z^2 - 1)        d log q / d theta = -sum_c r_c z / s_c
+ */
 static void density_adjoint(const double *phi, const Noise *n, const Room *r, const double *a,
                             double *grad) {
   size_t C = n->shape->components, dim = n->shape->dim, M = n->M, lanes = family_padded(M);
@@ -251,6 +255,28 @@ static void log_q(const double *phi, const Noise *n, double *out) {
   Room r = room_of(n);
   densities(phi, n, &r);
   memcpy(out, r.log_q, n->M * sizeof *out);
+}
+
+/* log sum_c pi_c N(theta; m_c, s_c), the largest term taken out */
+static void log_density(const double *phi, const Shape *shape, const double *theta, size_t n,
+                        double *out) {
+  size_t C = shape->components, dim = shape->dim;
+  double pi[C], l[C];
+  softmax(phi, C, pi);
+  for (size_t j = 0; j < n; j++, theta += dim) {
+    double top = -INFINITY, sum = 0;
+    for (size_t c = 0; c < C; c++) {
+      l[c] = log(pi[c]) - (double)dim * HALF_LOG_2PI;
+      for (size_t k = 0; k < dim; k++) {
+        double log_sd = phi[log_sd_at(shape, c) + k];
+        double z = (theta[k] - phi[mean_at(shape, c) + k]) / family_sd(log_sd);
+        l[c] -= log_sd + 0.5 * z * z;
+      }
+      top = fmax(top, l[c]);
+    }
+    for (size_t c = 0; c < C; c++) sum += exp(l[c] - top);
+    out[j] = top == -INFINITY ? top : top + log(sum);
+  }
 }
 
 /* Of every component as in meanfield, seen by its part pi_c of the draws; 1 / pi_c for its logit.
@@ -318,6 +344,7 @@ const Family family_mixture = {.size = size,
                                .adjoint = adjoint,
                                .entropy = entropy,
                                .log_q = log_q,
+                               .log_density = log_density,
                                .scale = scale,
                                .parts = parts,
                                .normals = normals,

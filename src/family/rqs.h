@@ -3,9 +3,14 @@
  *
  * A spline maps [-RQS_BOUND, RQS_BOUND] onto itself and is the identity outside. It has `bins` bins
  * between knots (x_k, y_k) with slopes d_k there, d = 1 at both ends, so that value and slope are
- * continuous everywhere. In bin k, with w = x_k+1 - x_k, h = y_k+1 - y_k, s = h / w, xi = (x - x_k)
- * / w, p = xi (1 - xi): y     = y_k + h (s xi^2 + d_k p) / (s + (d_k + d_k+1 - 2 s) p) (their eq.
- * 4) dy/dx = s^2 (d_k+1 xi^2 + 2 s p + d_k (1 - xi)^2) / (s + (d_k + d_k+1 - 2 s) p)^2 (eq. 5)
+ * continuous everywhere. In bin k, with
+ *
+ *   w = x_k+1 - x_k,   h = y_k+1 - y_k,   s = h / w,   xi = (x - x_k) / w,   p = xi (1 - xi),
+ *
+ * it is, by their equations 4 and 5,
+ *
+ *   y     = y_k + h (s xi^2 + d_k p) / (s + (d_k + d_k+1 - 2 s) p)
+ *   dy/dx = s^2 (d_k+1 xi^2 + 2 s p + d_k (1 - xi)^2) / (s + (d_k + d_k+1 - 2 s) p)^2
  *
  * Splines come in lanes: number k of lane j is at [k ld + j], of raw parameters, knots and adjoints
  * alike. A raw parameter is any real number, and all zero is the identity: `bins` widths and `bins`
@@ -29,7 +34,7 @@ Knots rqs_place(size_t bins, size_t ld, double *room); /* in rqs_room(bins) * ld
 
 /* The knots of n lanes, n a multiple of LANES, from raw [rqs_raw x ld]. */
 void rqs_knots(const Knots *knots, const double *raw, size_t n, const Kernels *k);
-/* adj_raw = what the adjoints of the knots, `adj`, are in raw. Destroys adj. */
+/* The adjoints of the raw parameters, from those of the knots, `adj`, which are destroyed. */
 void rqs_knots_adjoint(const Knots *knots, const Knots *adj, double *adj_raw, size_t n,
                        const Kernels *k);
 

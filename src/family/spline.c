@@ -224,4 +224,5 @@ const Family family_spline = {.size = size,
                               .log_q = log_q,
                               .scale = scale,
                               .parts = parts,
-                              .inverse = inverse};
+                              .inverse = inverse,
+                              .independent = true};

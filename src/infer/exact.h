@@ -15,19 +15,19 @@ bool exact_applies(const Observed *o, const Target *t, const Q *q, const char **
 /* Nodes per dimension beyond which it is not worth while: 256 on a line, 64 where some block needs
  * a plane of them. */
 size_t exact_most_nodes(const Observed *o);
-/* `nodes` per dimension. */
-Exact *exact_make(Arena *a, const Observed *o, const Target *t, const Q *q, size_t nodes,
-                  uint64_t seed, Pool *pool);
+/* t->nodes per dimension. The seed is of the draws for a mixture's entropy. */
+Exact *exact_make(Arena *a, const Observed *o, const Target *t, const Q *q, uint64_t seed,
+                  Pool *pool);
 /* Only the regularizer, -lambda KL(q || prior), for an objective that integrates its observations
- * by draws: q normal, the prior reduced.
- */
+ * by draws. It needs a normal q and a reduced prior. */
 bool exact_prior_applies(const Observed *o, const Target *t, const Q *q);
 Exact *exact_prior(Arena *a, const Observed *o, const Target *t, const Q *q, uint64_t seed,
                    Pool *pool);
 bool exact_eval(Exact *e, const double *phi, PredictiveValue *v, double *grad);
+void exact_state(Exact *e, Archive *a);   /* what the next evaluation takes from the last */
 const double *exact_rows(const Exact *e); /* score of every observation at the last evaluation */
-void exact_time(Arena *a, Exact *e,
-                Stages *stages); /* as predictive_time; draws: laws and nodes of the predictors */
+/* As predictive_time; the time of `draws` is that of the predictors' laws and nodes. */
+void exact_time(Arena *a, Exact *e, Stages *stages);
 const Work *exact_work(const Exact *e); /* of the first block */
 size_t exact_lanes(const Exact *e);     /* nodes of an observation, at most */
 

@@ -1,4 +1,8 @@
 /* fit.h: from a Model to a fitted q: starts, draws that grow until fresh ones agree, and a verdict.
+ *
+ * A fit can be interrupted before any evaluation (FitOptions.cancelled). It then returns the best q
+ * it has, and with a journal (journal.h) it can be taken up again, to end with the same bits as if
+ * it had never been interrupted.
  */
 #ifndef PVI_FIT_H
 #define PVI_FIT_H
@@ -8,6 +12,16 @@
 #include "infer/predictive.h"
 #include "infer/q.h"
 
+typedef struct Journal Journal;
+
+/* How far a fit is. */
+typedef struct {
+  const char *stage;
+  long iterations, total; /* of the optimizer run that is under way; total 0: not known */
+  long evaluations;       /* of the whole fit */
+  double objective, seconds;
+} FitProgress;
+
 typedef struct {
   Target target;
   FamilyId family;
@@ -15,7 +29,9 @@ typedef struct {
   bool choose_family;        /* family is not given */
   const char *const *points; /* names of parameters to be estimated as points */
   int npoints;
-  size_t draws; /* 0: start small and grow */
+  size_t draws;  /* 0: start small and grow */
+  size_t sample; /* rows of the sample on which a fit to more than 16 times as many rows begins;
+                    0: 16384, and 16 more for every parameter */
   OptimKind optimizer;
   long iterations;      /* 0: the optimizer's default */
   double learning_rate; /* 0: the optimizer's default */
@@ -28,37 +44,45 @@ typedef struct {
   void *start_self;
   bool select_validation; /* keep the iterate with the best validation score */
   uint64_t seed;
-  /* called now and then with the number of evaluations and the objective; may be NULL */
-  void (*progress)(void *self, long evaluations, double objective, const char *stage);
+  /* Asked before every evaluation of the objective; true interrupts the fit. May be NULL. */
+  bool (*cancelled)(void *self);
+  void *cancelled_self;
+  Journal *journal; /* a new one, or one that was read and is to be continued; NULL: none */
+  void (*progress)(void *self, const FitProgress *p); /* told after every iteration; may be NULL */
   void *progress_self;
 } FitOptions;
 
+/* One iteration of an optimizer. */
 typedef struct {
-  long iteration;
+  long iteration; /* counted over all of the fit's optimizer runs */
   double seconds, objective, score, regularizer, gradient_norm, step;
 } FitTrace;
 
+/* One start that was tried, with its objective after a few iterations. */
 typedef struct {
   const char *name;
   double objective;
 } FitStart;
 
-/* draws, or nodes; fresh: the objective on fresh draws, or on twice the nodes */
+/* One number of draws (or of nodes, where the integration is exact) that was tried. */
 typedef struct {
   size_t draws;
-  double objective, fresh, gap;
+  double objective; /* on the draws of the optimizer, */
+  double fresh;     /* on fresh ones, or on twice the nodes, */
+  double gap;       /* and the difference */
 } FitStage;
 
 typedef struct {
   Q q;
   double *phi;
-  PredictiveValue value; /* on draws that the optimizer has not seen */
+  PredictiveValue value; /* on draws that the optimizer has not seen; NAN: not finite there */
   long evaluations, iterations, skipped;
   bool exact;   /* integrated by quadrature */
   size_t draws; /* of the last stage; nodes per dimension where exact */
   bool converged;
+  bool interrupted; /* phi is the best so far */
   const char *reason;
-  double seconds;
+  double seconds; /* of all processes that worked on it */
   FitTrace *trace;
   size_t ntrace, cap_trace;
   FitStart *starts;

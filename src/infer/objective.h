@@ -2,8 +2,7 @@
 #ifndef PVI_INFER_OBJECTIVE_H
 #define PVI_INFER_OBJECTIVE_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "infer/archive.h"
 
 typedef struct Objective { /* maximise value over phi */
   size_t dim;
@@ -19,6 +18,9 @@ typedef struct Objective { /* maximise value over phi */
    * mini-batch); L-BFGS, for which the objective must stay the same, after it accepted iteration t.
    */
   void (*iteration)(void *self, long t);
+  /* Optional: what it remembers from one evaluation to the next, where the value of the next one
+   * depends on it by a rounding error. */
+  void (*state)(void *self, Archive *a);
 } Objective;
 
 #endif

@@ -7,23 +7,7 @@
 #include <string.h>
 
 Kind observed_kind(const ObsBlock *b) {
-  switch (b->dist) {
-  case DIST_normal: return KIND_NORMAL;
-  case DIST_student_t: return KIND_STUDENT_T;
-  case DIST_lognormal: return KIND_LOGNORMAL;
-  case DIST_cauchy: return KIND_CAUCHY;
-  case DIST_logistic: return KIND_LOGISTIC;
-  case DIST_double_exponential: return KIND_DOUBLE_EXPONENTIAL;
-  case DIST_gamma: return KIND_GAMMA;
-  case DIST_exponential: return KIND_EXPONENTIAL;
-  case DIST_beta: return KIND_BETA;
-  case DIST_bernoulli: return KIND_BERNOULLI;
-  case DIST_binomial: return KIND_BINOMIAL;
-  case DIST_poisson: return KIND_POISSON;
-  case DIST_neg_binomial_2: return KIND_NEG_BINOMIAL_2;
-  case DIST_categorical: return KIND_CATEGORICAL;
-  default: return KIND_NONE;
-  }
+  return b->dist < 0 ? KIND_NONE : kind_of_dist((DistId)b->dist);
 }
 
 Observed *observed_make(Arena *a, const Model *m, const size_t *rows, size_t nrows,

@@ -26,14 +26,15 @@ typedef struct {
 Observed *observed_make(Arena *a, const Model *m, const size_t *rows, size_t nrows, unsigned wants);
 Observed *observed_of(Arena *a, const Model *m, const ModelRows *rows,
                       unsigned wants); /* rows->row outlives it */
-/* Observations that are the same, in the eyes of the heads it has, become one row; where that does
- * not save much they stay. Before anything is made of them. */
+/* Observations that the wanted heads cannot tell apart become one row with a count; where that does
+ * not save much they stay. To be called before anything is made of them. */
 void observed_collapse(Observed *o);
-/* Rows that read the same parameters come together: what they add to is in cache, and chunks hardly
- * overlap. Where they pick from few, they stay. Before anything is made of them. */
+/* Rows that read the same parameters come together: what they add to is then in cache, and chunks
+ * hardly overlap. Where there are few parameters to pick from, rows stay where they are. To be
+ * called before anything is made of them. */
 void observed_sort(Observed *o);
-/* About m of its rows, one of every stretch of them, at random, each counting for those it was
- * taken from. */
+/* m of its rows: the rows are divided into m stretches, and a row taken at random from each counts
+ * for the whole stretch. */
 Observed *observed_sample(Arena *a, const Observed *o, size_t m, uint64_t seed);
 static inline double observed_count(const Observed *o, size_t k) {
   return o->count ? o->count[k] : 1;

@@ -25,12 +25,12 @@ static const char *const schedules[] = {"constant", "step", "warmup-cosine"};
 
 static const char *const reasons[] = {
     [OPTIM_CONVERGED] = "converged",
-    [OPTIM_FINISHED] = "did all its iterations",
-    [OPTIM_LIMIT] = "reached the limit on iterations or evaluations before it converged",
-    [OPTIM_STOPPED] = "was stopped",
-    [OPTIM_STUCK] = "found no step that gains, though the gradient is not zero: the objective is "
-                    "rough or its gradient inexact here",
-    [OPTIM_NOT_FINITE] = "the objective or its gradient is not finite where it has to start",
+    [OPTIM_FINISHED] = "all iterations done",
+    [OPTIM_LIMIT] = "stopped at the limit on iterations or evaluations, before it converged",
+    [OPTIM_STOPPED] = "stopped by its observer",
+    [OPTIM_INTERRUPTED] = "interrupted",
+    [OPTIM_STUCK] = "stopped because no step gains, although the gradient is not zero",
+    [OPTIM_NOT_FINITE] = "stopped because the objective or its gradient is not finite at the start",
 };
 
 OptimOptions optim_defaults(OptimKind kind) {
@@ -48,6 +48,8 @@ OptimOptions optim_defaults(OptimKind kind) {
 }
 
 const char *optim_name(OptimKind kind) { return rows[kind].name; }
+const char *optim_reason(OptimStatus s) { return reasons[s]; }
+bool optim_converged(OptimStatus s) { return s == OPTIM_CONVERGED || s == OPTIM_FINISHED; }
 const char *optim_schedule_name(OptimSchedule s) { return schedules[s]; }
 
 bool optim_find(const char *name, OptimKind *kind) {
@@ -74,6 +76,8 @@ double optim_rate(const OptimOptions *o, long t) {
 }
 
 bool optim_eval(Run *r, const double *phi, double *value, double *grad) {
+  r->interrupted = r->interrupted || (r->o->cancelled && r->o->cancelled(r->o->cancelled_self));
+  if (r->interrupted) return false;
   r->evaluations++;
   bool ok = r->f->eval(r->f->self, phi, value, grad) && isfinite(*value) &&
             isfinite(la_norm(grad, r->f->dim));
@@ -82,7 +86,7 @@ bool optim_eval(Run *r, const double *phi, double *value, double *grad) {
 }
 
 bool optim_out_of_evaluations(const Run *r) {
-  return r->o->max_evaluations > 0 && r->evaluations >= r->o->max_evaluations;
+  return r->interrupted || (r->o->max_evaluations > 0 && r->evaluations >= r->o->max_evaluations);
 }
 
 bool optim_observe(const Run *r) {
@@ -99,6 +103,40 @@ bool optim_observe(const Run *r) {
   return r->o->observer(r->o->observer_self, &s);
 }
 
+/* ---- interrupting and taking up again -------------------------------------------------------- */
+
+void optim_pause(Run *r) {
+  r->paused = true;
+  r->paused_evaluations = r->evaluations;
+  r->paused_skipped = r->skipped;
+  if (r->o->pause) r->o->pause(r->o->pause_self, r, false);
+}
+
+OptimStatus optim_interrupted(Run *r) {
+  if (!r->paused) return OPTIM_INTERRUPTED;
+  r->evaluations = r->paused_evaluations;
+  r->skipped = r->paused_skipped;
+  if (r->o->pause) r->o->pause(r->o->pause_self, r, true);
+  return OPTIM_INTERRUPTED;
+}
+
+void optim_state(OptimRun *r, Archive *a) {
+  size_t dim = r->f->dim;
+  archive_count(a, &dim, dim);
+  a->bad |= dim != r->f->dim;
+  archive_doubles(a, r->phi, dim);
+  archive_doubles(a, r->grad, dim);
+  archive_double(a, &r->value);
+  archive_double(a, &r->gradient_norm);
+  archive_double(a, &r->step);
+  archive_long(a, &r->iterations);
+  archive_long(a, &r->evaluations);
+  archive_long(a, &r->skipped);
+  r->own_state(r->own, a);
+}
+
+/* ---- a run ----------------------------------------------------------------------------------- */
+
 OptimResult optim_run(Arena *a, const Objective *f, const double *phi0, const OptimOptions *o) {
   Run r = {.arena = a, .f = f, .o = o, .value = (double)NAN, .gradient_norm = (double)NAN};
   r.phi = NEW_ARRAY(a, double, f->dim);
@@ -112,6 +150,6 @@ OptimResult optim_run(Arena *a, const Objective *f, const double *phi0, const Op
                        .evaluations = r.evaluations,
                        .skipped = r.skipped,
                        .status = s,
-                       .converged = s == OPTIM_CONVERGED || s == OPTIM_FINISHED,
-                       .reason = reasons[s]};
+                       .converged = optim_converged(s),
+                       .reason = optim_reason(s)};
 }

@@ -1,5 +1,9 @@
 /* optim.h: optimizers. They see an Objective and nothing else, allocate once at the start, and
  * report numerical trouble as counters; `optim_run` is the one entry.
+ *
+ * A run can be interrupted before any evaluation and taken up again later, in another process: at
+ * its last pause before that, `optim_state` has written all that the iterations to come depend on,
+ * and a run that resumes from it ends with the same bits.
  */
 #ifndef PVI_INFER_OPTIM_H
 #define PVI_INFER_OPTIM_H
@@ -35,6 +39,8 @@ typedef struct OptimState {
   double step; /* the line search's step length or the learning rate */
 } OptimState;
 
+typedef struct OptimRun OptimRun; /* a run under way */
+
 typedef struct OptimOptions {
   OptimKind kind;
   long max_iterations;
@@ -54,6 +60,14 @@ typedef struct OptimOptions {
   /* both */
   bool (*observer)(void *self, const OptimState *state); /* may be NULL; false stops the run */
   void *observer_self;
+  /* Asked before every evaluation; true interrupts the run. May be NULL. */
+  bool (*cancelled)(void *self);
+  void *cancelled_self;
+  /* Called where the run could be taken up again: before every iteration, and once more at the end
+   * when it is interrupted, the run being as it was at the last pause. May be NULL. */
+  void (*pause)(void *self, OptimRun *r, bool interrupted);
+  void *pause_self;
+  Archive *resume; /* holds what optim_state wrote at a pause of this run; NULL: begin at phi0 */
 } OptimOptions;
 
 typedef enum {
@@ -61,6 +75,7 @@ typedef enum {
   OPTIM_FINISHED,  /* a stochastic optimizer did all its iterations */
   OPTIM_LIMIT,     /* the limit on iterations (L-BFGS) or on evaluations */
   OPTIM_STOPPED,   /* by the observer */
+  OPTIM_INTERRUPTED,
   OPTIM_STUCK,     /* no step gains, though the gradient says one should */
   OPTIM_NOT_FINITE /* the objective is not finite at the start, or never again */
 } OptimStatus;
@@ -70,18 +85,24 @@ typedef struct OptimResult {
   double value, gradient_norm;
   long iterations, evaluations, skipped;
   OptimStatus status;
-  bool converged;     /* status is OPTIM_CONVERGED or OPTIM_FINISHED */
-  const char *reason; /* one line for the user */
+  bool converged;     /* optim_converged(status) */
+  const char *reason; /* optim_reason(status) */
 } OptimResult;
 
 OptimOptions optim_defaults(OptimKind kind);
 const char *optim_name(OptimKind kind);
 bool optim_find(const char *name, OptimKind *kind); /* false: no such name */
+bool optim_converged(OptimStatus s);                /* it met a tolerance, or did all it had to */
+const char *optim_reason(OptimStatus s);            /* one line for the user */
 const char *optim_schedule_name(OptimSchedule s);
 bool optim_find_schedule(const char *name, OptimSchedule *s);
 double optim_rate(const OptimOptions *o, long t); /* the learning rate of iteration t = 0, 1, ... */
 
-/* Maximises from phi0. All memory comes from the arena, before the first iteration. */
+/* Maximises from phi0. All memory comes from the arena, before the first iteration. Where it is
+ * interrupted, phi is that of the last iteration. A state to resume from that is not one of such a
+ * run is bad, and the run ends at once as OPTIM_NOT_FINITE. */
 OptimResult optim_run(Arena *a, const Objective *f, const double *phi0, const OptimOptions *o);
+/* To be called from `pause`: all that the rest of the run depends on. */
+void optim_state(OptimRun *r, Archive *a);
 
 #endif

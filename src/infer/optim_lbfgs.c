@@ -18,6 +18,7 @@
 #define WOLFE 0.9   /* c2: the largest part of the slope that may remain */
 #define MAX_TRIALS 40
 #define NOISE 1e-13 /* relative error of the objective assumed when values no longer tell */
+#define MAX_WINDOW 64
 
 typedef struct {
   Run *r;
@@ -27,6 +28,8 @@ typedef struct {
   double *d, *scale;            /* the direction; D(phi) */
   double *try_phi, *try_grad;   /* where the line search looks */
   double *best_phi, *best_grad; /* its best point so far */
+  double values[MAX_WINDOW];    /* the last ones, to see what the window of iterations gained */
+  bool restarted;               /* the pairs were just dropped */
 } Lbfgs;
 
 /* ---- direction: the two-loop recursion ------------------------------------------------------- */
@@ -228,7 +231,7 @@ static bool iterate(Lbfgs *b, double *promise) {
   *promise = la_dot(r->grad, b->d, b->dim);
   if (!(*promise > 0) || !isfinite(*promise)) return false;
   Line l = {.b = b, .start = {0, r->value, *promise, true}};
-  if (!line_search(&l, first_step(b))) return false;
+  if (!line_search(&l, first_step(b)) || r->interrupted) return false;
   remember(b, b->best_phi, b->best_grad);
   double *t = r->phi;
   r->phi = b->best_phi, b->best_phi = t;
@@ -239,39 +242,74 @@ static bool iterate(Lbfgs *b, double *promise) {
   return true;
 }
 
-/* The last values, to see what the window of iterations gained. */
-#define MAX_WINDOW 64
-static bool gained_little(const Run *r, double *values, long t) {
+static bool gained_little(Lbfgs *b, long t) {
+  const Run *r = b->r;
   long w = r->o->tol_window < 1 ? 1 : r->o->tol_window > MAX_WINDOW ? MAX_WINDOW : r->o->tol_window;
-  double old = values[t % w];
-  values[t % w] = r->value;
+  double old = b->values[t % w];
+  b->values[t % w] = r->value;
   return t >= w && r->value - old <= r->o->tol_relative * (double)w * fmax(fabs(r->value), 1);
+}
+
+/* What iterations to come depend on, besides phi, its gradient and the counts: the pairs that are
+ * kept, newest first, the window of values, and whether the pairs were just dropped. Between two
+ * pauses only scratch changes. */
+static void state(void *own, Archive *a) {
+  Lbfgs *b = own;
+  size_t n = b->dim;
+  archive_count(a, &b->count, b->cap);
+  archive_count(a, &b->next, b->cap);
+  for (size_t k = 0; k < b->count; k++) {
+    size_t p = pair(b, k);
+    archive_doubles(a, b->s + p * n, n);
+    archive_doubles(a, b->y + p * n, n);
+    archive_double(a, &b->rho[p]);
+  }
+  archive_doubles(a, b->values, MAX_WINDOW);
+  archive_bool(a, &b->restarted);
+}
+
+/* Where the first iteration begins, or where an interrupted run was. */
+static bool begin(Lbfgs *b) {
+  Run *r = b->r;
+  if (r->o->resume) {
+    optim_state(r, r->o->resume);
+    return !r->o->resume->bad;
+  }
+  if (!optim_eval(r, r->phi, &r->value, r->grad)) return false;
+  r->gradient_norm = la_norm(r->grad, b->dim);
+  gained_little(b, 0);
+  return true;
+}
+
+/* No step gains: is there nothing left to gain beyond the tolerance? `promise` is the slope. */
+static bool nothing_left(const Run *r, double promise) {
+  return promise >= 0 && promise <= 100 * r->o->tol_relative * fmax(fabs(r->value), 1);
 }
 
 OptimStatus optim_lbfgs(Run *r, StepFn *unused, int vectors) {
   (void)unused, (void)vectors;
-  double values[MAX_WINDOW], promise = 0;
+  double promise = 0;
   Lbfgs b = make(r);
-  if (!optim_eval(r, r->phi, &r->value, r->grad)) return OPTIM_NOT_FINITE;
-  r->gradient_norm = la_norm(r->grad, b.dim);
-  gained_little(r, values, 0);
-  for (bool restarted = false;;) {
+  r->own = &b;
+  r->own_state = state;
+  if (!begin(&b)) return r->interrupted ? optim_interrupted(r) : OPTIM_NOT_FINITE;
+  for (;;) {
+    optim_pause(r);
     if (r->gradient_norm <= r->o->tol_gradient) return OPTIM_CONVERGED;
     if (r->iterations >= r->o->max_iterations || optim_out_of_evaluations(r)) return OPTIM_LIMIT;
     if (!iterate(&b, &promise)) {
+      if (r->interrupted) return optim_interrupted(r);
       if (optim_out_of_evaluations(r)) return OPTIM_LIMIT;
-      /* nothing left to gain beyond the tolerance? */
-      if (promise >= 0 && promise <= 100 * r->o->tol_relative * fmax(fabs(r->value), 1))
-        return OPTIM_CONVERGED;
-      if (restarted) return OPTIM_STUCK;
+      if (nothing_left(r, promise)) return OPTIM_CONVERGED;
+      if (b.restarted) return OPTIM_STUCK;
       b.count = 0;
-      restarted = true;
+      b.restarted = true;
       continue;
     }
-    restarted = false;
+    b.restarted = false;
     r->iterations++;
     if (r->f->iteration) r->f->iteration(r->f->self, r->iterations - 1);
     if (!optim_observe(r)) return OPTIM_STOPPED;
-    if (gained_little(r, values, r->iterations)) return OPTIM_CONVERGED;
+    if (gained_little(&b, r->iterations)) return OPTIM_CONVERGED;
   }
 }

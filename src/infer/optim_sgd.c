@@ -48,33 +48,66 @@ static void clip(const OptimOptions *o, const double *grad, double norm, double 
   for (size_t i = 0; i < dim; i++) g[i] = c * grad[i];
 }
 
+typedef struct {
+  Step step;    /* the vectors, and how many steps were done */
+  double *g;    /* scratch: the gradient as the step gets it */
+  double *grad; /* scratch: where the next gradient is computed */
+  int vectors;
+  long skips; /* in a row */
+} Descent;
+
+static void state(void *own, Archive *a) {
+  Descent *d = own;
+  if (d->vectors > 0) archive_doubles(a, d->step.m, d->step.dim);
+  if (d->vectors > 1) archive_doubles(a, d->step.v, d->step.dim);
+  archive_long(a, &d->step.t);
+  archive_long(a, &d->skips);
+}
+
+static Descent make(const Run *r, int vectors) {
+  size_t dim = r->f->dim;
+  Descent d = {.step.dim = dim, .vectors = vectors};
+  if (vectors > 0) d.step.m = NEW_ARRAY(r->arena, double, dim);
+  if (vectors > 1) d.step.v = NEW_ARRAY(r->arena, double, dim);
+  d.grad = NEW_ARRAY(r->arena, double, dim);
+  d.g = NEW_ARRAY(r->arena, double, dim);
+  return d;
+}
+
+/* One evaluation and the step that follows from it; none where the evaluation is not finite. */
+static void descend(Run *r, Descent *d, StepFn *step) {
+  double value, rate = optim_rate(r->o, r->iterations);
+  bool ok = optim_eval(r, r->phi, &value, d->grad);
+  if (r->interrupted) return;
+  r->step = rate;
+  d->skips = ok ? 0 : d->skips + 1;
+  if (!ok) return;
+  double *old = r->grad;
+  r->grad = d->grad;
+  d->grad = old;
+  r->value = value;
+  r->gradient_norm = la_norm(r->grad, d->step.dim);
+  clip(r->o, r->grad, r->gradient_norm, d->g, d->step.dim);
+  step(&d->step, r->phi, d->g, r->step);
+  d->step.t++;
+}
+
 OptimStatus optim_stochastic(Run *r, StepFn *step, int vectors) {
   const Objective *f = r->f;
-  Step s = {.dim = f->dim};
-  if (vectors > 0) s.m = NEW_ARRAY(r->arena, double, f->dim);
-  if (vectors > 1) s.v = NEW_ARRAY(r->arena, double, f->dim);
-  double *grad = NEW_ARRAY(r->arena, double, f->dim), *g = NEW_ARRAY(r->arena, double, f->dim),
-         value;
-  int skips = 0;
-  for (long t = 0; t < r->o->max_iterations; t++) {
+  Descent d = make(r, vectors);
+  r->own = &d;
+  r->own_state = state;
+  if (r->o->resume) optim_state(r, r->o->resume);
+  if (r->o->resume && r->o->resume->bad) return OPTIM_NOT_FINITE;
+  while (r->iterations < r->o->max_iterations) {
+    optim_pause(r);
     if (optim_out_of_evaluations(r)) return OPTIM_LIMIT;
-    if (f->iteration) f->iteration(f->self, t);
-    r->step = optim_rate(r->o, t);
-    bool ok = optim_eval(r, r->phi, &value, grad);
-    if (ok) {
-      double *old = r->grad;
-      r->grad = grad;
-      grad = old;
-      r->value = value;
-      r->gradient_norm = la_norm(r->grad, f->dim);
-      clip(r->o, r->grad, r->gradient_norm, g, f->dim);
-      step(&s, r->phi, g, r->step);
-      s.t++;
-    }
-    skips = ok ? 0 : skips + 1;
-    if (skips == MAX_SKIPS_IN_A_ROW) return OPTIM_NOT_FINITE;
+    if (f->iteration) f->iteration(f->self, r->iterations);
+    descend(r, &d, step);
+    if (r->interrupted) return optim_interrupted(r);
+    if (d.skips == MAX_SKIPS_IN_A_ROW) return OPTIM_NOT_FINITE;
     r->iterations++;
     if (!optim_observe(r)) return OPTIM_STOPPED;
   }
-  return s.t > 0 || r->o->max_iterations == 0 ? OPTIM_FINISHED : OPTIM_NOT_FINITE;
+  return d.step.t > 0 || r->o->max_iterations == 0 ? OPTIM_FINISHED : OPTIM_NOT_FINITE;
 }

@@ -12,8 +12,8 @@
 #include <string.h>
 
 struct Predictive {
-  Exact *exact; /* NULL: by draws, and all the rest is theirs */
-  Exact *prior; /* by draws, but KL(q || prior) without; NULL: with */
+  Exact *exact; /* all of it is done there; NULL: by draws, for which the rest is */
+  Exact *prior; /* KL(q || prior) without draws, where the observations need them; NULL: with */
   const Observed *o;
   Target target;
   const Q *q;
@@ -61,56 +61,68 @@ static void take_row(void *self, size_t k, const double *adj) {
   q_adjoint_row(p->q, p->phi, &p->draws, k, adj, p->grad);
 }
 
-Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const Q *q, size_t M,
-                            uint64_t seed, Pool *pool) {
-  Predictive *p = NEW(a, Predictive);
-  const char *why;
-  p->o = o;
-  p->target = *t;
-  p->q = q;
-  p->scale = 1;
-  if (t->integrate != INTEGRATE_DRAWS && exact_applies(o, t, q, &why)) {
-    p->exact = exact_make(a, o, t, q, t->nodes ? t->nodes : EXACT_NODES, seed, pool);
-    return p;
-  }
-  if (exact_prior_applies(o, t, q)) p->prior = exact_prior(a, o, t, q, seed, pool);
+/* Room for simulated vectors, simulation by simulation: as wide as the widest outcome. */
+static void make_vectors(Arena *a, Predictive *p) {
+  size_t width = 1;
+  const Model *m = p->o->model;
+  for (int b = 0; b < m->nblocks; b++)
+    width = (size_t)m->blocks[b].sim_width > width ? (size_t)m->blocks[b].sim_width : width;
+  p->vector_size = width * p->ld;
+  p->vectors = NEW_ARRAY(a, double, (size_t)vm_workers(p->work) * 2 * p->vector_size);
+}
+
+static void make_rooms(Arena *a, Predictive *p) {
+  size_t workers = (size_t)vm_workers(p->work);
+  bool simulated = p->o->wants & WANT_SIM;
+  p->theta = vm_theta(p->work);
+  p->adj = vm_theta_adjoint(p->work);
+  p->row_score = NEW_ARRAY(a, double, p->o->n);
+  p->row_mean = NEW_ARRAY(a, double, p->o->n);
+  p->gradient = NEW_ARRAY(a, double, q_size(p->q));
+  p->scratch_size = (score_scratch(p->M, simulated ? p->M : 0) + LANES) / LANES * LANES;
+  p->scratch = NEW_ARRAY(a, double, workers * p->scratch_size);
+  if (simulated) make_vectors(a, p);
+  if (!p->draws.weights) return;
+  p->adj_w = NEW_ARRAY(a, double, (vm_chunks(p->work) + 1) * p->ld);
+  p->adj_row = NEW_ARRAY(a, double, workers * p->ld);
+}
+
+/* The tape, on the lanes of the draws, and how its tiles are scored. */
+static void make_work(Arena *a, Predictive *p, size_t M, Pool *pool) {
+  const Target *t = &p->target;
   p->score = score_of(t->score);
-  p->work = vm_work(a, observed_tape(o), M, pool);
+  p->work = vm_work(a, observed_tape(p->o), M, pool);
   p->M = M;
   p->ld = vm_lanes(p->work);
   p->posterior = t->regularizer == REG_POSTERIOR ? t->lambda : 0;
-  p->draws = q_draws(a, q, M, p->ld, vm_kernels(p->work));
-  if (q_by_rows(q)) vm_by_rows(p->work, give_row, take_row, p);
+  p->draws = q_draws(a, p->q, M, p->ld, vm_kernels(p->work));
+  if (q_by_rows(p->q)) vm_by_rows(p->work, give_row, take_row, p);
   if (p->prior || t->lambda == 0) vm_skip_roots(p->work);
   p->together = p->draws.weights ? NULL : score_rows_of(t->score);
   if (p->together) vm_overwrites(p->work);
-  if (p->together && t->score == SCORE_elbo && !o->count) p->linear = NEW_ARRAY(a, double, p->ld);
-  p->theta = vm_theta(p->work);
-  p->adj = vm_theta_adjoint(p->work);
-  p->row_score = NEW_ARRAY(a, double, o->n);
-  p->row_mean = NEW_ARRAY(a, double, o->n);
-  p->gradient = NEW_ARRAY(a, double, q_size(q));
-  size_t workers = (size_t)vm_workers(p->work);
-  bool simulated = o->wants & WANT_SIM;
-  p->scratch_size = (score_scratch(M, simulated ? M : 0) + LANES) / LANES * LANES;
-  if (simulated) {
-    size_t width = 1;
-    for (int b = 0; b < o->model->nblocks; b++)
-      width = (size_t)o->model->blocks[b].sim_width > width ? (size_t)o->model->blocks[b].sim_width
-                                                            : width;
-    p->vector_size = width * p->ld;
-    p->vectors = NEW_ARRAY(a, double, workers * 2 * p->vector_size);
+  if (p->together && t->score == SCORE_elbo && !p->o->count)
+    p->linear = NEW_ARRAY(a, double, p->ld);
+}
+
+Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const Q *q,
+                            NoiseSet noise, Pool *pool) {
+  Predictive *p = NEW(a, Predictive);
+  const char *why;
+  *p = (Predictive){.o = o, .target = *t, .q = q, .scale = 1};
+  if (t->integrate != INTEGRATE_DRAWS && exact_applies(o, t, q, &why)) {
+    p->exact = exact_make(a, o, t, q, noise.seed, pool);
+    return p;
   }
-  p->scratch = NEW_ARRAY(a, double, workers * p->scratch_size);
-  if (p->draws.weights) {
-    p->adj_w = NEW_ARRAY(a, double, (vm_chunks(p->work) + 1) * p->ld);
-    p->adj_row = NEW_ARRAY(a, double, workers * p->ld);
-  }
-  predictive_renew(p, seed, false);
+  if (exact_prior_applies(o, t, q)) p->prior = exact_prior(a, o, t, q, noise.seed, pool);
+  make_work(a, p, noise.M, pool);
+  make_rooms(a, p);
+  predictive_renew(p, noise.seed, false);
   return p;
 }
 
 bool predictive_is_exact(const Predictive *p) { return p->exact != NULL; }
+const Q *predictive_q(const Predictive *p) { return p->q; }
+const Target *predictive_target(const Predictive *p) { return &p->target; }
 
 void predictive_renew(Predictive *p, uint64_t seed, bool random) {
   if (p->exact) return;
@@ -302,6 +314,7 @@ static void set_linear(Predictive *p) {
 }
 
 bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, double *grad) {
+  *v = (PredictiveValue){NAN, NAN, NAN};
   if (p->exact) return eval_exact(p, phi, v, grad);
   double lambda = p->target.lambda;
   double *g = grad ? grad : p->gradient;
@@ -345,9 +358,6 @@ bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, doubl
 }
 
 PredictiveValue predictive_last(const Predictive *p) { return p->last; }
-const double *predictive_rows(const Predictive *p) {
-  return p->exact ? exact_rows(p->exact) : p->row_score;
-}
 
 /* ---- as the optimizers see it ---------------------------------------------------------------- */
 
@@ -363,34 +373,25 @@ static void objective_scale(void *self, const double *phi, double *d) {
   q_scale(p->q, phi, d);
 }
 
+static void objective_state(void *self, Archive *a) {
+  Predictive *p = self;
+  archive_double(a, &p->last.value);
+  archive_double(a, &p->last.score);
+  archive_double(a, &p->last.regularizer);
+  if (p->exact) exact_state(p->exact, a);
+}
+
 Objective predictive_objective(Predictive *p) {
   return (Objective){.dim = q_size(p->q),
                      .self = p,
                      .eval = objective_eval,
+                     .state = objective_state,
                      .scale = q_has_scale(p->q) ? objective_scale : NULL};
 }
 
-enum { SCORING_NODES = 64 };
-
 /* ---- scores on fresh draws ------------------------------------------------------------------- */
 
-typedef struct {
-  Ctx *c;
-  const Observed *o;
-  const Target *t;
-  const Q *q;
-  const double *phi;
-  size_t M;
-  uint64_t seed;
-  Pool *pool;
-  double *scores;
-} ScoreJob;
-
-static void in_arena(ScoreJob *job, void (*run)(ScoreJob *, Arena *)) {
-  TempArena *temp = temp_open(job->c);
-  run(job, &temp->arena);
-  temp_close(temp);
-}
+enum { SCORING_NODES = 64 };
 
 typedef struct {
   size_t M, ld;
@@ -412,47 +413,51 @@ static void add_densities(void *self, const TileView *v) {
 }
 
 /* In batches, so that memory does not grow with the number of draws. */
-static void log_scores(ScoreJob *j, Arena *a) {
+static void log_scores(Arena *a, const Scoring *j, double *scores) {
   enum { BATCH = 1024 };
-  size_t batches = (j->M + BATCH - 1) / BATCH, rows = q_noise(j->q);
+  size_t batches = (j->noise.M + BATCH - 1) / BATCH, rows = q_noise(j->q);
   Work *w = vm_work(a, observed_tape(j->o), BATCH, j->pool);
   QDraws d = q_draws(a, j->q, BATCH, BATCH, vm_kernels(w));
   double *all = NEW_ARRAY(a, double, rows *batches *BATCH),
          *theta = NEW_ARRAY(a, double, j->q->dim *BATCH);
-  sobol_normal(all, rows, batches * BATCH, batches * BATCH, j->seed, false);
-  for (size_t k = 0; k < j->o->n; k++) j->scores[k] = -INFINITY;
+  sobol_normal(all, rows, batches * BATCH, batches * BATCH, j->noise.seed, false);
+  for (size_t k = 0; k < j->o->n; k++) scores[k] = -INFINITY;
   for (size_t b = 0; b < batches; b++) {
     for (size_t k = 0; k < rows; k++)
       memcpy(d.u + k * BATCH, all + (k * batches + b) * BATCH, BATCH * sizeof *d.u);
     q_draw(j->q, j->phi, &d, theta);
     vm_forward(w, theta);
-    Running s = {BATCH, BATCH, vm_kernels(w), d.weights, j->scores};
+    Running s = {BATCH, BATCH, vm_kernels(w), d.weights, scores};
     vm_tiles(w, add_densities, &s, false);
   }
-  for (size_t k = 0; k < j->o->n; k++) j->scores[k] -= log((double)batches);
+  for (size_t k = 0; k < j->o->n; k++) scores[k] -= log((double)batches);
 }
 
-static void any_scores(ScoreJob *j, Arena *a) {
-  Target t = *j->t;
+static void any_scores(Arena *a, const Scoring *j, Target t, double *scores) {
   t.lambda = 0;
   if (!t.nodes) t.nodes = SCORING_NODES;
-  Predictive *p = predictive_make(a, j->o, &t, j->q, j->M, j->seed, j->pool);
+  Predictive *p = predictive_make(a, j->o, &t, j->q, j->noise, j->pool);
   PredictiveValue v;
   predictive_eval(p, j->phi, &v, NULL);
-  memcpy(j->scores, predictive_rows(p), j->o->n * sizeof *j->scores);
+  memcpy(scores, p->exact ? exact_rows(p->exact) : p->row_score, j->o->n * sizeof *scores);
 }
 
-void predictive_log_scores(Ctx *c, const Observed *o, Integrate how, const Q *q, const double *phi,
-                           size_t M, uint64_t seed, Pool *pool, double *scores) {
-  Target t = {.score = SCORE_log, .score_weight = 1, .integrate = how, .nodes = SCORING_NODES};
+void predictive_log_scores(Ctx *c, const Scoring *s, Integrate how, double *scores) {
+  Target t = {.score = SCORE_log, .score_weight = 1, .integrate = how};
   const char *why;
-  bool exact = how != INTEGRATE_DRAWS && exact_applies(o, &t, q, &why);
-  in_arena(&(ScoreJob){c, o, &t, q, phi, M, seed, pool, scores}, exact ? any_scores : log_scores);
+  TempArena *temp = temp_open(c);
+  if (how != INTEGRATE_DRAWS && exact_applies(s->o, &t, s->q, &why)) {
+    any_scores(&temp->arena, s, t, scores);
+  } else {
+    log_scores(&temp->arena, s, scores);
+  }
+  temp_close(temp);
 }
 
-void predictive_scores(Ctx *c, const Observed *o, const Target *t, const Q *q, const double *phi,
-                       size_t M, uint64_t seed, Pool *pool, double *scores) {
-  in_arena(&(ScoreJob){c, o, t, q, phi, M, seed, pool, scores}, any_scores);
+void predictive_scores(Ctx *c, const Scoring *s, const Target *t, double *scores) {
+  TempArena *temp = temp_open(c);
+  any_scores(&temp->arena, s, *t, scores);
+  temp_close(temp);
 }
 
 static void keep_first(void *self, const TileView *t) {

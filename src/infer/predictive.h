@@ -26,8 +26,7 @@ typedef struct {
   ScoreOptions score_options;
   Regularizer regularizer;
   double lambda;
-  double
-      score_weight; /* of the sum of scores; 1, or 1 - lambda for the interpolation of VI and PVI */
+  double score_weight; /* of the sum of scores: 1, or 1 - lambda to interpolate VI and PVI */
   Integrate integrate;
   size_t nodes; /* exact integration: per dimension; 0: EXACT_NODES */
 } Target;
@@ -35,24 +34,32 @@ enum { EXACT_NODES = 32 };
 
 unsigned target_wants(const Target *t); /* heads that the observations must have */
 
+/* A set of draws: how many, and the seed of their noise. Exact integration has none. */
+typedef struct {
+  size_t M;
+  uint64_t seed;
+} NoiseSet;
+
 typedef struct Predictive Predictive;
 
 /* Over the given observations: exactly, where the target lets it and the observations are reduced
- * (observed_reduce), or by M draws of q's noise with the given seed. q must outlive it. */
-Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const Q *q, size_t M,
-                            uint64_t seed, Pool *pool);
+ * (observed_reduce), or by the given draws. q must outlive it. */
+Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const Q *q,
+                            NoiseSet noise, Pool *pool);
 bool predictive_is_exact(const Predictive *p);
+const Q *predictive_q(const Predictive *p);
+const Target *predictive_target(const Predictive *p);
 /* What the optimizers see; lives as long as p. */
 Objective predictive_objective(Predictive *p);
-void predictive_renew(Predictive *p, uint64_t seed,
-                      bool random); /* new noise: scrambled Sobol, or pseudo-random */
-void predictive_range(Predictive *p, double lo,
-                      double hi); /* a mini-batch: that part of the observations, scaled up */
+/* New noise: scrambled Sobol points, or pseudo-random numbers. */
+void predictive_renew(Predictive *p, uint64_t seed, bool random);
+/* A mini-batch: that part of the observations, lo to hi of 0 to 1, scaled up. */
+void predictive_range(Predictive *p, double lo, double hi);
 
 typedef struct {
   double value, score, regularizer; /* value = score - lambda regularizer */
 } PredictiveValue;
-/* At phi; grad may be NULL. False when not finite. */
+/* At phi; grad may be NULL. False when not finite; then nothing in *v is a result. */
 bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, double *grad);
 
 /* Seconds of evaluations since it was asked for, by stage; those of tiles summed over threads.
@@ -64,16 +71,21 @@ void predictive_time(Arena *a, Predictive *p, Stages *stages);
 const Work *predictive_work(const Predictive *p);
 size_t predictive_lanes(const Predictive *p); /* draws, or nodes of an observation, at most */
 PredictiveValue predictive_last(const Predictive *p); /* of the last finite evaluation */
-const double *
-predictive_rows(const Predictive *p); /* score of every observation at the last evaluation */
 
-/* Log scores log E_q p(y_i | theta) of every observation: exactly where it can be, else by at least
- * M draws that no fit has seen. */
-void predictive_log_scores(Ctx *c, const Observed *o, Integrate how, const Q *q, const double *phi,
-                           size_t M, uint64_t seed, Pool *pool, double *scores);
+/* Which observations are scored, by which q, and with which draws, if any are needed: ones that no
+ * fit has seen, and at least so many. */
+typedef struct {
+  const Observed *o;
+  const Q *q;
+  const double *phi;
+  NoiseSet noise;
+  Pool *pool;
+} Scoring;
+/* Log scores log E_q p(y_i | theta) of every observation: exactly where it can be, else by draws.
+ */
+void predictive_log_scores(Ctx *c, const Scoring *s, Integrate how, double *scores);
 /* Any score of every observation, likewise; with t->nodes, where given. */
-void predictive_scores(Ctx *c, const Observed *o, const Target *t, const Q *q, const double *phi,
-                       size_t M, uint64_t seed, Pool *pool, double *scores);
+void predictive_scores(Ctx *c, const Scoring *s, const Target *t, double *scores);
 /* log p(y_i | theta) of every observation at one point. */
 void predictive_point(Ctx *c, const Observed *o, const double *theta, double *log_densities);
 

@@ -1,6 +1,7 @@
 /* q.c: the family's functions, around the point-estimated parameters. */
 #include "infer/q.h"
 
+#include <math.h>
 #include <string.h>
 
 Q q_make(Arena *a, FamilyId family, Shape shape, size_t dim, const bool *is_point) {
@@ -104,6 +105,38 @@ void q_log_q(const Q *q, const double *phi, QDraws *d, double *out) {
   family_of(q->family)->log_q(phi, &d->noise, out);
 }
 
+/* nan if one of the numbers is nan, else -inf if one is infinite, else l. */
+static double density_there(const Q *q, const double *theta, double l) {
+  for (size_t k = 0; k < q->shape.dim; k++)
+    if (isnan(theta[free_at(q, k)])) return NAN;
+  for (size_t k = 0; k < q->shape.dim; k++)
+    if (isinf(theta[free_at(q, k)])) return -INFINITY;
+  return l;
+}
+
+/* Without the points' numbers, in blocks of as many rows as the stack has room for. */
+static void density_of_free(const Q *q, const double *phi, const double *theta, size_t n,
+                            double *out) {
+  enum { ROOM = 8192 };
+  size_t dim = q->shape.dim, most = dim < ROOM ? ROOM / (dim + 1) : 1;
+  double block[most * dim + 1];
+  for (size_t from = 0; from < n; from += most) {
+    size_t count = n - from < most ? n - from : most;
+    for (size_t i = 0; i < count; i++)
+      for (size_t k = 0; k < dim; k++) block[i * dim + k] = theta[(from + i) * q->dim + q->free[k]];
+    family_log_density(q->family, phi, &q->shape, block, count, out + from);
+  }
+}
+
+void q_log_density(const Q *q, const double *phi, const double *theta, size_t n, double *out) {
+  if (q->free) {
+    density_of_free(q, phi, theta, n, out);
+  } else {
+    family_log_density(q->family, phi, &q->shape, theta, n, out);
+  }
+  for (size_t i = 0; i < n; i++) out[i] = density_there(q, theta + i * q->dim, out[i]);
+}
+
 bool q_has_scale(const Q *q) { return family_of(q->family)->scale && !q->npoint; }
 void q_scale(const Q *q, const double *phi, double *d) {
   family_of(q->family)->scale(phi, &q->shape, d);
@@ -171,4 +204,43 @@ void q_laws_adjoint(const Q *q, const double *phi, QLaws *l, double *grad) {
     for (size_t k = 0; k < q->npoint; k++) grad[point_at(q) + k] += adj->mean[q->point[k]];
   }
   family_of(q->family)->laws_adjoint(phi, &q->shape, l->part, l->padj, grad);
+}
+
+/* ---- covariance ------------------------------------------------------------------------------ */
+
+/* sum_c w_c (cov_c + (m_c - m)(m_c - m)'), m = sum_c w_c m_c */
+static void normal_covariance(Arena *a, const Q *q, const double *phi, double *cov) {
+  size_t dim = q->dim;
+  QLaws l = q_laws(a, q);
+  double *mean = NEW_ARRAY(a, double, dim);
+  q_laws_at(q, phi, &l);
+  for (size_t c = 0; c < l.count; c++)
+    for (size_t k = 0; k < dim; k++) mean[k] += l.law[c].weight * l.law[c].mean[k];
+  for (size_t i = 0; i < dim; i++)
+    for (size_t k = 0; k < dim; k++) {
+      double sum = 0;
+      for (size_t c = 0; c < l.count; c++) {
+        const NormalLaw *n = &l.law[c];
+        double within = n->cov ? n->cov[i * dim + k] : i == k ? n->var[i] : 0;
+        sum += n->weight * (within + (n->mean[i] - mean[i]) * (n->mean[k] - mean[k]));
+      }
+      cov[i * dim + k] = sum;
+    }
+  for (size_t p = 0; p < q->npoint; p++) /* where weights sum to one, but for rounding */
+    for (size_t k = 0; k < dim; k++) cov[q->point[p] * dim + k] = cov[k * dim + q->point[p]] = 0;
+}
+
+void q_covariance(Arena *a, const Q *q, const double *phi, double *cov) {
+  size_t n = q->shape.dim;
+  ArenaMark mark = arena_mark(a);
+  if (q_is_normal(q)) {
+    normal_covariance(a, q, phi, cov);
+  } else {
+    double *part = NEW_ARRAY(a, double, n *n);
+    family_covariance(q->family, phi, &q->shape, part);
+    memset(cov, 0, q->dim * q->dim * sizeof *cov);
+    for (size_t i = 0; i < n * n; i++)
+      cov[free_at(q, i / n) * q->dim + free_at(q, i % n)] = part[i];
+  }
+  arena_reset(a, mark);
 }

@@ -25,16 +25,18 @@ typedef struct {
   double *weights; /* M; NULL: equal */
 } QDraws;
 
-Q q_make(Arena *a, FamilyId family, Shape shape, size_t dim,
-         const bool *is_point); /* is_point: dim flags, or NULL */
-size_t q_size(const Q *q);      /* length of phi */
-size_t q_noise(const Q *q);     /* rows of noise */
+/* is_point: dim flags, or NULL. The numbers of the shape that are 0 get their defaults, and
+ * shape.dim is counted here; so q_make(a, q->family, q->shape, q->dim, its flags) makes the same Q
+ * again. */
+Q q_make(Arena *a, FamilyId family, Shape shape, size_t dim, const bool *is_point);
+size_t q_size(const Q *q);  /* length of phi */
+size_t q_noise(const Q *q); /* rows of noise */
 QDraws q_draws(Arena *a, const Q *q, size_t M, size_t ld, const Kernels *k);
 
-void q_start(const Q *q, double *phi, const double *mean,
-             const double *sd); /* mean, sd: dim each */
-void q_moments(const Q *q, const double *phi, double *mean,
-               double *sd); /* of all dim; sd 0 for points */
+/* phi near independent normals with these means and sds, dim each. */
+void q_start(const Q *q, double *phi, const double *mean, const double *sd);
+/* Means and sds of all dim parameters; the sd of a point is 0. */
+void q_moments(const Q *q, const double *phi, double *mean, double *sd);
 void q_draw(const Q *q, const double *phi, QDraws *d, double *theta); /* sets the weights too */
 void q_adjoint(const Q *q, const double *phi, QDraws *d, const double *adj_theta,
                const double *adj_w, double *grad);
@@ -46,6 +48,13 @@ void q_adjoint_row(const Q *q, const double *phi, const QDraws *d, size_t k, con
                    double *grad);
 double q_entropy(const Q *q, const double *phi, QDraws *d, double weight, double *grad);
 void q_log_q(const Q *q, const double *phi, QDraws *d, double *out);
+/* log q at n points, theta[i dim + k]. Parameters estimated as points have no density: they are
+ * left out, and it is the density of the others. nan where one of those is nan, else -inf where one
+ * is infinite. */
+void q_log_density(const Q *q, const double *phi, const double *theta, size_t n, double *out);
+/* dim x dim, with zeros for points: by a formula for normal families, their mixtures and
+ * independent splines, for flows from a fixed set of draws. The arena is for working memory. */
+void q_covariance(Arena *a, const Q *q, const double *phi, double *cov);
 bool q_has_scale(const Q *q);
 void q_scale(const Q *q, const double *phi, double *d);
 
@@ -59,7 +68,7 @@ typedef struct {
 bool q_is_normal(const Q *q);
 QLaws q_laws(Arena *a, const Q *q);
 void q_laws_at(const Q *q, const double *phi, QLaws *l); /* sets law, clears adj */
-void q_laws_adjoint(const Q *q, const double *phi, QLaws *l,
-                    double *grad); /* grad += adj d law / d phi */
+/* grad += adj d law / d phi */
+void q_laws_adjoint(const Q *q, const double *phi, QLaws *l, double *grad);
 
 #endif

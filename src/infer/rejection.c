@@ -29,17 +29,18 @@ struct Rejection {
 
 static bool has_bound(Kind k) { return kind_discrete(k) || k == KIND_NORMAL; }
 
-Rejection *rejection_make(Ctx *c, Arena *a, const Observed *o, const Target *t, const Q *q,
-                          size_t M, Pool *pool, const char **why) {
-  *why = "the rejection estimator needs a family with a score function: meanfield or fullrank";
-  if (!family_of(q->family)->score_function) return NULL;
-  for (int b = 0; b < o->model->nblocks; b++) {
-    if (has_bound(o->kinds[b])) continue;
-    *why =
-        arena_format(&c->arena, "the rejection estimator knows no bound of the density of line %u",
-                     o->model->blocks[b].loc.line);
-    return NULL;
-  }
+const char *rejection_cannot(Arena *a, const Observed *o, const Q *q) {
+  if (!family_of(q->family)->score_function)
+    return "the rejection estimator needs a family with a score function: meanfield or fullrank";
+  for (int b = 0; b < o->model->nblocks; b++)
+    if (!has_bound(o->kinds[b]))
+      return arena_format(a, "the rejection estimator knows no bound of the density of line %u",
+                          o->model->blocks[b].loc.line);
+  return NULL;
+}
+
+Rejection *rejection_make(Arena *a, const Observed *o, const Target *t, const Q *q, size_t M,
+                          Pool *pool) {
   Rejection *r = NEW(a, Rejection);
   r->o = o;
   r->target = *t;
@@ -59,7 +60,7 @@ Rejection *rejection_make(Ctx *c, Arena *a, const Observed *o, const Target *t, 
   r->part = NEW_ARRAY(a, double, q_size(q));
   Target reg = *t;
   reg.score_weight = 0;
-  if (t->lambda != 0) r->regularizer = predictive_make(a, o, &reg, q, M, 1, pool);
+  if (t->lambda != 0) r->regularizer = predictive_make(a, o, &reg, q, (NoiseSet){M, 1}, pool);
   return r;
 }
 
@@ -138,6 +139,13 @@ bool rejection_eval(Rejection *r, const double *phi, uint64_t seed, double *valu
   for (size_t k = 0; k < size; k++)
     if (!isfinite(grad[k])) return false;
   return isfinite(*value);
+}
+
+void rejection_state(Rejection *r, Archive *a) {
+  bool refused = r->refused;
+  archive_bool(a, &refused);
+  archive_long(a, &r->unmatched);
+  r->refused = refused;
 }
 
 bool rejection_refused(const Rejection *r) { return r->refused; }

@@ -91,7 +91,7 @@ static bool evaluate(void *self, const double *phi, double *value, double *grad)
   return isfinite(*value);
 }
 
-SimulatorFit simulator_fit(Ctx *c, const Simulator *s, const SimulatorOptions *o) {
+static void check(Ctx *c, const Simulator *s, const SimulatorOptions *o) {
   if (!(score_needs(o->score) & (NEEDS_SIM | NEEDS_VECTOR_SIM)))
     ctx_fail(
         c, PVI_USAGE, NOWHERE,
@@ -102,6 +102,10 @@ SimulatorFit simulator_fit(Ctx *c, const Simulator *s, const SimulatorOptions *o
              s->width);
   if (family_of(o->family)->weights)
     ctx_fail(c, PVI_USAGE, NOWHERE, "families with weights are not for simulators");
+}
+
+SimulatorFit simulator_fit(Ctx *c, const Simulator *s, const SimulatorOptions *o) {
+  check(c, s, o);
   Q *q = NEW(&c->arena, Q);
   *q = q_make(&c->arena, o->family, o->shape, s->dim, NULL);
   Run r = run_make(&c->arena, s, o, q);
@@ -113,13 +117,19 @@ SimulatorFit simulator_fit(Ctx *c, const Simulator *s, const SimulatorOptions *o
   OptimOptions opt = optim_defaults(OPTIM_LBFGS);
   opt.max_iterations = 500;
   opt.tol_relative = 1e-6; /* absolute values have kinks; noise sets the limit anyway */
+  opt.cancelled = o->cancelled;
+  opt.cancelled_self = o->cancelled_self;
   OptimResult fit = optim_run(&c->arena, &f, phi, &opt);
   SimulatorFit result = {.q = *q,
                          .phi = fit.phi,
-                         .evaluations = fit.evaluations + 1,
+                         .objective = fit.value,
+                         .evaluations = fit.evaluations,
                          .converged = fit.converged,
+                         .interrupted = fit.status == OPTIM_INTERRUPTED,
                          .reason = fit.reason};
+  if (result.interrupted) return result;
   renew(&r, rng_mix(o->seed + 12));
+  result.evaluations++;
   if (!evaluate(&r, fit.phi, &result.objective, grad)) result.objective = NAN;
   return result;
 }

@@ -29,14 +29,18 @@ typedef struct {
   double lambda; /* of KL(q || prior) */
   size_t M;      /* 0: 256 */
   uint64_t seed;
+  /* Asked before every evaluation; true interrupts the fit. May be NULL. */
+  bool (*cancelled)(void *self);
+  void *cancelled_self;
 } SimulatorOptions;
 
 typedef struct {
   Q q;
   double *phi;
-  double objective; /* on draws the optimizer has not seen */
+  double objective; /* on draws the optimizer has not seen; where it was interrupted, on its own */
   long evaluations;
   bool converged;
+  bool interrupted; /* phi is the best so far */
   const char *reason;
 } SimulatorFit;
 

@@ -9,24 +9,26 @@
 enum { BATCHES = 41, BATCHES_LEAST = 5 };
 static const double batch_seconds = 0.005, enough_seconds = 0.5;
 
-Timed timing_make(Ctx *c, const Model *m, const Split *split, const Target *t, FamilyId family,
-                  Shape shape, size_t draws, Pool *pool) {
+Timed timing_make(Ctx *c, const Model *m, const Split *split, const TimingOptions *options,
+                  Pool *pool) {
+  const Target *t = &options->target;
   const char *why;
   if (!observed_allows(c, m, t->score, &why)) ctx_fail(c, PVI_USAGE, NOWHERE, "%s", why);
   Arena *a = &c->arena;
   Observed *o =
       observed_make(a, m, split->rows[PART_TRAIN], split->count[PART_TRAIN], target_wants(t));
   Q *q = NEW(a, Q);
-  *q = q_make(a, family, shape, m->dim, NULL);
+  *q = q_make(a, options->family, options->shape, m->dim, NULL);
   if (t->integrate == INTEGRATE_EXACT) {
     observed_reduce(o);
     if (!exact_applies(o, t, q, &why))
-      ctx_fail(c, PVI_USAGE, NOWHERE, "exact integration: %s", why);
+      ctx_fail(c, PVI_USAGE, NOWHERE, "exact integration is not available, because %s", why);
   } else {
     if (t->score != SCORE_elbo) observed_reduce_prior(o);
     observed_sort(o);
   }
-  Timed timed = {.p = predictive_make(a, o, t, q, draws, 1, pool), .q = q, .o = o};
+  Timed timed = {
+      .p = predictive_make(a, o, t, q, (NoiseSet){options->draws, 1}, pool), .q = q, .o = o};
   timed.phi = NEW_ARRAY(a, double, q_size(q));
   timed.grad = NEW_ARRAY(a, double, q_size(q));
   double *mean = NEW_ARRAY(a, double, m->dim), *sd = NEW_ARRAY(a, double, m->dim);

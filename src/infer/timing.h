@@ -6,8 +6,8 @@
 #include "infer/predictive.h"
 
 /* An objective of the training part, as a fit would have it, at a place that suits any model: q
- * about the origin with standard deviations 0.1. The prior's KL is exact where it can be, but not
- * the elbo's: that stands for the draws' whole densities. */
+ * about the origin with standard deviations 0.1. The KL to the prior is exact where it can be, but
+ * not for the elbo, which is to show what whole densities of draws cost. */
 typedef struct {
   Predictive *p;
   Q *q;
@@ -15,9 +15,16 @@ typedef struct {
   double *phi, *grad;
 } Timed;
 
-/* Stops where the score or exact integration (Target.integrate) do not apply. */
-Timed timing_make(Ctx *c, const Model *m, const Split *split, const Target *t, FamilyId family,
-                  Shape shape, size_t draws, Pool *pool);
+typedef struct {
+  Target target;
+  FamilyId family;
+  Shape shape;
+  size_t draws;
+} TimingOptions;
+
+/* Stops where the score or exact integration (Target.integrate) does not apply. */
+Timed timing_make(Ctx *c, const Model *m, const Split *split, const TimingOptions *options,
+                  Pool *pool);
 
 typedef struct {
   double best, median; /* seconds per evaluation, of several batches */

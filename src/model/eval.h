@@ -243,20 +243,20 @@ Value *eval_ode(Eval *E, OdeMethod method, Value **args, int nargs, const Expr *
 Value *dist_lpdf(Eval *E, DistId id, Value **args, int nargs, Loc loc);
 Value *dist_call(Eval *E, DistId id, DistFun fun, Value **args, int nargs,
                  Loc loc); /* the sum; cdfs; rng */
-Value *dist_truncation(Eval *E, DistId id, Value **args, int nargs, Value *lower, Value *upper,
-                       Loc loc);
+/* The log probability between two ends, either of which may be NULL. */
+Value *dist_truncation(Eval *E, DistId id, Value **args, int nargs, Value *const ends[2], Loc loc);
 
 void dist_check_support(Eval *E, DistId id, Value **args, int nargs,
                         Loc loc); /* support.c: of arguments that are data */
-Value *dist_rng(Eval *E, DistId id, Value **args, int nargs,
-                Loc loc); /* dist_rng.c: numbers, or noise nodes */
-/* simulate.c: a draw as a differentiable function of the parameters and of noise nodes; NULL where
+Value *dist_rng(Eval *E, DistId id, Value **args, int nargs, Loc loc); /* numbers, or noise nodes */
+/* A draw as a differentiable function of the parameters and of noise nodes; NULL where
  * there is none. args: parameters. */
 Value *dist_simulate(Eval *E, DistId id, Value **args, int nargs);
 
-Value *
-constrain(Eval *E, const Decl *d,
-          int32_t *offset); /* a parameter from the unconstrained vector; adds its Jacobian */
-int32_t constrain_size(const Decl *d, const Value *shape); /* unconstrained numbers it takes */
+/* constraints.c: a parameter from the unconstrained vector; adds its Jacobian and moves the offset
+ * behind its numbers. */
+Value *constrain(Eval *E, const Decl *d, int32_t *offset);
+/* ctx_error where known values do not keep what is declared; whose: "the data". */
+void constrain_check(Eval *E, const Decl *d, const Value *v, const char *whose);
 
 #endif

@@ -2,6 +2,7 @@
  * added to the log density (observations.c) and what they compute (outputs.c). */
 #include "model/model_int.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- data ------------------------------------------------------------------------------------ */
@@ -14,6 +15,20 @@ static bool is_size_of_data(const Program *p, const Decl *size) {
       if (d->nsizes && d->sizes[0]->kind == EX_VAR && d->sizes[0]->decl == size) return true;
     }
   return false;
+}
+
+static Value *bound(Eval *E, const Expr *e) { return e ? eval_expr(E, e) : NULL; }
+
+/* Values for an outcome that is not there: ones, or what its bounds allow in their place. */
+static const double *stand_in(Eval *E, const Decl *d, const Value *shape) {
+  Value *lo = bound(E, d->con.args[0]), *hi = bound(E, d->con.args[1]);
+  double *v = NEW_ARRAY(E->arena, double, shape->n + 1);
+  for (int32_t k = 0; k < shape->n; k++) {
+    v[k] = 1;
+    if (lo) v[k] = fmax(v[k], lo->v[lo->n == 1 ? 0 : k]);
+    if (hi) v[k] = fmin(v[k], hi->v[hi->n == 1 ? 0 : k]);
+  }
+  return v;
 }
 
 static const double *values_of(Eval *E, const Data *data, const Decl *d, const Value *shape) {
@@ -29,21 +44,7 @@ static const double *values_of(Eval *E, const Data *data, const Decl *d, const V
   return data_bind(E->ctx, data, d, shape->ndims, dims);
 }
 
-static Value *bound(Eval *E, const Expr *e) { return e ? eval_expr(E, e) : NULL; }
-
-static void check_data(Eval *E, const Decl *d, const Value *v) {
-  long dims[MAX_DIMS];
-  for (int k = 0; k < v->ndims; k++) dims[k] = v->dims[k];
-  if (d->con.kind == CON_BOUNDS) {
-    Value *lo = bound(E, d->con.lower), *hi = bound(E, d->con.upper);
-    data_check_bounds(E->ctx, d, v->ndims, dims, v->v, lo ? lo->v : NULL, lo ? (size_t)lo->n : 0,
-                      hi ? hi->v : NULL, hi ? (size_t)hi->n : 0);
-  } else if (d->con.kind > CON_AFFINE) {
-    data_check_structure(E->ctx, d, v->ndims, dims, v->v);
-  }
-}
-
-static void bind_data(Eval *E, const Data *data) {
+static void bind_data(Eval *E, const Data *data, const ModelOptions *o, bool *missing) {
   const Stmt *block = E->program->blocks[BLOCK_DATA];
   for (int k = 0; block && k < block->nbody; k++)
     for (int j = 0; j < block->body[k]->ndecls; j++) {
@@ -53,12 +54,15 @@ static void bind_data(Eval *E, const Data *data) {
                  "data variable %s: tuples and complex numbers are not supported yet", d->name);
       Value shape;
       eval_dims(E, d, &shape);
-      const double *v = values_of(E, data, d, &shape);
+      bool absent = o->outcomes_may_be_missing && !data_find(data, d->name) &&
+                    stan_is_only_outcome(E->program, d) && d->con.kind <= CON_bounds;
+      *missing |= absent;
+      const double *v = absent ? stand_in(E, d, &shape) : values_of(E, data, d, &shape);
       if (!v) ctx_jump(E->ctx, PVI_DATA);
       Value *x = value_like(E, &shape);
       x->known = x->shared = true;
       x->v = (double *)v; /* it is shared, so nobody changes it */
-      check_data(E, d, x);
+      constrain_check(E, d, x, "the data");
       E->frame[d->slot] = (Var){x, d, NULL};
       if (E->ctx->nerrors) ctx_jump(E->ctx, PVI_DATA);
     }
@@ -143,7 +147,7 @@ Model *model_make(Ctx *c, const Program *p, const Data *d, const ModelOptions *o
   Eval E = evaluator(c, p, o);
   OutputList outputs = {.count = 0};
   Model *m = NEW(&c->arena, Model);
-  bind_data(&E, d);
+  bind_data(&E, d, o, &m->outcomes_missing);
   run_transformed_data(&E);
   m->known = outputs_known(&E, &m->nknown);
   m->dim = make_parameters(&E, &outputs);

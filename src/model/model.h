@@ -80,6 +80,7 @@ typedef struct Model {
   size_t nloops;
   const KnownVariable *known;
   int nknown;
+  bool outcomes_missing; /* see ModelOptions: some outcomes are not what was observed */
 } Model;
 
 /* What the user asks of a program beyond what it says. */
@@ -92,6 +93,9 @@ typedef struct {
    * made of. A line that makes no increment is an error. */
   const long *observe;
   int nobserve;
+  /* For predictions: a data variable that is nothing but an outcome may be missing; it then has a
+   * value that its declaration allows, and Model.outcomes_missing says so. */
+  bool outcomes_may_be_missing;
 } ModelOptions;
 
 /* o NULL: nothing is asked. The Model lives in c's arena; program and data must outlive it, as must
@@ -155,5 +159,12 @@ bool model_output_is_parameter(const Model *m, size_t k);
 /* Writes out[point ncols + column]. Generated quantities are run point by point, point i with the
  * random numbers of stream i of the seed. */
 void model_outputs(Ctx *c, const Model *m, const ModelPoints *p, uint64_t seed, double *out);
+/* Columns have the first index fastest: the row-major place of column k of one variable. */
+int32_t model_column_place(const Output *o, int32_t k);
+/* The way back: theta, dim numbers, of the parameters' values in the order of their columns. Bounds
+ * that depend on other parameters are evaluated with these values. Where a value is outside of its
+ * constraint it stops with PVI_DATA, naming variable, index, value and bound; on a bound itself the
+ * unconstrained number is infinite. Of the lengths that make one unit_vector, theta has one. */
+void model_unconstrain(Ctx *c, const Model *m, const double *values, double *theta);
 
 #endif

@@ -28,6 +28,11 @@ void outputs_of_block(Eval *E, OutputList *l, BlockId id);
 /* Data and transformed data as they are when these blocks have run. */
 const KnownVariable *outputs_known(Eval *E, int *count);
 
+/* The evaluator as an interpreter of one point, with data and transformed data at hand; the caller
+ * gives it the parameters. That its Values and its graph are in different arenas tells it what it
+ * is (eval_is_draw). */
+Eval model_interpreter(Arena *values, Arena *nodes, const Model *m);
+
 /* A variable declared at the top of a block, by name; NULL: there is none. */
 const Decl *model_find_decl(const Program *p, BlockId id, const char *name);
 /* Runs a block; quiet: what it adds to the log density does not count. */

@@ -1,88 +1,27 @@
-/* outcome.c: what an observation's statement says about its outcome: the distribution, in one
- * canonical form per kind, with a node for each parameter and one row an observation. Scores other
- * than the log score are computed from it. */
+/* outcome.c: what an observation's statement says about its outcome: the distribution in canonical
+ * form (OUTCOME of dists.def: poisson_log(eta) is poisson(exp eta)), with a node for each parameter
+ * and one row an observation. Scores other than the log score are computed from it. */
 #include "model/dist.h"
 
-#include <math.h>
-
-static Outcome with(DistId dist, Value *y, int npar, Value *p0, Value *p1, Value *p2) {
-  return (Outcome){.dist = dist, .known = true, .y = y, .npar = npar, .par = {p0, p1, p2}};
-}
-
-/* P(y = k) = F(c[k] - eta) - F(c[k-1] - eta), one vector per observation; only one observation at a
- * time. */
-static Outcome ordinal(Eval *E, Value **a) {
-  if (a[1]->ndims || a[0]->ndims) return (Outcome){.known = false};
-  int32_t K = a[2]->n + 1;
-  Value *upper = map1(E, IR_INV_LOGIT, map2(E, IR_SUB, a[2], a[1]));
-  Value *low[2] = {value_real(E, 0), upper}, *high[2] = {upper, value_real(E, 1)};
-  const Value *shape = value_shape(E, TY_VECTOR, 0, 1, &K);
-  Value *p = map2(E, IR_SUB, value_join(E, high, 2, shape), value_join(E, low, 2, shape));
-  Outcome o = with(DIST_categorical, a[0], 1, p, NULL, NULL);
-  o.width = K;
+Outcome outcome_as(DistId id, Value *y, Value *const *par) {
+  Outcome o = {.dist = id, .known = true, .y = y};
+  for (; o.npar < OUTCOME_PARAMETERS && par[o.npar]; o.npar++) o.par[o.npar] = par[o.npar];
   return o;
 }
 
-static Outcome categorical(Value *y, Value *p) {
-  Outcome o = with(DIST_categorical, y, 1, p, NULL, NULL);
-  o.width = p->n;
+Outcome outcome_of_trials(Value *trials, Outcome o) {
+  o.size = trials;
   return o;
 }
 
-/* The outcome of a density statement; .known is false where there is no canonical form. a[0] is the
- * outcome. */
+Outcome outcome_of_categories(Outcome o) {
+  o.width = o.par[0]->n;
+  return o;
+}
+
 Outcome outcome_of(Eval *E, DistId id, Value **a) {
-  Value *y = a[0];
-  Outcome o;
-  switch (id) {
-  case DIST_normal:
-  case DIST_lognormal:
-  case DIST_cauchy:
-  case DIST_logistic:
-  case DIST_double_exponential:
-  case DIST_gamma:
-  case DIST_beta:
-  case DIST_neg_binomial_2: return with(id, y, 2, a[1], a[2], NULL);
-  case DIST_std_normal: return with(DIST_normal, y, 2, value_real(E, 0), value_real(E, 1), NULL);
-  case DIST_student_t: return with(id, y, 3, a[1], a[2], a[3]);
-  case DIST_exponential:
-  case DIST_bernoulli:
-  case DIST_poisson: return with(id, y, 1, a[1], NULL, NULL);
-  case DIST_bernoulli_logit:
-    return with(DIST_bernoulli, y, 1, map1(E, IR_INV_LOGIT, a[1]), NULL, NULL);
-  case DIST_poisson_log: return with(DIST_poisson, y, 1, map1(E, IR_EXP, a[1]), NULL, NULL);
-  case DIST_neg_binomial_2_log:
-    return with(DIST_neg_binomial_2, y, 2, map1(E, IR_EXP, a[1]), a[2], NULL);
-  case DIST_normal_id_glm:
-    return with(DIST_normal, y, 2, dist_linear_predictor(E, a[1], a[2], a[3]), a[4], NULL);
-  case DIST_bernoulli_logit_glm:
-    return with(DIST_bernoulli, y, 1,
-                map1(E, IR_INV_LOGIT, dist_linear_predictor(E, a[1], a[2], a[3])), NULL, NULL);
-  case DIST_poisson_log_glm:
-    return with(DIST_poisson, y, 1, map1(E, IR_EXP, dist_linear_predictor(E, a[1], a[2], a[3])),
-                NULL, NULL);
-  case DIST_neg_binomial_2_log_glm:
-    return with(DIST_neg_binomial_2, y, 2,
-                map1(E, IR_EXP, dist_linear_predictor(E, a[1], a[2], a[3])), a[4], NULL);
-  case DIST_binomial_logit_glm:
-    o = with(DIST_binomial, y, 1, map1(E, IR_INV_LOGIT, dist_linear_predictor(E, a[2], a[3], a[4])),
-             NULL, NULL);
-    o.size = a[1];
-    return o;
-  case DIST_binomial:
-  case DIST_binomial_logit:
-    o = with(DIST_binomial, y, 1, id == DIST_binomial ? a[2] : map1(E, IR_INV_LOGIT, a[2]), NULL,
-             NULL);
-    o.size = a[1];
-    return o;
-  case DIST_categorical: return categorical(y, a[1]);
-  case DIST_categorical_logit: {
-    Value *l = map2(E, IR_SUB, a[1], value_reduce(E, IR_LSE, a[1]));
-    return categorical(y, map1(E, IR_EXP, l));
-  }
-  case DIST_ordered_logistic: return ordinal(E, a);
-  default: return (Outcome){.known = false};
-  }
+  DistOutcome *form = dist_code(id)->outcome;
+  return form ? form(E, a) : (Outcome){.known = false};
 }
 
 /* ---- one row an observation ------------------------------------------------------------------ */
@@ -135,9 +74,9 @@ void outcome_place(Eval *E, Site *site, const Outcome *o, int32_t n) {
   site->width = width;
   site->y = rows_known(E, o->y, site->axis, n);
   site->size = o->size ? rows_known(E, o->size, site->axis, n) : NULL;
-  Value *par[3] = {o->par[0], o->par[1], o->par[2]};
-  if (!site->axis && n > 1)
-    par[0] = map2(E, IR_ADD, par[0], value_vector(E, n)); /* one draw per observation */
-  Value *sim = width == 1 ? dist_simulate(E, o->dist, par, o->npar) : NULL;
+  if (width > 1) return;
+  Value *par[OUTCOME_PARAMETERS] = {o->par[0], o->par[1], o->par[2]};
+  if (!site->axis && n > 1) par[0] = ADD(par[0], value_vector(E, n)); /* a draw per observation */
+  Value *sim = dist_simulate(E, o->dist, par, o->npar);
   if (sim) site->sim = rows_node(E, sim, site->axis, n, 1);
 }

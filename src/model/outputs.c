@@ -96,6 +96,11 @@ static int32_t column_place(const Output *o, int32_t k, int32_t *at) {
   return place;
 }
 
+int32_t model_column_place(const Output *o, int32_t k) {
+  int32_t at[MAX_DIMS];
+  return column_place(o, k, at);
+}
+
 static const char *column_name(Arena *a, const Output *o, int32_t k, bool dotted) {
   int32_t at[MAX_DIMS];
   column_place(o, k, at);
@@ -183,13 +188,25 @@ static void evaluate_all(Arena *a, const Model *m, const ModelPoints *p, double 
 
 /* ---- generated quantities -------------------------------------------------------------------- */
 
-/* The variables that generated quantities of one point begin with: what is known, and parameters
- * and transformed parameters, which out has already. */
-static void set_variables(Eval *E, const Model *m, const double *out) {
+Eval model_interpreter(Arena *values, Arena *nodes, const Model *m) {
+  Eval E = {.ctx = values->ctx,
+            .arena = values,
+            .graph = ir_graph_in(nodes),
+            .program = m->program,
+            .frame = NEW_ARRAY(values, Var, m->program->nslots + 1),
+            .loop = -1,
+            .iteration = -1,
+            .quiet = true};
   for (int k = 0; k < m->nknown; k++) {
     const Decl *d = m->known[k].decl;
-    E->frame[d->slot] = (Var){view(E->arena, m->known[k].value), d, NULL};
+    E.frame[d->slot] = (Var){view(values, m->known[k].value), d, NULL};
   }
+  return E;
+}
+
+/* Generated quantities of one point begin with its parameters and transformed parameters, which out
+ * has already. */
+static void set_variables(Eval *E, const Model *m, const double *out) {
   size_t first = 0;
   for (int k = 0; k < m->noutputs; first += (size_t)m->outputs[k++].n) {
     const Output *o = &m->outputs[k];
@@ -216,18 +233,9 @@ static void get_generated(const Eval *E, const Model *m, double *out) {
   }
 }
 
-/* One point: the evaluator as an interpreter. That its Values and its graph are in different arenas
- * tells it so (eval_is_draw). */
 static void generate(Arena *values, Arena *nodes, const Model *m, RngStream rng, double *out) {
-  Eval E = {.ctx = values->ctx,
-            .arena = values,
-            .graph = ir_graph_in(nodes),
-            .program = m->program,
-            .frame = NEW_ARRAY(values, Var, m->program->nslots + 1),
-            .loop = -1,
-            .iteration = -1,
-            .quiet = true,
-            .rng = &rng};
+  Eval E = model_interpreter(values, nodes, m);
+  E.rng = &rng;
   set_variables(&E, m, out);
   eval_block(&E, m->program->blocks[BLOCK_GENERATED]);
   get_generated(&E, m, out);

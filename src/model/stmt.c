@@ -10,8 +10,6 @@ void eval_dims(Eval *E, const Decl *d, Value *shape) {
   int32_t dims[MAX_DIMS];
   if (d->nsizes > MAX_DIMS)
     ctx_fail(E->ctx, PVI_PROGRAM, d->loc, "%s has more than %d dimensions", d->name, MAX_DIMS);
-  bool square = d->con.kind == CON_CHOLESKY_CORR || d->con.kind == CON_CORR ||
-                d->con.kind == CON_COV || d->con.kind == CON_CHOLESKY_COV;
   int n = 0;
   for (int k = 0; k < d->nsizes; k++) {
     long size = value_int_of(E, eval_expr(E, d->sizes[k]), d->sizes[k]->loc, "a size");
@@ -20,13 +18,6 @@ void eval_dims(Eval *E, const Decl *d, Value *shape) {
     if (size > INT32_MAX)
       ctx_fail(E->ctx, PVI_DATA, d->sizes[k]->loc, "size %ld of %s is too large", size, d->name);
     dims[n++] = (int32_t)size;
-  }
-  int inner = d->type->kind == TY_MATRIX                                     ? 2
-              : d->type->kind == TY_VECTOR || d->type->kind == TY_ROW_VECTOR ? 1
-                                                                             : 0;
-  if (square && inner == 2 && n == d->type->array_dims + 1 && n < MAX_DIMS) {
-    dims[n] = dims[n - 1]; /* corr_matrix[K] is K x K */
-    n++;
   }
   *shape = *value_shape(E, d->type->kind, d->type->array_dims, n, dims);
 }
@@ -298,7 +289,8 @@ static void eval_tilde(Eval *E, const Stmt *s) {
   if (lower || upper) {
     bool likelihood = v->likelihood;
     v = map2(E, IR_SUB, v,
-             dist_truncation(E, (DistId)s->builtin, args, s->nargs + 1, lower, upper, s->loc));
+             dist_truncation(E, (DistId)s->builtin, args, s->nargs + 1, (Value *[]){lower, upper},
+                             s->loc));
     v->likelihood = likelihood;
   }
   Outcome o = args[0]->known && !s->truncated ? outcome_of(E, (DistId)s->builtin, args)

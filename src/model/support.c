@@ -1,11 +1,12 @@
-/* support.c: are the data inside of the supports that supports.def states. What depends on
- * parameters is not looked at: there a density without support is numerical trouble of a draw, not
- * a user's mistake. */
+/* support.c: are the data inside of the supports that dists.def states? What depends on parameters
+ * is not looked at: there a density without support is numerical trouble of a draw, not a user's
+ * mistake. */
 #include "model/eval.h"
 
 #include <float.h>
 #include <math.h>
 
+/* The words of dists.def. Those from TRIALS on have an upper end that another argument tells. */
 typedef enum {
   ANYTHING,
   NUMBER,
@@ -22,9 +23,12 @@ typedef enum {
 
 enum { MOST_ARGUMENTS = 5 };
 
+#define SUPPORT(...)                                                                               \
+  { __VA_ARGS__ }
 static const Demand demands[DIST_COUNT][MOST_ARGUMENTS] = {
-#define SUPPORT(id, ...) [DIST_##id] = {__VA_ARGS__},
-#include "model/supports.def"
+#define DIST(id, signature, flags, support, code) [DIST_##id] = support,
+#include "stan/dists.def"
+#undef DIST
 };
 
 /* Every demand is a closed interval; NaN: its upper end is said by another argument. */
@@ -60,16 +64,25 @@ static double upper_end(Demand d, Value **a, int n, int32_t r, int32_t e) {
   }
 }
 
-_Noreturn static void refuse(Eval *E, DistId id, int k, const Value *v, int32_t e, double x,
-                             Demand d, double upper, Loc loc) {
-  const char *what = k ? arena_format(E->arena, "parameter %d", k) : "the outcome";
-  const char *which = v->n > 1 ? arena_format(E->arena, " at element %d", e + 1)
-                      : E->iteration >= 0
-                          ? arena_format(E->arena, " in iteration %d", E->iteration + 1)
-                          : "";
-  const char *end = d >= TRIALS ? arena_format(E->arena, ", %g", upper) : "";
-  ctx_fail(E->ctx, PVI_DATA, loc, "%s: %s is %g%s; it must be %s%s", stan_dist_names[id], what, x,
-           which, intervals[d].text, end);
+/* A number of an argument, and what is demanded of it. */
+typedef struct {
+  DistId dist;
+  int argument; /* 0: the outcome */
+  const Value *v;
+  int32_t element;
+  Demand demand;
+  double x, upper;
+} Item;
+
+_Noreturn static void refuse(Eval *E, const Item *i, Loc loc) {
+  Arena *a = E->arena;
+  const char *what = i->argument ? arena_format(a, "parameter %d", i->argument) : "the outcome";
+  const char *which = i->v->n > 1         ? arena_format(a, " at element %d", i->element + 1)
+                      : E->iteration >= 0 ? arena_format(a, " in iteration %d", E->iteration + 1)
+                                          : "";
+  const char *end = i->demand >= TRIALS ? arena_format(a, ", %g", i->upper) : "";
+  ctx_fail(E->ctx, PVI_DATA, loc, "%s: %s is %g%s; it must be %s%s", stan_dist_names[i->dist], what,
+           i->x, which, intervals[i->demand].text, end);
 }
 
 void dist_check_support(Eval *E, DistId id, Value **args, int n, Loc loc) {
@@ -86,7 +99,8 @@ void dist_check_support(Eval *E, DistId id, Value **args, int n, Loc loc) {
     for (int32_t r = 0; r < rows; r++)
       for (int32_t e = 0; e < v->n; e++) {
         double x = element(v, r, e), upper = upper_end(d, a, n, r, e);
-        if (!(x >= intervals[d].lower && x <= upper)) refuse(E, id, k, v, e, x, d, upper, loc);
+        if (!(x >= intervals[d].lower && x <= upper))
+          refuse(E, &(Item){id, k, v, e, d, x, upper}, loc);
       }
   }
 }

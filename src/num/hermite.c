@@ -1,7 +1,9 @@
 /* hermite.c: nodes and weights from the three-term recurrence of the orthonormal Hermite
- * polynomials, sqrt(k + 1) p_{k+1}(x) = x p_k(x) - sqrt(k) p_{k-1}(x), p_0 = 1. The nodes are the
- * zeros of p_n, found by bisection on the number of zeros below x (Sturm) and polished by Newton's
- * method; the weights are Christoffel's numbers 1 / sum_k p_k(x)^2. */
+ * polynomials,
+ *     sqrt(k + 1) p_{k+1}(x) = x p_k(x) - sqrt(k) p_{k-1}(x), p_0 = 1.
+ * The nodes are the zeros of p_n, found by bisection on the number of zeros below x (Sturm) and
+ * polished by Newton's method;
+ * the weights are Christoffel's numbers 1 / sum_k p_k(x)^2. */
 #include "num/hermite.h"
 
 #include <math.h>

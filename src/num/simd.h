@@ -1,13 +1,15 @@
 /* simd.h: the vector type all kernels are written on.
  *
  * VL doubles wide, VL set by the compile flags (AVX-512: 8, AVX2: 4, else 2), over the vector
- * extensions of GCC and clang: `a + b`, `a * 2.0` and the like work on `vd` as they do on double.
- * What the language lacks is here: loads, masks, select, min, fma, sums.
+ * extensions of GCC and clang: `a +
+ * b`, `a * 2.0` and the like work on `vd` as they do on double. What the language lacks is here:
+ * loads, masks, select, min,
+ * fma, sums.
  *
  *   vd   VL doubles          vi   VL int64           vu   VL uint64
  *   vm   a mask of VL lanes: the result of v_lt and friends, the argument of v_select. Its
- * representation differs between instruction sets, so treat it as opaque (v_and, v_or, v_not,
- * v_any, v_all).
+ *        representation differs between
+ *        instruction sets, so treat it as opaque (v_and, v_or, v_not, v_any, v_all).
  *
  * Everything is static inline and has no state: the header is compiled once per instruction set and
  * exports nothing.

@@ -108,8 +108,6 @@ static void directions_at(Walk *w, size_t d, uint32_t v[32]) {
     directions(d, poly_at(w, d), d <= TABLE_DIMS ? sobol_choice[d - 1] : 0, v);
 }
 
-void sobol_directions(size_t d, uint32_t v[32]) { directions_at(&(Walk){0}, d, v); }
-
 /* ---- scrambling ------------------------------------------------------------------------------ */
 
 /* The nodes of the tree are numbered 1 (root), 2 3, 4 5 6 7, ...: at depth l, x's first l digits

@@ -17,8 +17,4 @@ void sobol_normal(double *u, size_t dim, size_t M, size_t ld, uint64_t seed, int
 void sobol_normal_part(double *u, size_t first, size_t dim, size_t M, size_t ld, uint64_t seed,
                        int use_uniform);
 
-/* Direction numbers of dimension d as 32-bit binary fractions: v[j] belongs to bit j of the point's
- * index. */
-void sobol_directions(size_t d, uint32_t v[32]);
-
 #endif

@@ -26,8 +26,6 @@ double num_log_diff_exp(double a, double b) {
   return b == -(double)INFINITY ? a : a + num_log1m_exp(b - a);
 }
 
-double num_log_sum_exp2(double a, double b) { return v_log_sum_exp(v_splat(a), v_splat(b))[0]; }
-
 double num_log_sum_exp(const double *x, size_t n) {
   double max = -(double)INFINITY, sum = 0;
   for (size_t i = 0; i < n; i++) max = x[i] > max || isnan(x[i]) ? x[i] : max;

@@ -14,7 +14,6 @@
 double num_log1p_exp(double x);                    /* log(1 + e^x) */
 double num_log1m_exp(double x);                    /* log(1 - e^x), x <= 0 */
 double num_log_diff_exp(double a, double b);       /* log(e^a - e^b), a >= b */
-double num_log_sum_exp2(double a, double b);       /* log(e^a + e^b) */
 double num_log_sum_exp(const double *x, size_t n); /* log(sum e^x); -inf when n = 0 */
 double num_inv_logit(double x);                    /* 1/(1 + e^-x) */
 double num_logit(double p);                        /* log(p/(1-p)) */

@@ -4,8 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "num/special.h"
-
 #define LEAF 64 /* below this a plain loop */
 
 double stat_sum(const double *x, size_t n) {
@@ -144,16 +142,3 @@ double stat_quantile(const double *x, size_t n, double p, double *work) {
 double stat_median(const double *x, size_t n, double *work) {
   return stat_quantile(x, n, 0.5, work);
 }
-
-double stat_log_sum_exp(const double *x, size_t n) { return num_log_sum_exp(x, n); }
-double stat_log_mean_exp(const double *x, size_t n) {
-  return num_log_sum_exp(x, n) - log((double)n);
-}
-
-void stat_add(StatSum *s, double x) {
-  double t = s->sum + x;
-  s->err += fabs(s->sum) >= fabs(x) ? (s->sum - t) + x : (x - t) + s->sum;
-  s->sum = t;
-}
-
-double stat_total(const StatSum *s) { return isfinite(s->err) ? s->sum + s->err : s->sum; }

@@ -23,15 +23,4 @@ double stat_quantile_sorted(const double *x, size_t n, double p);
 double stat_quantile(const double *x, size_t n, double p, double *work /* n */);
 double stat_median(const double *x, size_t n, double *work /* n */);
 
-double stat_log_sum_exp(const double *x, size_t n);
-double stat_log_mean_exp(const double *x, size_t n);
-
-/* A running sum with Neumaier's compensation: exact to the last digits whatever the order of
- * magnitude of the terms. */
-typedef struct StatSum {
-  double sum, err;
-} StatSum;
-void stat_add(StatSum *s, double x);
-double stat_total(const StatSum *s);
-
 #endif

@@ -577,9 +577,10 @@ static const double lgamma_W[] = {
 #define LGAMMA_W0 0.41893853320467274178
 
 /* lgamma of x > 0. Below 4.5 the recurrence leads to z = x + shift in [1.2, 2.5], and the product
- * goes into the one log: lgamma(x) = lgamma(z) + log((x-1)(x-2)...) above, lgamma(z) - log(x) or -
- * log(x (x+1)) below. Where log and addend nearly cancel (around 1; and log x - 1 for large x) they
- * are added before the log is rounded. */
+ * goes into the one log:
+ *   lgamma(x) = lgamma(z) + log((x-1)(x-2)...) above, lgamma(z) - log(x) or - log(x (x+1)) below.
+ * Where log and addend nearly cancel (around 1; and log x - 1 for large x) they are added before
+ * the log is rounded. */
 VFN vd lgamma_positive(vd x) {
   vm big = v_le(v_splat(4.5), x), b1 = v_lt(x, v_splat(1.2)), b2 = v_lt(x, v_splat(0.5));
   vm a1 = v_lt(v_splat(2.5), x), a2 = v_lt(v_splat(3.5), x),

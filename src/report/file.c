@@ -15,6 +15,7 @@ enum { BUFFER = 1 << 16 };
 struct OutFile {
   Closer closer;
   Ctx *c;
+  TempArena *memory; /* its own: a long run writes many files */
   const char *path, *temporary, *folder;
   int fd;
   int error; /* errno of the first failure, or 0 */
@@ -25,7 +26,7 @@ struct OutFile {
 /* ---- files ----------------------------------------------------------------------------------- */
 
 static void split_path(OutFile *f, const char *path) {
-  Arena *a = &f->c->arena;
+  Arena *a = &f->memory->arena;
   const char *slash = strrchr(path, '/');
   const char *name = slash ? slash + 1 : path;
   f->path = arena_text(a, path, strlen(path));
@@ -36,8 +37,10 @@ static void split_path(OutFile *f, const char *path) {
 static void abandon_open(Closer *self) { file_abandon((OutFile *)self); }
 
 OutFile *file_begin(Ctx *c, const char *path) {
-  OutFile *f = NEW(&c->arena, OutFile);
+  TempArena *memory = temp_open(c);
+  OutFile *f = NEW(&memory->arena, OutFile);
   f->c = c;
+  f->memory = memory;
   split_path(f, path);
   f->fd = open(f->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (f->fd < 0) ctx_fail(c, PVI_FAILURE, NOWHERE, "cannot write '%s': %s", path, strerror(errno));
@@ -91,6 +94,7 @@ static void close_file(OutFile *f) {
 void file_abandon(OutFile *f) {
   close_file(f);
   unlink(f->temporary);
+  temp_close(f->memory);
 }
 
 /* The rename itself survives a power cut only when the folder is synced. Not every file system can;
@@ -112,6 +116,7 @@ void file_commit(OutFile *f) {
     ctx_fail(f->c, PVI_FAILURE, NOWHERE, "cannot write '%s': %s", f->path, strerror(f->error));
   }
   sync_folder(f->folder);
+  temp_close(f->memory);
 }
 
 /* ---- folders --------------------------------------------------------------------------------- */

@@ -1,10 +1,11 @@
 /* report.h: what a run leaves behind. A run is a folder; every file in it is whole or absent, also
  * after a crash.
  *
- *   run_open, run_path     the folder
- *   file_begin .. file_commit   one file: written beside its final name, made durable, then renamed
- * over it cmdstan_write_*        draws as CmdStan writes them, with its sidecars (FORMATS.md)
- *   trace_write, scores_write, q_write, summary_write   our own files
+ *   run_open, run_path      the folder
+ *   file_begin, ...         one file: written beside its final name, made durable, then renamed
+ * over it by file_commit cmdstan_write_*         draws as CmdStan writes them, with its sidecars
+ *   trace_write, scores_write, q_write, summary_write    our own files
+ *   draws_read, scores_read, q_read, summary_read        the same files again
  *
  * Whatever the disk refuses ends the run with PVI_FAILURE and the reason; the old file, if there
  * was one, is untouched.
@@ -81,14 +82,13 @@ typedef struct {
 void cmdstan_write_sample(RunDir *r, const char *base, const Draws *d, const CmdstanRun *run,
                           const CmdstanSample *s);
 
+/* base.csv again, as cmdstan_write_variational wrote it; ctx_fail(PVI_DATA) when it is something
+ * else. */
+Draws *draws_read(Ctx *c, const char *path);
+
 /* ---- our files ------------------------------------------------------------------------------- */
 
-typedef struct {
-  long iteration;
-  double seconds, objective, score, regularizer, gradient_norm, step;
-} TraceRow;
-
-void trace_write(RunDir *r, const TraceRow *rows, size_t n); /* trace.csv */
+void trace_write(RunDir *r, const FitTrace *rows, size_t n); /* trace.csv */
 
 typedef struct {
   const char *name; /* what is observed: "y" */
@@ -106,6 +106,7 @@ typedef struct {
 } ScoreTable;
 
 void scores_write(RunDir *r, const ScoreTable *t); /* scores.csv */
+ScoreTable *scores_read(Ctx *c, const char *path); /* again, without its sites */
 
 typedef enum {
   Q_SCALAR,
@@ -121,23 +122,32 @@ typedef struct {
   const double *values; /* row-major; LOWER: rows(rows + 1)/2 values */
 } QArray;
 
-/* q as a file: enough to draw more and to evaluate log q. */
+typedef struct {
+  const QArray *items;
+  size_t count;
+} QArrays;
+
+/* q as a file: enough to draw more and to evaluate log q without program and data. */
 typedef struct QFile {
   const char *family;
   size_t dim;
-  const char *const *names; /* dim names of the unconstrained parameters; NULL: none */
-  const ReportKey *keys;    /* further words, such as program, data, score */
+  const char *const *names;   /* dim names of the unconstrained parameters; NULL: none */
+  const char *const *columns; /* ncolumns names of the constrained ones; NULL: none */
+  size_t ncolumns;
+  const ReportKey *keys; /* further words, such as program, data, score */
   size_t nkeys;
-  const QArray *arrays;
-  size_t narrays;
+  QArrays shape;      /* the family's: components, rank, knots, layers, hidden */
+  QArrays scoring;    /* how the scores were computed */
+  QArrays parameters; /* slices of phi, and means and standard deviations for readers */
 } QFile;
 
 void q_write(RunDir *r, const QFile *q); /* q.json */
 QFile *q_read(Ctx *c, const char *path); /* ctx_fail(PVI_DATA) when it is none */
 QFile *q_read_source(Ctx *c, const Source *source);
-const QArray *q_array(const QFile *q, const char *name); /* NULL when absent */
-size_t q_array_count(const QArray *a);                   /* number of values */
-const char *q_key(const QFile *q, const char *key);      /* NULL when absent */
+const QArray *q_array(const QArrays *g, const char *name); /* NULL when absent */
+double q_number(const QArrays *g, const char *name, double otherwise);
+size_t q_array_count(const QArray *a);              /* number of values */
+const char *q_key(const QFile *q, const char *key); /* NULL when absent */
 
 void summary_write(RunDir *r, const Summary *s); /* summary.json */
 

@@ -2,6 +2,7 @@
 #include "report/summary.h"
 
 #include "data/json.h"
+#include "num/stats.h"
 #include "report/report.h"
 #include "report/table.h"
 
@@ -20,32 +21,17 @@ SummaryScore summary_score(const char *name, const double *values, size_t n) {
   return (SummaryScore){name, sum, mean, se, n};
 }
 
-static int compare(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  if (isnan(x) || isnan(y)) return isnan(x) - isnan(y); /* NaN last */
-  return (x > y) - (x < y);
-}
-
-/* Linear interpolation of order statistics (R's type 7). */
-static double quantile(const double *sorted, size_t n, double p) {
-  if (n == 0) return NAN;
-  double at = p * (double)(n - 1);
-  size_t k = (size_t)at;
-  double w = at - (double)k;
-  return w > 0 && k + 1 < n ? sorted[k] + w * (sorted[k + 1] - sorted[k]) : sorted[k];
-}
-
 static SummaryParameter summarise(const char *name, double *x, size_t n) {
   SummaryScore s = summary_score(name, x, n);
-  qsort(x, n, sizeof *x, compare);
+  stat_sort(x, n);
   bool bad = n && isnan(x[n - 1]); /* one NaN among the draws: no quantile can be trusted */
   return (SummaryParameter){
       .name = name,
       .mean = s.mean,
       .sd = s.se * sqrt((double)n),
-      .q5 = bad ? NAN : quantile(x, n, 0.05),
-      .q50 = bad ? NAN : quantile(x, n, 0.5),
-      .q95 = bad ? NAN : quantile(x, n, 0.95),
+      .q5 = bad ? NAN : stat_quantile_sorted(x, n, 0.05),
+      .q50 = bad ? NAN : stat_quantile_sorted(x, n, 0.5),
+      .q95 = bad ? NAN : stat_quantile_sorted(x, n, 0.95),
   };
 }
 
@@ -157,9 +143,9 @@ static void put_lists(JsonWriter *w, const Summary *s) {
   json_array(w);
   for (size_t k = 0; k < s->nstages; k++) {
     json_object(w);
-    put_int(w, s->exact ? "nodes" : "draws", s->stages[k].draws);
+    put_int(w, s->exact ? "nodes" : "draws", (long long)s->stages[k].draws);
     put_real(w, "objective", s->stages[k].objective);
-    put_real(w, "fresh_objective", s->stages[k].fresh_objective);
+    put_real(w, "fresh_objective", s->stages[k].fresh);
     put_real(w, "gap", s->stages[k].gap);
     json_object_end(w);
   }
@@ -184,6 +170,8 @@ void summary_json(Text *out, const Summary *s) {
   put_text(w, "optimizer", s->optimizer);
   json_key(w, "converged");
   json_bool(w, s->converged);
+  json_key(w, "interrupted");
+  json_bool(w, s->interrupted);
   put_text(w, "reason", s->reason);
   put_real(w, "objective", s->objective);
   put_int(w, "evaluations", s->evaluations);

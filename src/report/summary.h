@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "data/data.h"
+#include "infer/fit.h"
 #include "report/draws.h"
 
 typedef struct {
@@ -25,17 +26,6 @@ typedef struct {
 
 typedef struct {
   const char *name;
-  double objective;
-} SummaryStart;
-
-typedef struct {
-  long draws; /* or nodes, where the integration is exact */
-  double objective, fresh_objective,
-      gap; /* on its own draws, on new ones (twice the nodes), the difference */
-} SummaryStage;
-
-typedef struct {
-  const char *name;
   long value;
 } SummaryCounter;
 
@@ -47,7 +37,7 @@ typedef struct Summary {
   bool exact; /* integrated by quadrature */
   long draws; /* per evaluation, or nodes per dimension */
   const char *optimizer;
-  bool converged;
+  bool converged, interrupted;
   const char *reason; /* why it stopped */
   double objective;
   long evaluations, iterations;
@@ -60,12 +50,14 @@ typedef struct Summary {
   size_t nnotes;
   const SummaryCounter *counters; /* nonfinite, skipped_steps, ... */
   size_t ncounters;
-  const SummaryStart *starts;
+  const FitStart *starts;
   size_t nstarts;
-  const SummaryStage *stages;
+  const FitStage *stages;
   size_t nstages;
 } Summary;
 
+/* summary.json again; ctx_fail(PVI_DATA) where something is missing. Counters are left out. */
+Summary *summary_read(Ctx *c, const char *path);
 void summary_json(Text *out, const Summary *s); /* pretty, ends in a newline */
 void summary_table(Text *out, const Summary *s,
                    size_t most); /* name mean sd 5% 50% 95%, at most so many rows (0: all) */

@@ -3,6 +3,8 @@
  * UTF-8 characters, not bytes. */
 #include "report/table.h"
 
+#include "data/number.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -147,4 +149,33 @@ void table_print(const Table *t, Text *out) {
     text_puts(out, "\n");
     pending = 0;
   }
+}
+
+/* ---- sentences ------------------------------------------------------------------------------- */
+
+void text_wrap(Text *out, size_t width, size_t indent, const char *sentence) {
+  size_t column = 0, lead = strspn(sentence, " ");
+  spaces(out, lead);
+  column = lead;
+  for (const char *word = sentence + lead; *word;) {
+    size_t n = strcspn(word, " "), shown = 0;
+    for (size_t k = 0; k < n; k++) shown += ((unsigned char)word[k] & 0xC0) != 0x80;
+    bool first = column <= lead || column == indent;
+    if (!first && column + 1 + shown > width) {
+      text_puts(out, "\n");
+      spaces(out, indent);
+      column = indent;
+      first = true;
+    }
+    if (!first) text_puts(out, " ");
+    text_add(out, word, n);
+    column += shown + !first;
+    word += n + strspn(word + n, " ");
+  }
+  text_puts(out, "\n");
+}
+
+void text_number(Text *out, double x) {
+  char s[NUMBER_CHARS];
+  text_add(out, s, number_write(s, x));
 }

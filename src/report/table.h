@@ -17,26 +17,21 @@ void table_print(const Table *t, Text *out);
  * Returns the length. */
 size_t table_format(char *out, size_t size, double x, int digits);
 
+/* A sentence, broken at words so that no line is longer than `width`; lines after the first are
+ * indented. Ends in a newline. */
+void text_wrap(Text *out, size_t width, size_t indent, const char *sentence);
+void text_number(Text *out, double x); /* shortest round trip; nan inf -inf */
+
 /* ---- progress -------------------------------------------------------------------------------- */
 
-/* One line on stderr that is rewritten in place, at most ten times a second, and only when stderr
- * is a terminal. No memory is allocated after progress_make. */
-typedef struct Progress {
-  bool on;
-  const char *label;
-  size_t total; /* 0: unknown, then no ETA */
-  double start, last;
-  size_t width; /* of what stands on the line */
-} Progress;
+typedef struct {
+  const char *label, *detail;
+  size_t done, total; /* total 0: unknown, then no ETA */
+  double seconds;     /* so far */
+} ProgressState;
 
-Progress progress_make(const char *label, size_t total);
-void progress_update(Progress *p, size_t done, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-void progress_end(Progress *p); /* clears the line */
-
-/* The text of the line: `label  42%  detail  1:05 left`, cut to `columns`. Returns its length in
- * bytes. */
-size_t progress_line(char *out, size_t size, size_t columns, const char *label, size_t done,
-                     size_t total, double seconds, const char *detail);
+/* `label  42%  detail  1:05 left`, cut to `columns`. Returns its length in bytes. No memory is
+ * allocated. */
+size_t progress_line(char *out, size_t size, size_t columns, const ProgressState *p);
 
 #endif

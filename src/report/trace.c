@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static void put_row(OutFile *f, const TraceRow *r) {
+static void put_row(OutFile *f, const FitTrace *r) {
   const double columns[] = {r->seconds,     r->objective,     r->score,
                             r->regularizer, r->gradient_norm, r->step};
   file_integer(f, r->iteration);
@@ -16,7 +16,7 @@ static void put_row(OutFile *f, const TraceRow *r) {
   file_puts(f, "\n");
 }
 
-void trace_write(RunDir *r, const TraceRow *rows, size_t n) {
+void trace_write(RunDir *r, const FitTrace *rows, size_t n) {
   OutFile *f = file_begin(r->c, run_path(r, "trace.csv"));
   file_puts(f, "iteration,seconds,objective,score,regularizer,gradient_norm,step\n");
   for (size_t k = 0; k < n; k++) put_row(f, &rows[k]);

@@ -11,13 +11,11 @@
 
 #include <math.h>
 
-#define SQRT_2PI 2.50662827463100050242
-
 /* ---- continuous ------------------------------------------------------------------------------ */
 
 /* Adds g d/d(par, w) of sum_j w_j E|Y_j - y|, and returns the sum. */
 static double mean_gap(const ScoreCase *c, double g, const ScoreAdjoint *adj) {
-  const Component *p = component_of(c->q.kind);
+  const KindCode *p = kind_code(c->q.kind);
   double sum = 0, par[KIND_PARAMETERS], d[KIND_PARAMETERS];
   int n = kind_parameters(c->q.kind);
   for (size_t j = 0; j < c->q.M; j++) {
@@ -63,7 +61,8 @@ static double mean_gap_normal(const ScoreCase *c, double g, const ScoreAdjoint *
 }
 
 static double continuous(const ScoreCase *c, const ScoreAdjoint *adj) {
-  double gap = c->q.kind == KIND_NORMAL ? mean_gap_normal(c, -1, adj) : mean_gap(c, -1, adj);
+  bool normal = kind_code(c->q.kind)->normal == NORMAL_OUTCOME;
+  double gap = normal ? mean_gap_normal(c, -1, adj) : mean_gap(c, -1, adj);
   if (!(gap < (double)INFINITY)) { /* also nan */
     score_clear(c, adj);
     return -gap;

@@ -1,8 +1,11 @@
 /* crps_pairs.c: minus the CRPS as the paper estimates it: 2 M independent simulated outcomes, of
- * which (m, m + M) are pairs, -1/(2 M) sum_{m <= 2 M} |y_m - y| + 1/(2 M) sum_{m <= M} |y_m - y_{m
- * + M}|, unbiased, and so is its gradient (paper, "Unbiasedness of the CRPS gradient"). An odd last
+ * which (m, m + M) are pairs,
+ *
+ *   -1/(2 M) sum_{m <= 2 M} |y_m - y| + 1/(2 M) sum_{m <= M} |y_m - y_{m + M}|,
+ *
+ * unbiased, and so is its gradient (paper, "Unbiasedness of the CRPS gradient"). An odd last
  * outcome is left out; nan without a pair. crps_sim uses all pairs of the same outcomes. */
-#include "score/mixture.h"
+#include "score/predictive_mixture.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
  *
  * d / d y_k of the second sum is (number below - number above y_k) / (K (K-1)); ties count on
  * neither side. */
-#include "score/mixture.h"
+#include "score/predictive_mixture.h"
 
 #include "num/stats.h"
 

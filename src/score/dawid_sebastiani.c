@@ -1,7 +1,7 @@
 /* dawid_sebastiani.c: -log v - (y - m)^2 / v with mean m and variance v of the mixture (Dawid and
  * Sebastiani 1999): the log score of a normal with its moments, up to constants. v = sum_j w_j (v_j
  * + (m_j - m)^2); -inf where a variance is infinite. Categories count as the numbers 1, 2, ... */
-#include "score/mixture.h"
+#include "score/predictive_mixture.h"
 
 #include <math.h>
 
@@ -23,7 +23,7 @@ static void lanes_adjoint(const ScoreCase *c, const State *s, const ScoreAdjoint
   int n = kind_parameters(c->q.kind);
   for (size_t j = 0; j < c->q.M; j++) {
     mixture_lane(&c->q, j, par);
-    Moments x = component_moments(c->q.kind, c->q.size, par);
+    Moments x = kind_code(c->q.kind)->moments(par, c->q.size);
     double off = x.mean - s->mean, w = mixture_weight(&c->q, j),
            gm = s->by_mean + 2 * off * s->by_variance;
     for (int k = 0; k < n; k++)
@@ -52,7 +52,7 @@ static void categorical_adjoint(const ScoreCase *c, const State *s, const ScoreA
 
 double score_dawid_sebastiani(const ScoreCase *c, const ScoreAdjoint *adj) {
   State s = {0};
-  bool categorical = c->q.kind == KIND_CATEGORICAL;
+  bool categorical = kind_code(c->q.kind)->vector;
   score_clear(c, adj);
   if (categorical)
     categorical_state(c, &s);

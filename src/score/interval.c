@@ -4,7 +4,7 @@
  * (mixture_quantile_adjoint). Discrete kinds have a value only. With o.smooth = tau > 0 the hinge
  * (x)_+ is tau log(1 + e^(x / tau)): a way to the optimum without kinks, never a result. */
 #include "num/special.h"
-#include "score/mixture.h"
+#include "score/predictive_mixture.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
  * and U are sample quantiles with linear interpolation between order statistics at (K - 1) p
  * (NumPy's default). Biased by O(1/K): notes to the paper measure -2.5% at K = 100; `interval` has
  * no such bias. */
-#include "score/mixture.h"
+#include "score/predictive_mixture.h"
 
 #include "num/stats.h"
 

@@ -1,6 +1,6 @@
 /* log.c: log sum_j w_j exp(l_j); d / d l_j = w_j exp(l_j) / sum: the posterior weight of lane j
  * given y. */
-#include "score/mixture.h"
+#include "score/predictive_mixture.h"
 
 #include <math.h>
 
@@ -45,6 +45,6 @@ double score_log(const ScoreCase *c, const ScoreAdjoint *adj) {
 
 void score_log_rows(const ScoreRows *c) {
   double shift = log((double)c->M);
-  c->k->softmax_rows(c->adj, c->ll, NULL, c->ld, c->rows, c->M, c->scores);
+  c->k->softmax_rows(&(SoftmaxRows){c->adj, c->ll, NULL, c->ld, c->rows, c->M, c->scores});
   for (size_t r = 0; r < c->rows; r++) c->scores[r] -= shift;
 }

@@ -1,7 +1,8 @@
 /* mmd.c: minus the squared maximum mean discrepancy between the predictive distribution and the
- * point mass at y, MMD^2 = E k(Y, Y') - 2 E k(Y, y) + k(y, y),  k(a, b) = exp(-|a - b|^2 / (2
- * h^2)), from simulated outcomes. The bandwidth h must not depend on the forecast, or the score
- * would not be proper. */
+ * point mass at y,
+ *   MMD^2 = E k(Y, Y') - 2 E k(Y, y) + k(y, y),  k(a, b) = exp(-|a - b|^2 / (2 h^2)),
+ * from simulated outcomes. The bandwidth h must not depend on the forecast, or the score would not
+ * be proper. */
 #include "score/vector_sim.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* quadratic.c: the quadratic (Brier) score of a discrete outcome, 2 p_y - sum_k p_k^2, p_k = sum_j
  * w_j p_jk: proper, unlike the form in the paper's released code, which counts f^2 twice. Counts
  * without bound: over the support up to mass 1e-15. */
-#include "score/mixture.h"
+#include "score/predictive_mixture.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* quantile.c: minus the pinball loss, averaged over levels p (default: the deciles):
  *   (y - Q_p) (p - 1{y < Q_p}),  Q_p the quantile of the mixture at p; d / d Q_p = 1{y < Q_p} - p.
  */
-#include "score/mixture.h"
+#include "score/predictive_mixture.h"
 
 static const double deciles[] = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};
 

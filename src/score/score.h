@@ -10,20 +10,8 @@
 #ifndef PVI_SCORE_H
 #define PVI_SCORE_H
 
+#include "score/kind.h"
 #include "vm/kernels.h"
-
-/* What one lane predicts, when the program says so: kinds.def. */
-typedef enum {
-  KIND_NONE,
-#define KIND(id, npar, discrete, parameters) KIND_##id,
-#include "score/kinds.def"
-#undef KIND
-  KIND_COUNT,
-} Kind;
-int kind_parameters(Kind k); /* how many par[] it has */
-bool kind_discrete(Kind k);
-
-enum { KIND_PARAMETERS = 3 };
 
 /* The predictive distribution of one observation. Rows over lanes have M numbers, padded to LANES.
  */
@@ -75,16 +63,26 @@ typedef struct {
 
 typedef double ScoreFunction(const ScoreCase *c, const ScoreAdjoint *adj);
 
-typedef enum { NEEDS_LL = 1, NEEDS_KIND = 2, NEEDS_SIM = 4, NEEDS_VECTOR_SIM = 8 } ScoreNeeds;
+typedef enum {
+  NEEDS_LL = 1,
+  NEEDS_KIND = 2,
+  NEEDS_SIM = 4,
+  NEEDS_VECTOR_SIM = 8,
+  OF_DISCRETE = 16,
+  OF_MOMENTS = 32,
+  BY_QUANTILE = 64,
+  KINKED = 128,
+  KEEPS_HINTS = 256
+} ScoreFlags;
 
 typedef enum {
-#define SCORE(id, name, needs, formula) SCORE_##id,
+#define SCORE(id, name, flags, rows, formula) SCORE_##id,
 #include "score/scores.def"
 #undef SCORE
   SCORE_COUNT,
 } ScoreId;
 
-#define SCORE(id, name, needs, formula) ScoreFunction score_##id;
+#define SCORE(id, name, flags, rows, formula) ScoreFunction score_##id;
 #include "score/scores.def"
 #undef SCORE
 
@@ -103,14 +101,24 @@ ScoreRowsFunction score_log_rows, score_elbo_rows;
 ScoreFunction *score_of(ScoreId id);
 ScoreRowsFunction *score_rows_of(ScoreId id); /* NULL: one by one */
 const char *score_name(ScoreId id);
-unsigned score_needs(ScoreId id);
+unsigned score_needs(ScoreId id); /* its flags: NEEDS_LL ... */
+bool score_is_kinked(ScoreId id); /* optimizers go by way of ScoreOptions.smooth */
+bool score_keeps_hints(ScoreId id);
 bool score_find(const char *name, ScoreId *id);
-bool score_allows(ScoreId id, Kind kind); /* is it defined for outcomes of this kind, by parameters,
-                                             with useful derivatives */
-bool score_evaluates(ScoreId id,
-                     Kind kind); /* has it a value there, if perhaps no derivative to train on */
+/* Is it defined for outcomes of this kind, by parameters, with useful derivatives? */
+bool score_allows(ScoreId id, Kind kind);
+/* Has it a value there, if perhaps no derivative to train on? */
+bool score_evaluates(ScoreId id, Kind kind);
 size_t score_scratch(size_t M,
                      size_t nsim); /* numbers of scratch any score needs for these sizes */
+
+/* Not a score: the predictive distribution in a few numbers. c->y is not looked at; the kind must
+ * be known. mean and sd are NaN, or sd inf, where there is none. */
+typedef struct {
+  double mean, sd;
+  double *quantiles; /* one for each level */
+} ScoreSummary;
+void score_describe(const ScoreCase *c, const double *levels, size_t nlevels, ScoreSummary *out);
 
 /* Not a score but a gradient of the log score: the paper's estimator (b). ll and uniform: M log
  * densities at y and as many variates of (0, 1); log_bound >= every log density. weights[j] =

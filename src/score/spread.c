@@ -1,7 +1,7 @@
 /* spread.c: E|Y - Y'| / 2, in one of two ways.
  *
- * Pairs: 1/2 sum_jk w_j w_k e_jk with e_jk = E|Y_j - Y_k| in closed form (normal, exponential,
- * double exponential): exact, M^2 / 2 evaluations.
+ * Pairs: 1/2 sum_jk w_j w_k e_jk with e_jk = E|Y_j - Y_k|, where the kind has it in closed form
+ * (KindCode.pair; the normal kind, all lanes at once, is here): exact, M^2 / 2 evaluations.
  *
  * Nodes: int F (1 - F) dt = int F (1 - F) T'(x) dx by the trapezoidal rule on a coordinate x in
  * which the integrand is analytic and falls off fast: t = c + s sinh x on the line, exp x on the
@@ -19,82 +19,13 @@
 #include <math.h>
 #include <string.h>
 
-#define SQRT_2PI 2.50662827463100050242
 #define SQRT_PI 1.77245385090551602730
 
 /* ---- pairs ----------------------------------------------------------------------------------- */
 
-/* e = E|A - B| of two lanes and its derivatives by the parameters of both. */
-typedef double Pair(const double *a, const double *b, double *da, double *db);
-
-/* 1/a + 1/b - 2/(a + b) */
-static double exponential_pair(const double *a, const double *b, double *da, double *db) {
-  double s = a[0] + b[0], both = 2 / (s * s);
-  da[0] = both - 1 / (a[0] * a[0]);
-  db[0] = both - 1 / (b[0] * b[0]);
-  return 1 / a[0] + 1 / b[0] - 2 / s;
-}
-
-/* H(a) = a^3 exp(-d / a) and its first two derivatives */
-static double laplace_H(double a, double d, double *h1, double *h2) {
-  double e = exp(-d / a);
-  *h1 = (3 * a * a + d * a) * e;
-  *h2 = (6 * a + 4 * d + d * d / a) * e;
-  return a * a * a * e;
-}
-
-/* [H(a) - H(b)] / (a - b) = int_0^1 H'(b + (a - b) u) du, with derivatives by a, b, d: directly, or
- * for close scales by Gauss-Legendre with six nodes (error below 1e-15 for |a - b| < 0.1 (a + b)).
- */
-static double laplace_divided(double a, double b, double d, double *da, double *db, double *dd) {
-  static const double x[] = {0.1252334085114689, 0.3678314989981802, 0.5873179542866175,
-                             0.7699026741943047, 0.9041172563704749, 0.9815606342467193};
-  static const double w[] = {0.2491470458134028, 0.2334925365383548, 0.2031674267230659,
-                             0.1600783285433462, 0.1069393259953184, 0.0471753363865118};
-  double r = 0, ha, hb, h2;
-  *da = *db = *dd = 0;
-  if (fabs(a - b) >= 0.1 * (a + b)) {
-    double step = a - b;
-    r = (laplace_H(a, d, &ha, &h2) - laplace_H(b, d, &hb, &h2)) / step;
-    *da = (ha - r) / step;
-    *db = (r - hb) / step;
-    *dd = -(a * a * exp(-d / a) - b * b * exp(-d / b)) / step;
-    return r;
-  }
-  for (int k = 0; k < 12; k++) {
-    double u = 0.5 * (1 + (k < 6 ? x[k] : -x[k - 6])), weight = 0.5 * w[k % 6], s = b + (a - b) * u,
-           h1;
-    laplace_H(s, d, &h1, &h2);
-    r += weight * h1;
-    *da += weight * u * h2;
-    *db += weight * (1 - u) * h2;
-    *dd -= weight * (2 * s + d) * exp(-d / s);
-  }
-  return r;
-}
-
-/* The difference of two Laplace variables is a signed mixture of Laplace variables (partial
- * fractions of the characteristic function): e = d + [a^3 exp(-d/a) - b^3 exp(-d/b)] / (a^2 - b^2),
- * d = |difference of locations|. */
-static double laplace_pair(const double *p, const double *q, double *dp, double *dq) {
-  double a = p[1], b = q[1], shift = p[0] - q[0], d = fabs(shift), da, db, dd;
-  double r = laplace_divided(a, b, d, &da, &db, &dd), s = a + b;
-  double by_d = shift == 0 ? 0 : copysign(1 + dd / s, shift);
-  dp[0] = by_d;
-  dq[0] = -by_d;
-  dp[1] = (da - r / s) / s;
-  dq[1] = (db - r / s) / s;
-  return d + r / s;
-}
-
-static Pair *pair_of(Kind kind) {
-  return kind == KIND_EXPONENTIAL          ? exponential_pair
-         : kind == KIND_DOUBLE_EXPONENTIAL ? laplace_pair
-                                           : NULL;
-}
-
-static double pairs(const ScoreCase *c, Pair *pair, double g, const ScoreAdjoint *adj) {
+static double pairs(const ScoreCase *c, double g, const ScoreAdjoint *adj) {
   const Mixture *q = &c->q;
+  const KindCode *kind = kind_code(q->kind);
   int n = kind_parameters(q->kind);
   double value = 0, a[KIND_PARAMETERS], b[KIND_PARAMETERS], da[KIND_PARAMETERS],
          db[KIND_PARAMETERS];
@@ -104,7 +35,7 @@ static double pairs(const ScoreCase *c, Pair *pair, double g, const ScoreAdjoint
     for (size_t i = 0; i <= j; i++) {
       double wi = mixture_weight(q, i), both = i == j ? 0.5 : 1; /* (i, j) stands for (j, i) too */
       mixture_lane(q, i, b);
-      double e = pair(a, b, da, db);
+      double e = kind->pair(a, b, da, db);
       value += both * wi * wj * e;
       for (int k = 0; k < n; k++)
         if (adj->par[k])
@@ -116,11 +47,10 @@ static double pairs(const ScoreCase *c, Pair *pair, double g, const ScoreAdjoint
   return value;
 }
 
-/* ---- pairs of normals, a row at a time
- * -------------------------------------------------------------------------------- e = A(mu_j -
- * mu_i, s), s^2 = s_j^2 + s_i^2, A(d, s) = d (2 Phi(z) - 1) + 2 s phi(z), z = d / s; dA/dd = 2 Phi
- * - 1, dA/ds = 2 phi. Lane j meets the lanes i < j: rows of width n. */
+/* ---- pairs of normals, a row at a time ------------------------------------------------------- */
 
+/* e = A(mu_j - mu_i, s), s^2 = s_j^2 + s_i^2, A(d, s) = d (2 Phi(z) - 1) + 2 s phi(z), z = d / s;
+ * dA/dd = 2 Phi - 1, dA/ds = 2 phi. Lane j meets the lanes i < j: rows of width n. */
 typedef struct {
   double *z, *s, *P, *e; /* d / s, s, Phi(z), exp(-z^2 / 2) */
 } PairRows;
@@ -140,16 +70,17 @@ static void normal_pair_rows(const ScoreCase *c, size_t j, size_t n, const PairR
   c->k->forward[IR_EXP](r->e, (const double *const[]){r->e}, (size_t[]){1}, n);
 }
 
-/* Sums over the lanes i of a row, w: their weights. */
+/* Sums over the lanes i of a row, weighted. */
 typedef struct {
+  double factor;    /* of derivatives: g w_j */
   vd e, slope, per; /* A, dA/dd, dA/ds / s */
 } PairSums;
 
-/* n <= VL lanes from i on against lane j: adds to the sums and to the derivatives by the lanes i. f
- * = g w_j. */
-VFN void normal_pair_add(const ScoreCase *c, const PairRows *r, size_t i, size_t n, double f,
+/* n <= VL lanes from i on against lane j: adds to the sums and to the derivatives by the lanes i.
+ */
+VFN void normal_pair_add(const ScoreCase *c, const PairRows *r, size_t i, size_t n,
                          const ScoreAdjoint *adj, PairSums *sum) {
-  double each = 1 / (double)c->q.M;
+  double each = 1 / (double)c->q.M, f = sum->factor;
   vd w = v_load_n(c->q.weights ? c->q.weights + i : (const double[VL]){[0 ... VL - 1] = each}, n);
   vd s = v_max(v_load_n(r->s + i, n), v_splat(DBL_MIN)),
      phi = 2 / SQRT_2PI * v_load_n(r->e + i, n); /* 0 in lanes from n on */
@@ -170,10 +101,10 @@ VFN void normal_pair_add(const ScoreCase *c, const PairRows *r, size_t i, size_t
 static double normal_pair_sum(const ScoreCase *c, size_t j, const PairRows *r, double g,
                               const ScoreAdjoint *adj) {
   double wj = mixture_weight(&c->q, j), scale = c->q.par[1][j], self = 2 / SQRT_PI;
-  PairSums sum = {{0}, {0}, {0}};
+  PairSums sum = {.factor = g * wj};
   size_t i = 0;
-  for (; i + VL <= j; i += VL) normal_pair_add(c, r, i, VL, g * wj, adj, &sum);
-  if (i < j) normal_pair_add(c, r, i, j - i, g * wj, adj, &sum);
+  for (; i + VL <= j; i += VL) normal_pair_add(c, r, i, VL, adj, &sum);
+  if (i < j) normal_pair_add(c, r, i, j - i, adj, &sum);
   if (adj->par[0]) adj->par[0][j] += g * wj * v_sum(sum.slope);
   if (adj->par[1]) adj->par[1][j] += g * wj * (scale * v_sum(sum.per) + 0.5 * wj * self);
   if (adj->weights) adj->weights[j] += g * (v_sum(sum.e) + wj * self * scale);
@@ -193,54 +124,21 @@ static double normal_pairs(const ScoreCase *c, double g, const ScoreAdjoint *adj
 
 /* ---- nodes: where they are ------------------------------------------------------------------- */
 
-/* What one lane asks of the grid: no mass that matters outside [lo, hi]; a step that resolves it in
- * the outcome, at `at`. */
-typedef struct {
-  double lo, hi, at, step;
-} Reach;
-
-/* How far below its mean, in log t, a gamma(a)'s share t F(t) < e^-30 begins; beta's in logit t at
- * both ends. */
-static double log_reach(double a, double sd) { return fmin((36 + a) / (1 + a), 11 * sd); }
-
-static Reach lane_reach(Kind kind, const double *p) {
-  double tail, sd, centre;
-  switch (kind) {
-  case KIND_NORMAL: return (Reach){p[0] - 7 * p[1], p[0] + 7 * p[1], p[0], 0.68 * p[1]};
-  case KIND_LOGISTIC: return (Reach){p[0] - 28 * p[1], p[0] + 28 * p[1], p[0], 0.75 * p[1]};
-  case KIND_STUDENT_T: /* the cdf has branch points at location +- i scale sqrt(nu); its tail is (z
-                          / sqrt(nu))^-nu */
-    tail = p[2] * fmin(sqrt(p[0]) * exp(28 / (p[0] - 1)), 1e140);
-    return (Reach){p[1] - tail, p[1] + tail, p[1], p[2] * fmin(0.2 * sqrt(p[0]), 0.6)};
-  case KIND_LOGNORMAL: return (Reach){p[0] - 7 * p[1], p[0] + p[1] * (p[1] + 7), 0, 0.68 * p[1]};
-  case KIND_GAMMA:
-    sd = 1 / sqrt(p[0]);
-    return (Reach){log(p[0] / p[1]) - log_reach(p[0], sd),
-                   log((p[0] + sqrt(60 * p[0]) + 30) / p[1]), 0, fmin(0.3, 0.55 * sd)};
-  default: /* beta */
-    sd = sqrt(1 / p[0] + 1 / p[1]);
-    centre = log(p[0] / p[1]);
-    return (Reach){fmin(centre, 0) - log_reach(p[0], sd), fmax(centre, 0) + log_reach(p[1], sd), 0,
-                   fmin(0.4, 0.5 * sd)};
-  }
-}
-
 /* On the line the coordinate is sinh: steps grow with the distance from the centre, so that wide
  * lanes do not pay for narrow ones, which must lie near the centre to be resolved. Heavy tails get
  * a cubic on top. */
-static bool on_line(Kind k) {
-  return k == KIND_NORMAL || k == KIND_LOGISTIC || k == KIND_STUDENT_T;
-}
+static bool on_line(const ScoreCase *c) { return kind_code(c->q.kind)->domain <= ON_HEAVY_LINE; }
 
 static Axis line_axis(const ScoreCase *c) {
-  int at = c->q.kind == KIND_STUDENT_T;
-  const double *mu = c->q.par[at], *s = c->q.par[at + 1];
+  const KindCode *kind = kind_code(c->q.kind);
+  const double *mu = c->q.par[kind->location], *s = c->q.par[kind->location + 1];
   double centre = mixture_mean(c, mu), far = 0, narrow = (double)INFINITY;
   for (size_t j = 0; j < c->q.M; j++) {
     far += (mu[j] - centre) * (mu[j] - centre);
     narrow = fmin(narrow, s[j]);
   }
-  return (Axis){AXIS_SINH, centre, 0.5 * sqrt(far / (double)c->q.M) + 4 * narrow, at ? 0.1 : 0};
+  return (Axis){AXIS_SINH, centre, 0.5 * sqrt(far / (double)c->q.M) + 4 * narrow,
+                kind->domain == ON_HEAVY_LINE ? 0.1 : 0};
 }
 
 /* T'(x) where t is d away from the centre */
@@ -250,14 +148,15 @@ static double axis_slope(const Axis *a, double d) {
 }
 
 static Grid grid_make(const ScoreCase *c) {
-  bool line = on_line(c->q.kind);
-  Grid g = {.axis = {.map = c->q.kind == KIND_BETA ? AXIS_LOGIT : AXIS_EXP}};
+  const KindCode *kind = kind_code(c->q.kind);
+  bool line = on_line(c);
+  Grid g = {.axis = {.map = kind->domain == ON_UNIT ? AXIS_LOGIT : AXIS_EXP}};
   double lo = (double)INFINITY, hi = (double)-INFINITY, par[KIND_PARAMETERS];
   if (line) g.axis = line_axis(c);
   g.h = line ? 0.25 : 1;
   for (size_t j = 0; j < c->q.M; j++) {
     mixture_lane(&c->q, j, par);
-    Reach r = lane_reach(c->q.kind, par);
+    Reach r = kind->reach(par);
     lo = fmin(lo, r.lo);
     hi = fmax(hi, r.hi);
     g.h =
@@ -276,9 +175,10 @@ static Grid grid_make(const ScoreCase *c) {
 /* F (or -(1 - F)) at the nodes first, first + stride, ... of a grid. Only the lognormal's tail is
  * so long that 1 - F needs care. */
 static void fill(const ScoreCase *c, const Grid *g, size_t first, size_t stride, double *F) {
+  const KindCode *kind = kind_code(c->q.kind);
   double slope,
-      middle = c->q.kind == KIND_LOGNORMAL ? exp(mixture_mean(c, c->q.par[0])) : (double)INFINITY;
-  if (cells_serve(c->q.kind)) {
+      middle = kind->normal == NORMAL_LOG ? exp(mixture_mean(c, c->q.par[0])) : (double)INFINITY;
+  if (kind->cells) {
     cells_fill(c, g, F);
     return;
   }
@@ -321,10 +221,10 @@ static double nodes_slopes(const Grid *grid, const double *F, double g, bool who
 
 static void nodes_adjoint(const ScoreCase *c, const Grid *grid, double *F, double g,
                           const ScoreAdjoint *adj) {
-  double *v = F + SPREAD_NODES + 1, common = nodes_slopes(grid, F, g, !cells_serve(c->q.kind), v),
-         slope;
+  bool by_cells = kind_code(c->q.kind)->cells;
+  double *v = F + SPREAD_NODES + 1, common = nodes_slopes(grid, F, g, !by_cells, v), slope;
   for (size_t j = 0; adj->weights && j < c->q.M; j++) adj->weights[j] += common;
-  if (cells_serve(c->q.kind)) {
+  if (by_cells) {
     cells_adjoint(c, grid, F, v, adj);
     return;
   }
@@ -339,7 +239,7 @@ static bool wants(const ScoreAdjoint *adj) {
 
 static double nodes(const ScoreCase *c, Grid *grid, double g, const ScoreAdjoint *adj) {
   double *F = mixture_space(c), value, rough;
-  double enough = c->q.kind == KIND_NORMAL || c->q.kind == KIND_LOGNORMAL ? 5e-3 : 1e-5;
+  double enough = kind_code(c->q.kind)->normal ? 5e-3 : 1e-5;
   mixture_prepare(c);
   fill(c, grid, 0, 1, F);
   for (;;) {
@@ -355,11 +255,11 @@ static double nodes(const ScoreCase *c, Grid *grid, double g, const ScoreAdjoint
 /* ---- the choice ------------------------------------------------------------------------------ */
 
 double mixture_spread(const ScoreCase *c, SpreadMethod how, double g, const ScoreAdjoint *adj) {
-  Kind kind = c->q.kind;
-  if (pair_of(kind)) return pairs(c, pair_of(kind), g, adj);
-  if (kind == KIND_NORMAL && how == SPREAD_PAIRS) return normal_pairs(c, g, adj);
+  const KindCode *kind = kind_code(c->q.kind);
+  bool normal = kind->normal == NORMAL_OUTCOME;
+  if (kind->pair) return pairs(c, g, adj);
+  if (normal && how == SPREAD_PAIRS) return normal_pairs(c, g, adj);
   Grid grid = grid_make(c);
-  if (kind == KIND_NORMAL && how == SPREAD_CHEAPEST && 2 * grid.n > c->q.M)
-    return normal_pairs(c, g, adj);
+  if (normal && how == SPREAD_CHEAPEST && 2 * grid.n > c->q.M) return normal_pairs(c, g, adj);
   return nodes(c, &grid, g, adj);
 }

@@ -3,7 +3,7 @@
 #ifndef PVI_SCORE_SPREAD_H
 #define PVI_SCORE_SPREAD_H
 
-#include "score/mixture.h"
+#include "score/predictive_mixture.h"
 
 enum {
   SPREAD_ROWS = 4,

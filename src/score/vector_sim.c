@@ -9,37 +9,42 @@ static double distance2(const double *a, const double *b, size_t n) {
   return s;
 }
 
-/* weight D(a, b); its derivatives are added where there is an adjoint. */
-static double add_pair(const ScoreCase *c, PairFunction *D, double weight, const double *a,
-                       const double *b, double *da, double *db) {
-  double slope, value = D(distance2(a, b, c->dim), &c->o, &slope);
-  for (size_t i = 0; da && i < c->dim; i++) {
-    double g = weight * slope * (a[i] - b[i]);
-    da[i] += g;
-    if (db) db[i] -= g;
+/* A point and where its derivatives are added, or NULL. */
+typedef struct {
+  const double *at;
+  double *adj;
+} Point;
+
+/* Simulated outcome k. */
+static Point outcome(const ScoreCase *c, const ScoreAdjoint *adj, size_t k) {
+  return (Point){c->sim + k * c->dim, adj->sim ? adj->sim + k * c->dim : NULL};
+}
+
+/* weight D(a, b), and its derivatives. */
+static double add_pair(const ScoreCase *c, PairFunction *D, double weight, Point a, Point b) {
+  double slope, value = D(distance2(a.at, b.at, c->dim), &c->o, &slope);
+  for (size_t i = 0; a.adj && i < c->dim; i++) {
+    double g = weight * slope * (a.at[i] - b.at[i]);
+    a.adj[i] += g;
+    if (b.adj) b.adj[i] -= g;
   }
   return weight * value;
 }
 
 double vector_sim_score(const ScoreCase *c, PairFunction *D, const ScoreAdjoint *adj) {
-  size_t K = c->nsim, half = K / 2, n = c->dim;
+  size_t K = c->nsim, half = K / 2;
   double value = 0, all = (double)K * (double)(K - 1);
-  const double *Y = c->sim;
-  double *dY = adj->sim;
   score_clear(c, adj);
   if (K < 2) return (double)NAN;
-#define AT(p, k) ((p) ? (p) + (k)*n : NULL)
   for (size_t k = 0; k < K; k++)
-    value += add_pair(c, D, 1 / (double)K, Y + k * n, c->yvec, AT(dY, k), NULL);
+    value += add_pair(c, D, 1 / (double)K, outcome(c, adj, k), (Point){c->yvec, NULL});
   if (c->o.halves) {
     for (size_t k = 0; k < half; k++)
-      value += add_pair(c, D, -0.5 / (double)half, Y + k * n, Y + (k + half) * n, AT(dY, k),
-                        AT(dY, k + half));
+      value += add_pair(c, D, -0.5 / (double)half, outcome(c, adj, k), outcome(c, adj, k + half));
     return value;
   }
   for (size_t k = 1; k < K; k++)
     for (size_t j = 0; j < k; j++)
-      value += add_pair(c, D, -1 / all, Y + k * n, Y + j * n, AT(dY, k), AT(dY, j));
-#undef AT
+      value += add_pair(c, D, -1 / all, outcome(c, adj, k), outcome(c, adj, j));
   return value;
 }

@@ -1,10 +1,12 @@
 /* vector_sim.h: scores of vector outcomes from K simulated ones that are made of a function of two
- * points, S = mean_k D(Y_k, y) - 1/2 mean over pairs D(Y_j, Y_k): minus the distance for the energy
- * score, twice a kernel for the maximum mean discrepancy; internal to score/. */
+ * points,
+ *   S = mean_k D(Y_k, y) - 1/2 mean over pairs D(Y_j, Y_k):
+ * minus the distance for the energy score, twice a kernel for the maximum mean discrepancy;
+ * internal to score/. */
 #ifndef PVI_SCORE_VECTOR_SIM_H
 #define PVI_SCORE_VECTOR_SIM_H
 
-#include "score/mixture.h"
+#include "score/predictive_mixture.h"
 
 /* D(a, b) as a function of r2 = |a - b|^2, and *slope with dD / da = *slope (a - b). */
 typedef double PairFunction(double r2, const ScoreOptions *o, double *slope);

@@ -1,8 +1,11 @@
 /* weighted_interval.c: minus the weighted interval score (Bracher, Ray, Gneiting and Reich 2021):
- * for the intervals of levels 1 - alpha_k, k = 1 .. K, and the median m, WIS = [ |y - m| / 2 +
- * sum_k alpha_k / 2 IS_{alpha_k}(y) ] / (K + 1/2). It is twice the mean pinball loss over the 2 K +
- * 1 quantiles and tends to the CRPS. Default: the 11 levels of the forecast hubs. */
-#include "score/mixture.h"
+ * for the intervals of levels 1 - alpha_k, k = 1 .. K, and the median m,
+ *
+ *   WIS = [ |y - m| / 2 + sum_k alpha_k / 2 IS_{alpha_k}(y) ] / (K + 1/2).
+ *
+ * It is twice the mean pinball loss over the 2 K + 1 quantiles and tends to the CRPS. Default: the
+ * 11 levels of the forecast hubs. */
+#include "score/predictive_mixture.h"
 
 #include <math.h>
 

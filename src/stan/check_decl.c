@@ -52,12 +52,10 @@ static void check_constraint(Checker *k, Decl *d, bool top) {
                 type_show(k, d->type));
   if (con->kind != CON_NONE && scalar == TY_COMPLEX)
     check_error(k, d->loc, "a complex variable cannot be constrained");
-  if (con->kind == CON_AFFINE && scalar == TY_INT)
-    check_error(k, d->loc, "an int variable cannot have an offset or multiplier");
-  check_bound(k, d, con->lower, "lower");
-  check_bound(k, d, con->upper, "upper");
-  check_bound(k, d, con->offset, "offset");
-  check_bound(k, d, con->multiplier, "multiplier");
+  if (scalar == TY_INT && !con_allows_int(con->kind))
+    check_error(k, d->loc, "an int variable cannot have `%s` or `%s`", con_argument(con->kind, 0),
+                con_argument(con->kind, 1));
+  for (int i = 0; i < 2; i++) check_bound(k, d, con->args[i], con_argument(con->kind, i));
 }
 
 /* The sizes and constraints of a type, and of its items when it is a tuple. */

@@ -251,7 +251,8 @@ static Stmt *parse_one(Parser *p) {
 }
 
 /* statement = block | if | for | while | profile | break | continue | skip | return | print |
- * increment | tilde | assignment | call | declaration */
+ * increment | tilde | assignment
+ *           | call | declaration */
 Stmt *parse_stmt(Parser *p) {
   Stmt *s = parse_enter(p) ? parse_one(p) : parse_new_stmt(p, ST_SKIP, p->at->loc);
   parse_leave(p);

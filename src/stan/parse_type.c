@@ -24,18 +24,9 @@ static const struct {
     {TOK_COMPLEX_VECTOR, TY_COMPLEX_VECTOR, 1, 1, CON_NONE},
     {TOK_COMPLEX_ROW_VECTOR, TY_COMPLEX_ROW_VECTOR, 1, 1, CON_NONE},
     {TOK_COMPLEX_MATRIX, TY_COMPLEX_MATRIX, 2, 2, CON_NONE},
-    {TOK_ORDERED, TY_VECTOR, 1, 1, CON_ORDERED},
-    {TOK_POSITIVE_ORDERED, TY_VECTOR, 1, 1, CON_POSITIVE_ORDERED},
-    {TOK_SIMPLEX, TY_VECTOR, 1, 1, CON_SIMPLEX},
-    {TOK_UNIT_VECTOR, TY_VECTOR, 1, 1, CON_UNIT_VECTOR},
-    {TOK_SUM_TO_ZERO_VECTOR, TY_VECTOR, 1, 1, CON_SUM_TO_ZERO},
-    {TOK_SUM_TO_ZERO_MATRIX, TY_MATRIX, 2, 2, CON_SUM_TO_ZERO},
-    {TOK_CHOLESKY_FACTOR_CORR, TY_MATRIX, 1, 1, CON_CHOLESKY_CORR},
-    {TOK_CHOLESKY_FACTOR_COV, TY_MATRIX, 1, 2, CON_CHOLESKY_COV},
-    {TOK_CORR_MATRIX, TY_MATRIX, 1, 1, CON_CORR},
-    {TOK_COV_MATRIX, TY_MATRIX, 1, 1, CON_COV},
-    {TOK_COLUMN_STOCHASTIC_MATRIX, TY_MATRIX, 2, 2, CON_STOCHASTIC_COLUMN},
-    {TOK_ROW_STOCHASTIC_MATRIX, TY_MATRIX, 2, 2, CON_STOCHASTIC_ROW},
+#define TYPE_WORD(id, type, least, most, numbers, transform)                                       \
+  {TOK_##id, TY_##type, least, most, CON_##id},
+#include "stan/constraints.def"
 };
 
 enum { NTYPES = sizeof type_words / sizeof *type_words };
@@ -60,23 +51,33 @@ static void add_size(Parser *p, Decl *d, Expr *size) {
 
 /* ---- constraints ----------------------------------------------------------------------------- */
 
+/* The constraint whose argument in brackets the next token names, and which of the two it is. */
+static ConstraintKind named_bound(const Parser *p, int *argument) {
+  for (int k = CON_NONE + 1; k < CON_COUNT; k++)
+    for (*argument = 0; *argument < 2; ++*argument) {
+      const char *name = con_argument((ConstraintKind)k, *argument);
+      if (name && tok_at_word(p, name)) return (ConstraintKind)k;
+    }
+  return CON_NONE;
+}
+
 /* bound = ("lower" | "upper" | "offset" | "multiplier") "=" expression without comparisons */
 static void parse_one_bound(Parser *p, Constraint *con) {
-  static const char *const names[] = {"lower", "upper", "offset", "multiplier"};
-  Expr **place[] = {&con->lower, &con->upper, &con->offset, &con->multiplier};
-  for (int k = 0; k < 4; k++) {
-    if (!tok_at_word(p, names[k])) continue;
-    Loc loc = p->at++->loc;
-    ConstraintKind kind = k < 2 ? CON_BOUNDS : CON_AFFINE;
-    if (*place[k]) parse_error(p, loc, "`%s` is given twice", names[k]);
-    if (con->kind != CON_NONE && con->kind != kind)
-      parse_error(p, loc, "bounds and offset or multiplier cannot be combined");
-    con->kind = kind;
-    tok_expect(p, TOK_ASSIGN, arena_format(&p->c->arena, "after `%s`", names[k]));
-    *place[k] = parse_bound(p);
+  int argument;
+  ConstraintKind kind = named_bound(p, &argument);
+  if (kind == CON_NONE) {
+    syntax_error(p, "`lower`, `upper`, `offset` or `multiplier`");
     return;
   }
-  syntax_error(p, "`lower`, `upper`, `offset` or `multiplier`");
+  Loc loc = p->at++->loc;
+  const char *name = con_argument(kind, argument);
+  if (con->kind != CON_NONE && con->kind != kind)
+    parse_error(p, loc, "bounds and offset or multiplier cannot be combined");
+  else if (con->args[argument])
+    parse_error(p, loc, "`%s` is given twice", name);
+  con->kind = kind;
+  tok_expect(p, TOK_ASSIGN, arena_format(&p->c->arena, "after `%s`", name));
+  con->args[argument] = parse_bound(p);
 }
 
 /* bounds = "<" bound ["," bound] ">" */

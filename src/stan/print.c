@@ -261,26 +261,6 @@ static void tree_optional(Printer *pr, const char *head, const Expr *e) {
 
 static void new_line(Printer *pr) { text_printf(pr->out, "\n%*s", pr->indent * 2, ""); }
 
-static const char *constraint_name(ConstraintKind k) {
-  static const char *const names[] = {
-      [CON_NONE] = "",
-      [CON_BOUNDS] = "bounds",
-      [CON_AFFINE] = "affine",
-      [CON_ORDERED] = "ordered",
-      [CON_POSITIVE_ORDERED] = "positive_ordered",
-      [CON_SIMPLEX] = "simplex",
-      [CON_UNIT_VECTOR] = "unit_vector",
-      [CON_SUM_TO_ZERO] = "sum_to_zero",
-      [CON_CHOLESKY_CORR] = "cholesky_factor_corr",
-      [CON_CHOLESKY_COV] = "cholesky_factor_cov",
-      [CON_CORR] = "corr_matrix",
-      [CON_COV] = "cov_matrix",
-      [CON_STOCHASTIC_COLUMN] = "column_stochastic",
-      [CON_STOCHASTIC_ROW] = "row_stochastic",
-  };
-  return names[k];
-}
-
 /* (name type (sizes ...) (constraint ...) (init ...)) */
 static void tree_decl(Printer *pr, const Decl *d) {
   text_printf(pr->out, " (%s ", d->name ? d->name : "item");
@@ -291,11 +271,8 @@ static void tree_decl(Printer *pr, const Decl *d) {
     text_puts(pr->out, ")");
   }
   if (d->con.kind != CON_NONE) {
-    text_printf(pr->out, " (%s", constraint_name(d->con.kind));
-    tree_optional(pr, "lower", d->con.lower);
-    tree_optional(pr, "upper", d->con.upper);
-    tree_optional(pr, "offset", d->con.offset);
-    tree_optional(pr, "multiplier", d->con.multiplier);
+    text_printf(pr->out, " (%s", stan_constraint_name(d->con.kind));
+    for (int k = 0; k < 2; k++) tree_optional(pr, con_argument(d->con.kind, k), d->con.args[k]);
     text_puts(pr->out, ")");
   }
   for (int k = 0; k < d->nitems; k++) tree_decl(pr, d->items[k]);

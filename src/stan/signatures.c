@@ -52,7 +52,7 @@ static const char *const function_texts[FUN_COUNT] = {
 };
 
 static const char *const dist_texts[DIST_COUNT] = {
-#define DIST(id, signature, flags, code) signature,
+#define DIST(id, signature, flags, support, code) signature,
 #include "stan/dists.def"
 #undef DIST
 };
@@ -64,7 +64,7 @@ static const char *const operator_texts[] = {
 };
 
 static const unsigned flags_of[DIST_COUNT] = {
-#define DIST(id, signature, flags, code) flags,
+#define DIST(id, signature, flags, support, code) flags,
 #include "stan/dists.def"
 #undef DIST
 };
@@ -76,7 +76,7 @@ const char *const stan_fun_names[FUN_COUNT] = {
 };
 
 const char *const stan_dist_names[DIST_COUNT] = {
-#define DIST(id, signature, flags, code) #id,
+#define DIST(id, signature, flags, support, code) #id,
 #include "stan/dists.def"
 #undef DIST
 };

@@ -134,19 +134,18 @@ typedef enum {
 } BlockId;
 /* clang-format on */
 
-/* clang-format off */
+/* constraints.def */
 typedef enum {
-  CON_NONE, CON_BOUNDS /* lower and / or upper */, CON_AFFINE /* offset and / or multiplier */,
-  CON_ORDERED, CON_POSITIVE_ORDERED,
-  CON_SIMPLEX, CON_UNIT_VECTOR, CON_SUM_TO_ZERO, CON_CHOLESKY_CORR, CON_CHOLESKY_COV, CON_CORR,
-  CON_COV,
-  CON_STOCHASTIC_COLUMN, CON_STOCHASTIC_ROW,
+  CON_NONE,
+#define BRACKET(id, first, second, ints) CON_##id,
+#define TYPE_WORD(id, type, least, most, numbers, transform) CON_##id,
+#include "stan/constraints.def"
+  CON_COUNT
 } ConstraintKind;
-/* clang-format on */
 
 typedef struct Constraint {
   ConstraintKind kind;
-  Expr *lower, *upper, *offset, *multiplier; /* NULL where absent */
+  Expr *args[2]; /* in brackets, in the order of the row: lower, upper; NULL where absent */
 } Constraint;
 
 struct Decl {
@@ -225,8 +224,8 @@ typedef struct Program {
 
 /* ---- the builtin tables ---------------------------------------------------------------------- */
 
-/* functions.def: FUN(id, "signatures", code). dists.def: DIST(id, "signature", flags, code). See
- * the head of each. */
+/* functions.def: FUN(id, "signatures", code). dists.def: DIST(id, "signature", flags, support,
+ * code). See the head of each. */
 typedef enum {
 #define FUN(id, signatures, code) FUN_##id,
 #include "stan/functions.def"
@@ -235,7 +234,7 @@ typedef enum {
 } FunId;
 
 typedef enum {
-#define DIST(id, signature, flags, code) DIST_##id,
+#define DIST(id, signature, flags, support, code) DIST_##id,
 #include "stan/dists.def"
 #undef DIST
   DIST_COUNT
@@ -256,6 +255,7 @@ enum DistFlag {
 extern const char *const stan_fun_names[FUN_COUNT];
 extern const char *const stan_dist_names[DIST_COUNT];
 unsigned stan_dist_flags(DistId d);
+const char *stan_constraint_name(ConstraintKind k); /* "bounds", "simplex"; "" of CON_NONE */
 
 /* ---- verbs ----------------------------------------------------------------------------------- */
 
@@ -275,6 +275,9 @@ void stan_print_tokens(Ctx *c, Text *out, const char *name, const char *text, si
 void stan_print_tree(Text *out, const Program *p,
                      bool typed);               /* s-expressions, one statement a line, indented */
 void stan_print_type(Text *out, const Type *t); /* array[,] vector */
+
+/* Is the data variable used for nothing but to the left of ~ or of a density's bar? */
+bool stan_is_only_outcome(const Program *p, const Decl *d);
 void stan_print_expr(Text *out, const Expr *e); /* as Stan source, on one line */
 
 #endif

@@ -1,12 +1,13 @@
 /* stan_int.h: what the files of this folder share.
  *
- *   tokens.def      the tokens                     lexer.c       text -> tokens, #include
- *   functions.def   built-in functions             parser.c      program, blocks, functions;
- * recovery after errors dists.def       distributions                  parse_type.c  types and
- * declarations operators.def   the operators' types           parse_stmt.c  statements types.c
- * equality, promotion            parse_expr.c  expressions signatures.c    the tables' little
- * language    check.c       blocks, scopes, functions print.c         every stage as text
- * check_decl.c, check_stmt.c, check_expr.c, check_call.c
+ *   tokens.def        the tokens                 lexer.c       text -> tokens, #include
+ *   functions.def     built-in functions         parser.c      program, blocks; recovery
+ *   dists.def         distributions              parse_type.c  types and declarations
+ *   constraints.def   constraints                parse_stmt.c  statements
+ *   operators.def     the operators' types       parse_expr.c  expressions
+ *   signatures.c      the little language of the tables
+ *   types.c           equality, promotion        check.c       blocks, scopes, functions
+ *   print.c           every stage as text        check_*.c     declarations, statements, ...
  */
 #ifndef PVI_STAN_INT_H
 #define PVI_STAN_INT_H
@@ -46,6 +47,12 @@ typedef struct {
 
 Tokens lex_all(Ctx *c, const Source *s, const StanOptions *o);
 const char *token_name(TokenKind k); /* for messages: `+=`, "a name" */
+
+/* ---- constraints (types.c) ------------------------------------------------------------------- */
+
+/* The names that may stand in brackets, or NULL; may they behind int? */
+const char *con_argument(ConstraintKind k, int argument);
+bool con_allows_int(ConstraintKind k);
 
 /* ---- the parser ------------------------------------------------------------------------------ */
 

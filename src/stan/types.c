@@ -168,3 +168,22 @@ const Type *type_common(Arena *a, const Type *x, const Type *y) {
   bool tuples = x->kind == TY_TUPLE && y->kind == TY_TUPLE && x->array_dims == y->array_dims;
   return tuples ? common_tuple(a, x, y) : NULL;
 }
+
+/* ---- constraints ----------------------------------------------------------------------------- */
+
+static const struct {
+  const char *name, *arguments[2];
+  bool ints;
+} constraints[CON_COUNT] = {
+    [CON_NONE] = {"", {NULL, NULL}, true},
+#define BRACKET(id, first, second, ints) [CON_##id] = {#id, {#first, #second}, ints},
+#define TYPE_WORD(id, type, least, most, numbers, transform)                                       \
+  [CON_##id] = {#id, {NULL, NULL}, false},
+#include "stan/constraints.def"
+};
+
+const char *stan_constraint_name(ConstraintKind k) { return constraints[k].name; }
+const char *con_argument(ConstraintKind k, int argument) {
+  return constraints[k].arguments[argument];
+}
+bool con_allows_int(ConstraintKind k) { return constraints[k].ints; }

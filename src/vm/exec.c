@@ -156,8 +156,8 @@ void exec_total(const Frame *f, const Instr *i, double *totals) {
   for (size_t e = 0; e < f->rows; e++) {
     for (int a = 0; a < i->nargs; a++)
       in[a] = row_of(f, &i->in[a], e, f->row, f->s->splat + a * LANES, &step[a]);
-    totals[e] = k->saving_total[i->op](f->w->linear, f->w->M, in, step, adjoint_of(f, o, e, f->row),
-                                       i->fresh, f->n);
+    TotalRow t = {f->w->linear, f->w->M, f->n, adjoint_of(f, o, e, f->row), i->fresh};
+    totals[e] = k->saving_total[i->op](&t, in, step);
   }
 }
 
@@ -244,7 +244,8 @@ static void sum_forward(const Frame *f, const Instr *i, size_t n, size_t first) 
 static void lse_forward(const Frame *f, const Instr *i, size_t n, size_t first) {
   for (size_t e = 0; e < n; e++) {
     reduce_rows(f, i, e, first);
-    f->w->k->log_sum_exp(result_row(f, i, e), f->s->in, f->s->step, (size_t)i->width, f->n);
+    RowList terms = {f->s->in, f->s->step, (size_t)i->width};
+    f->w->k->log_sum_exp(result_row(f, i, e), &terms, f->n);
   }
 }
 
@@ -257,8 +258,16 @@ static void copy_forward(const Frame *f, double *out, const Operand *o, size_t e
 static void matvec_forward(const Frame *f, const Instr *i, size_t n, size_t first) {
   const Work *w = f->w;
   size_t inner = (size_t)i->width;
-  w->k->gemm(result_row(f, i, 0), w->lanes, i->in[0].data + first * inner, inner, 1,
-             w->global + i->in[1].base * w->lanes + f->lane, w->lanes, n, inner, f->n, false);
+  w->k->gemm(&(RowProduct){.out = result_row(f, i, 0),
+                           .ldo = w->lanes,
+                           .a = i->in[0].data + first * inner,
+                           .a_row = inner,
+                           .a_column = 1,
+                           .b = w->global + i->in[1].base * w->lanes + f->lane,
+                           .ldb = w->lanes,
+                           .rows = n,
+                           .inner = inner,
+                           .n = f->n});
 }
 
 /* Numbers keyed by node, element and draw: the same in every plan. Those of tiles are kept, memory
@@ -293,8 +302,16 @@ static void outer_forward(const Frame *f, const Instr *i, size_t n, size_t first
   size_t step = outer_together(i, n);
   for (size_t e = 0; e < n; e += step) {
     const double *coef = o->coef + leaf_element(i, e, first) * o->terms;
-    f->w->k->gemm(result_row(f, i, e), f->w->lanes, coef, o->terms, 1, o->basis + f->lane,
-                  f->w->lanes, step, o->terms, f->n, false);
+    f->w->k->gemm(&(RowProduct){.out = result_row(f, i, e),
+                                .ldo = f->w->lanes,
+                                .a = coef,
+                                .a_row = o->terms,
+                                .a_column = 1,
+                                .b = o->basis + f->lane,
+                                .ldb = f->w->lanes,
+                                .rows = step,
+                                .inner = o->terms,
+                                .n = f->n});
   }
 }
 
@@ -312,8 +329,8 @@ void exec_outer_backward(const Frame *f, const Instr *i, size_t n, size_t first)
   size_t step = outer_together(i, n), lanes = f->w->lanes;
   for (size_t e = 0; e < n; e += step) {
     double *adj = o->adj + leaf_element(i, e, first) * o->terms;
-    f->w->k->outer_adjoint(adj, result_adjoint(f, i, e), lanes, o->basis, lanes, o->terms, step,
-                           f->w->M);
+    OuterRows outer = {result_adjoint(f, i, e), o->basis, lanes, lanes, o->terms, step, f->w->M};
+    f->w->k->outer_adjoint(adj, &outer);
     for (size_t k = 0; k < step * o->terms; k++)
       if (!isfinite(adj[k]))
         adj[k] = finite_dot(result_adjoint(f, i, e + k / o->terms), o->basis + k % o->terms * lanes,
@@ -484,8 +501,9 @@ static void lse_backward(const Frame *f, const Instr *i, size_t n, size_t first)
     reduce_rows(f, i, e, first);
     for (size_t w = 0; w < width; w++)
       f->s->adj[w] = adjoint_of(f, &i->in[0], e * width + w, first * width);
-    f->w->k->log_sum_exp_adjoint(result_adjoint(f, i, e), result_row(f, i, e), f->s->in, f->s->step,
-                                 f->s->adj, width, f->n);
+    RowList terms = {f->s->in, f->s->step, width};
+    f->w->k->log_sum_exp_adjoint(result_adjoint(f, i, e), result_row(f, i, e), &terms, f->s->adj,
+                                 f->n);
   }
 }
 
@@ -500,8 +518,17 @@ static void matvec_backward(const Frame *f, const Instr *i, size_t n, size_t fir
   size_t inner = (size_t)i->width;
   double *adj = f->tile ? f->boundary + i->in[1].adjoint * w->lanes
                         : f->out_adj + i->in[1].base * w->lanes + f->lane;
-  w->k->gemm(adj, w->lanes, i->in[0].data + first * inner, 1, inner, result_adjoint(f, i, 0),
-             w->lanes, inner, n, f->n, true);
+  w->k->gemm(&(RowProduct){.out = adj,
+                           .ldo = w->lanes,
+                           .a = i->in[0].data + first * inner,
+                           .a_row = 1,
+                           .a_column = inner,
+                           .b = result_adjoint(f, i, 0),
+                           .ldb = w->lanes,
+                           .rows = inner,
+                           .inner = n,
+                           .n = f->n,
+                           .add = true});
 }
 
 static void cumsum_backward(const Frame *f, const Instr *i, size_t n) {

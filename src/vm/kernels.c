@@ -1,7 +1,9 @@
-/* kernels.c: ops.def and the few row operations, as loops over vectors of draws. Compiled once per
- * instruction set with -DISA=base|avx2|avx512; exports one table, kernels_<ISA>. */
+/* kernels.c: ops.def and what tapes are made of besides, as loops over vectors of draws. Compiled
+ * once per instruction set with -DISA=base|avx2|avx512; exports one table, kernels_<ISA>, with the
+ * row kernels of num/ in it. */
 #include "vm/kernels.h"
 
+#include "num/row_blocks.h"
 #include "num/simd.h"
 #include "num/special.h"
 #include "num/vmath.h"
@@ -183,15 +185,16 @@ VFN vd both_BERNOULLI_LOGIT(vd a, vd b, vd c, vd d, vd *slope) {
 SAVINGS(SAVING)
 
 #define SAVING_TOTAL(NAME, arity)                                                                  \
-  static double saving_total_##NAME(const double *g, size_t m, const double *const *in,            \
-                                    const size_t *step, double *adj, bool fresh, size_t n) {       \
+  static double saving_total_##NAME(const TotalRow *row, const double *const *in,                  \
+                                    const size_t *step) {                                          \
+    TotalRow t = *row;                                                                             \
     vd sum = ZERO;                                                                                 \
-    for (size_t j = 0; j < n; j += VL) {                                                           \
+    for (size_t j = 0; j < t.n; j += VL) {                                                         \
       ALL_##arity vd s, v = both_##NAME(a, b, c, d, &s);                                           \
-      vm idle = v_not(v_lt(v_iota() + (double)j, v_splat((double)m)));                             \
-      vd pulled = SEL(idle, ZERO, v_load(g + j) * s);                                              \
+      vm idle = v_not(v_lt(v_iota() + (double)j, v_splat((double)t.m)));                           \
+      vd pulled = SEL(idle, ZERO, v_load(t.g + j) * s);                                            \
       sum += SEL(idle, ZERO, v);                                                                   \
-      v_store(adj + j, fresh ? pulled : v_load(adj + j) + pulled);                                 \
+      v_store(t.adj + j, t.fresh ? pulled : v_load(t.adj + j) + pulled);                           \
     }                                                                                              \
     return v_sum(sum);                                                                             \
   }
@@ -200,21 +203,22 @@ SAVING_TOTAL(BINOMIAL_LOGIT, 4)
 
 /* -sum_j log(1 + exp(x_j)), x = -b for a success, else b, = -sum_j max(x_j, 0) - log prod_j (1 +
  * exp(-|x_j|)). */
-static double saving_total_BERNOULLI_LOGIT(const double *g, size_t m, const double *const *in,
-                                           const size_t *step, double *adj, bool fresh, size_t n) {
+static double saving_total_BERNOULLI_LOGIT(const TotalRow *row, const double *const *in,
+                                           const size_t *step) {
   enum { MOST_FACTORS = 1000 }; /* each is at most 2 */
   (void)step;
+  TotalRow t = *row;
   vd sign = SEL(v_not(v_eq(v_load(in[0]), ZERO)), K(-1.0), ONE), sum = ZERO;
-  for (size_t j = 0; j < n;) {
+  for (size_t j = 0; j < t.n;) {
     vd product = ONE;
-    for (size_t end = n - j < MOST_FACTORS * VL ? n : j + MOST_FACTORS * VL; j < end; j += VL) {
-      vm idle = v_not(v_lt(v_iota() + (double)j, v_splat((double)m)));
-      vd x = v_load(in[1] + j) * sign, e = v_exp_unit(x), t = ONE + e;
-      vd slope = SEL(v_lt(x, ZERO), e, ONE) / t;
-      vd pulled = SEL(idle, ZERO, v_load(g + j) * (-sign * slope));
-      product *= SEL(idle, ONE, t);
+    for (size_t end = t.n - j < MOST_FACTORS * VL ? t.n : j + MOST_FACTORS * VL; j < end; j += VL) {
+      vm idle = v_not(v_lt(v_iota() + (double)j, v_splat((double)t.m)));
+      vd x = v_load(in[1] + j) * sign, e = v_exp_unit(x), factor = ONE + e;
+      vd slope = SEL(v_lt(x, ZERO), e, ONE) / factor;
+      vd pulled = SEL(idle, ZERO, v_load(t.g + j) * (-sign * slope));
+      product *= SEL(idle, ONE, factor);
       sum += SEL(idle, ZERO, v_max(ZERO, x));
-      v_store(adj + j, fresh ? pulled : v_load(adj + j) + pulled);
+      v_store(t.adj + j, t.fresh ? pulled : v_load(t.adj + j) + pulled);
     }
     sum += v_log(product);
   }
@@ -229,57 +233,19 @@ static void chain(double *adj, const double *g, const double *slope, size_t n, b
   }
 }
 
-/* ---- products with constants: blocks of R rows by C vectors of draws, held in registers ------ */
+/* ---- linear predictors: blocks of R rows by C vectors of draws, held in registers ------------ */
 
-enum {
-  ROWS_AT_ONCE = VL == 8 ? 8 : 4
-}; /* with two vectors of draws each they fill the registers */
-
-#define BLOCK(i, v) V_UNROLL for (int i = 0; i < R; i++) V_UNROLL for (int v = 0; v < C; v++)
-
-/* Runs step(R, C) over all rows and draws: as many rows at once as fit, then four, then one. */
-#define IN_BLOCKS(rows, n, i, j, step)                                                             \
-  for (size_t j = 0; j < (n);) {                                                                   \
-    size_t i = 0;                                                                                  \
-    if ((n)-j >= 2 * VL) {                                                                         \
-      for (; i + ROWS_AT_ONCE <= (rows); i += ROWS_AT_ONCE) step(ROWS_AT_ONCE, 2);                 \
-      for (; i + 4 <= (rows); i += 4) step(4, 2);                                                  \
-      for (; i < (rows); i++) step(1, 2);                                                          \
-      j += 2 * VL;                                                                                 \
-    } else {                                                                                       \
-      for (; i + ROWS_AT_ONCE <= (rows); i += ROWS_AT_ONCE) step(ROWS_AT_ONCE, 1);                 \
-      for (; i + 4 <= (rows); i += 4) step(4, 1);                                                  \
-      for (; i < (rows); i++) step(1, 1);                                                          \
-      j += VL;                                                                                     \
-    }                                                                                              \
-  }
-
-VFN void gemm_block(double *out, size_t ldc, const double *A, size_t ra, size_t ca, const double *B,
-                    size_t ldb, size_t inner, bool add, int R, int C) {
-  vd acc[ROWS_AT_ONCE][2];
-  BLOCK(i, v) acc[i][v] = add ? v_load(out + (size_t)i * ldc + (size_t)v * VL) : ZERO;
-  for (size_t k = 0; k < inner; k++) {
-    vd b[2];
-    V_UNROLL for (int v = 0; v < C; v++) b[v] = v_load(B + k * ldb + (size_t)v * VL);
-    V_UNROLL for (int i = 0; i < R; i++) {
-      vd x = v_splat(A[(size_t)i * ra + k * ca]);
-      V_UNROLL for (int v = 0; v < C; v++) acc[i][v] = v_fma(x, b[v], acc[i][v]);
-    }
-  }
-  BLOCK(i, v) v_store(out + (size_t)i * ldc + (size_t)v * VL, acc[i][v]);
-}
-
-static void gemm(double *out, size_t ldc, const double *A, size_t ra, size_t ca, const double *B,
-                 size_t ldb, size_t rows, size_t inner, size_t n, bool add){
-#define STEP(R, C)                                                                                 \
-  gemm_block(out + i * ldc + j, ldc, A + i * ra, ra, ca, B + j, ldb, inner, add, R, C)
-    IN_BLOCKS(rows, n, i, j, STEP)
-#undef STEP
-}
+typedef struct {
+  double *at;
+  size_t ld;
+} RowsTo;
+typedef struct {
+  const double *at;
+  size_t ld, rows;
+} RowsFrom;
 
 /* Linear predictors of the rows r .. r + R. */
-VFN void affine_block(double *out, size_t ldo, const AffineRows *a, size_t r, size_t j, int R,
-                      int C) {
+VFN void affine_block(RowsTo out, const AffineRows *a, size_t r, size_t j, int R, int C) {
   vd acc[ROWS_AT_ONCE][2];
   size_t D = a->ndense;
   BLOCK(i, v) acc[i][v] = v_splat(a->constant ? a->constant[r + (size_t)i] : 0.0);
@@ -301,26 +267,26 @@ VFN void affine_block(double *out, size_t ldo, const AffineRows *a, size_t r, si
       V_UNROLL for (int v = 0; v < C; v++) acc[i][v] = v_fma(x, v_load(b + v * VL), acc[i][v]);
     }
   }
-  BLOCK(i, v) v_store(out + (r + (size_t)i) * ldo + j + (size_t)v * VL, acc[i][v]);
+  BLOCK(i, v) v_store(out.at + (r + (size_t)i) * out.ld + j + (size_t)v * VL, acc[i][v]);
 }
 
-static void affine(double *out, size_t ldo, const AffineRows *a, size_t rows, size_t n){
-#define STEP(R, C) affine_block(out, ldo, a, i, j, R, C)
-    IN_BLOCKS(rows, n, i, j, STEP)
+static void affine(double *out, size_t ldo, const AffineRows *a, size_t rows, size_t n) {
+  RowsTo to = {out, ldo};
+#define STEP(R, C) affine_block(to, a, i, j, R, C)
+  IN_BLOCKS(rows, n, i, j, STEP)
 #undef STEP
 }
 
 /* dense_adj[k .. k + R) += A' g */
-VFN void dense_adjoint(const double *g, size_t ldg, const AffineRows *a, size_t k, size_t rows,
-                       size_t j, int R, int C) {
+VFN void dense_adjoint(RowsFrom g, const AffineRows *a, size_t k, size_t j, int R, int C) {
   vd acc[ROWS_AT_ONCE][2];
   size_t D = a->ndense;
   double *const *adj = a->dense_adj + k;
   const double *A = a->A + k;
   BLOCK(i, v) acc[i][v] = v_load(adj[i] + j + (size_t)v * VL);
-  for (size_t r = 0; r < rows; r++) {
+  for (size_t r = 0; r < g.rows; r++) {
     vd x[2];
-    V_UNROLL for (int v = 0; v < C; v++) x[v] = v_load(g + r * ldg + j + (size_t)v * VL);
+    V_UNROLL for (int v = 0; v < C; v++) x[v] = v_load(g.at + r * g.ld + j + (size_t)v * VL);
     V_UNROLL for (int i = 0; i < R; i++) {
       vd b = v_splat(A[r * D + (size_t)i]);
       V_UNROLL for (int v = 0; v < C; v++) acc[i][v] = v_fma(b, x[v], acc[i][v]);
@@ -348,7 +314,8 @@ VFN void sparse_adjoint(const double *g, const AffineRows *a, size_t s0, size_t 
 
 static void affine_adjoint(const double *g, size_t ldg, const AffineRows *a, size_t rows,
                            size_t n) {
-#define STEP(R, C) dense_adjoint(g, ldg, a, i, rows, j, R, C)
+  RowsFrom from = {g, ldg, rows};
+#define STEP(R, C) dense_adjoint(from, a, i, j, R, C)
   IN_BLOCKS(a->ndense, n, i, j, STEP)
 #undef STEP
   for (size_t r = 0; r < rows; r++) {
@@ -359,54 +326,14 @@ static void affine_adjoint(const double *g, size_t ldg, const AffineRows *a, siz
   }
 }
 
-/* ---- rows ------------------------------------------------------------------------------------ */
-
-static void add_row(double *out, const double *a, size_t n) {
-  for (size_t j = 0; j < n; j += VL) v_store(out + j, v_load(out + j) + v_load(a + j));
-}
-
-static void axpy_row(double *out, double c, const double *a, size_t n) {
-  for (size_t j = 0; j < n; j += VL)
-    v_store(out + j, v_fma(v_splat(c), v_load(a + j), v_load(out + j)));
-}
-
-static void multiply_add(double *out, const double *a, const double *b, size_t n) {
-  for (size_t j = 0; j < n; j += VL)
-    v_store(out + j, v_fma(v_load(a + j), v_load(b + j), v_load(out + j)));
-}
-
-/* Where the maximum is infinite it is the answer, as Stan has it. */
-static void log_sum_exp(double *out, const double *const *in, const size_t *step, size_t width,
-                        size_t n) {
-  for (size_t j = 0; j < n; j += VL) {
-    vd m = LOAD(0, j);
-    for (size_t w = 1; w < width; w++) m = v_max(m, LOAD(w, j));
-    vd s = ZERO;
-    for (size_t w = 0; w < width; w++) s += v_exp(LOAD(w, j) - m);
-    v_store(out + j, SEL(v_eq(v_abs(m), K(INFINITY)), m, m + v_log(s)));
-  }
-}
-
-static void log_sum_exp_adjoint(const double *g, const double *r, const double *const *in,
-                                const size_t *step, double *const *adj, size_t width, size_t n) {
-  for (size_t j = 0; j < n; j += VL) {
-    vd gj = v_load(g + j), rj = v_load(r + j);
-    for (size_t w = 0; w < width; w++) {
-      if (!adj[w]) continue;
-      vd aw = LOAD(w, j);
-      vd p = SEL(v_eq(aw, K(-INFINITY)), ZERO, v_exp(aw - rj));
-      v_store(adj[w] + j, v_fma(gj, p, v_load(adj[w] + j)));
-    }
-  }
-}
-
 /* ---- differential equations ------------------------------------------------------------------ */
 
-/* sum_c coef[c] k[c][at ..] */
-VFN vd stage_sum(const double *const *k, const double *coef, size_t at, int terms) {
-  vd s = v_splat(coef[0]) * v_load(k[0] + at);
-  V_UNROLL for (int c = 1; c < terms; c++) s = v_fma(v_splat(coef[c]), v_load(k[c] + at), s);
-  return s;
+/* The sum at one place of all rows. */
+VFN vd stage_sum(StageSum s, size_t at, int terms) {
+  vd sum = v_splat(s.coef[0]) * v_load(s.k[0] + at);
+  V_UNROLL for (int c = 1; c < terms; c++) sum =
+      v_fma(v_splat(s.coef[c]), v_load(s.k[c] + at), sum);
+  return sum;
 }
 
 /* Runs step(T) with T = terms as a number that the compiler knows. */
@@ -422,72 +349,72 @@ VFN vd stage_sum(const double *const *k, const double *coef, size_t at, int term
   default: step(STAGES_MOST);                                                                      \
   }
 
-VFN void runge_kutta_rows(double *out, const double *z, const double *h, const double *const *k,
-                          const double *coef, size_t rows, size_t ld, size_t n, int terms) {
-  for (size_t j = 0; j < n; j += VL) {
+VFN void runge_kutta_rows(double *out, const double *z, const double *h, StageSum s,
+                          RowsShape shape, int terms) {
+  for (size_t j = 0; j < shape.n; j += VL) {
     vd hj = v_load(h + j);
-    for (size_t at = j; at < rows * ld; at += ld)
-      v_store(out + at, v_fma(hj, stage_sum(k, coef, at, terms), v_load(z + at)));
+    for (size_t at = j; at < shape.rows * shape.ld; at += shape.ld)
+      v_store(out + at, v_fma(hj, stage_sum(s, at, terms), v_load(z + at)));
   }
 }
 
-static void runge_kutta(double *out, const double *z, const double *h, const double *const *k,
-                        const double *coef, size_t terms, size_t rows, size_t ld, size_t n){
-#define STEP(T) runge_kutta_rows(out, z, h, k, coef, rows, ld, n, T)
-    BY_TERMS(terms, STEP)
+static void runge_kutta(double *out, const double *z, const double *h, const StageSum *s,
+                        RowsShape shape){
+#define STEP(T) runge_kutta_rows(out, z, h, *s, shape, T)
+    BY_TERMS(s->terms, STEP)
 #undef STEP
 }
 
-VFN void step_error_rows(double *out, const double *z, const double *slope, const double *h,
-                         const double *const *k, const double *coef, double relative,
-                         double absolute, size_t rows, size_t ld, size_t n, int terms) {
-  for (size_t j = 0; j < n; j += VL) {
-    vd hj = v_load(h + j), most = ZERO, rel = v_splat(relative), abs = v_splat(absolute);
-    for (size_t at = j; at < rows * ld; at += ld) {
-      vd scale = v_fma(rel, v_abs(v_load(z + at)) + v_abs(hj * v_load(slope + at)), abs);
-      vd error = v_abs(hj * stage_sum(k, coef, at, terms)) / scale;
+VFN void step_error_rows(double *out, StepScale e, StageSum s, RowsShape shape, int terms) {
+  for (size_t j = 0; j < shape.n; j += VL) {
+    vd hj = v_load(e.h + j), most = ZERO, rel = v_splat(e.relative), abs = v_splat(e.absolute);
+    for (size_t at = j; at < shape.rows * shape.ld; at += shape.ld) {
+      vd scale = v_fma(rel, v_abs(v_load(e.z + at)) + v_abs(hj * v_load(e.slope + at)), abs);
+      vd error = v_abs(hj * stage_sum(s, at, terms)) / scale;
       most = SEL(v_lt(most, error), error, most);
     }
     v_store(out + j, most);
   }
 }
 
-static void step_error(double *out, const double *z, const double *slope, const double *h,
-                       const double *const *k, const double *coef, size_t terms, double relative,
-                       double absolute, size_t rows, size_t ld, size_t n){
-#define STEP(T) step_error_rows(out, z, slope, h, k, coef, relative, absolute, rows, ld, n, T)
-    BY_TERMS(terms, STEP)
+static void step_error(double *out, const StepScale *e, const StageSum *s, RowsShape shape){
+#define STEP(T) step_error_rows(out, *e, *s, shape, T)
+    BY_TERMS(s->terms, STEP)
 #undef STEP
 }
 
-VFN void tangent_rows(double *out, const double *const *own, const double *const *slope,
-                      const double *const *of, size_t rows, size_t ld, size_t n, int terms) {
-  for (size_t j = 0; j < n; j += VL) {
+VFN void tangent_rows(double *out, TangentSum s, RowsShape shape, int terms) {
+  for (size_t j = 0; j < shape.n; j += VL) {
     vd by[STAGES_MOST];
-    V_UNROLL for (int t = 0; t < terms; t++) by[t] = v_load(slope[t] + j);
-    for (size_t r = 0; r < rows; r++) {
-      vd s = own[r] ? v_load(own[r] + j) : ZERO;
-      V_UNROLL for (int t = 0; t < terms; t++) s = v_fma(by[t], v_load(of[t] + r * ld + j), s);
-      v_store(out + r * ld + j, s);
+    V_UNROLL for (int t = 0; t < terms; t++) by[t] = v_load(s.slope[t] + j);
+    for (size_t r = 0; r < shape.rows; r++) {
+      vd sum = s.own[r] ? v_load(s.own[r] + j) : ZERO;
+      V_UNROLL for (int t = 0; t < terms; t++) sum =
+          v_fma(by[t], v_load(s.of[t] + r * shape.ld + j), sum);
+      v_store(out + r * shape.ld + j, sum);
     }
   }
 }
 
-static void tangent(double *out, const double *const *own, const double *const *slope,
-                    const double *const *of, size_t terms, size_t rows, size_t ld, size_t n) {
-#define STEP(T) tangent_rows(out, own, slope, of, rows, ld, n, T)
-  if (terms <= STAGES_MOST) {
-    BY_TERMS(terms, STEP)
+/* More terms than registers. */
+static void tangent_many(double *out, TangentSum s, RowsShape shape) {
+  for (size_t j = 0; j < shape.n; j += VL)
+    for (size_t r = 0; r < shape.rows; r++) {
+      vd sum = s.own[r] ? v_load(s.own[r] + j) : ZERO;
+      for (size_t t = 0; t < s.terms; t++)
+        sum = v_fma(v_load(s.slope[t] + j), v_load(s.of[t] + r * shape.ld + j), sum);
+      v_store(out + r * shape.ld + j, sum);
+    }
+}
+
+static void tangent(double *out, const TangentSum *s, RowsShape shape) {
+  if (s->terms > STAGES_MOST) {
+    tangent_many(out, *s, shape);
     return;
   }
+#define STEP(T) tangent_rows(out, *s, shape, T)
+  BY_TERMS(s->terms, STEP)
 #undef STEP
-  for (size_t j = 0; j < n; j += VL)
-    for (size_t r = 0; r < rows; r++) {
-      vd s = own[r] ? v_load(own[r] + j) : ZERO;
-      for (size_t t = 0; t < terms; t++)
-        s = v_fma(v_load(slope[t] + j), v_load(of[t] + r * ld + j), s);
-      v_store(out + r * ld + j, s);
-    }
 }
 
 static inline void exchange(vm where, double *a, double *b) {
@@ -534,239 +461,34 @@ static void solve(double *A, double *const *B, size_t order, size_t columns, siz
   }
 }
 
-/* ---- over the draws of a row ----------------------------------------------------------------- */
+/* ---- over the draws of a row ------------------------------------------------------------------
+ */
 
-static double softmax(double *w, const double *l, size_t m) {
-  size_t full = m / VL * VL, tail = m - full;
-  vd top = K(-INFINITY);
-  for (size_t j = 0; j < full; j += VL) top = v_max(v_load(l + j), top);
-  double peak = v_hmax(top);
-  for (size_t j = full; j < m; j++) peak = l[j] > peak ? l[j] : peak;
-  if (!(peak < INFINITY && peak > -INFINITY)) {
-    for (size_t j = 0; w && j < (m + LANES - 1) / LANES * LANES; j++) w[j] = 0;
-    return peak;
-  }
-  vd sum = ZERO, shift = v_splat(peak);
-  double last[VL] = {0};
-  for (size_t j = 0; j < full; j += VL) {
-    vd e = v_max(v_exp(v_load(l + j) - shift),
-                 ZERO); /* a draw whose density is nan predicts nothing */
-    sum += e;
-    if (w) v_store(w + j, e);
-  }
-  if (tail) {
-    for (size_t t = 0; t < VL; t++) last[t] = t < tail ? l[full + t] : -INFINITY;
-    vd e = v_max(v_exp(v_load(last) - shift), ZERO);
-    sum += e;
-    if (w) v_store(w + full, e);
-  }
-  double total = v_sum(sum);
-  if (w) {
-    size_t padded = (m + LANES - 1) / LANES * LANES, done = tail ? full + VL : full;
-    vd scale = v_splat(1.0 / total);
-    for (size_t j = 0; j < done; j += VL) v_store(w + j, v_load(w + j) * scale);
-    for (size_t j = done; j < padded; j++) w[j] = 0;
-  }
-  return peak + log(total);
-}
-
-/* All steps for all rows in turn: rows then overlap, and their logarithms are taken together. */
-static void softmax_rows(double *w, const double *l, const double *plus, size_t ld, size_t rows,
-                         size_t m, double *out) {
-  size_t padded = (m + LANES - 1) / LANES * LANES, full = m / VL * VL,
-         done = full < m ? full + VL : full;
-  vm last =
-      v_lt(v_iota(), v_splat((double)(m - full))); /* lanes in use of the last, partial vector */
-  for (size_t r0 = 0; r0 < rows; r0 += LANES) {
-    size_t count = rows - r0 < LANES ? rows - r0 : LANES;
-    double peak[LANES], total[LANES], logs[LANES];
-    for (size_t r = 0; r < LANES; r++) total[r] = 1;
-    for (size_t r = 0; r < count; r++) {
-      const double *a = l + (r0 + r) * ld;
-      vd top = full < m
-                   ? SEL(last, v_load(a + full) + (plus ? v_load(plus + full) : ZERO), K(-INFINITY))
-                   : K(-INFINITY);
-      top = v_max(top, K(-INFINITY));
-      for (size_t j = 0; j < full; j += VL)
-        top = v_max(v_load(a + j) + (plus ? v_load(plus + j) : ZERO), top);
-      peak[r] = v_hmax(top);
-    }
-    for (size_t r = 0; r < count; r++) {
-      const double *a = l + (r0 + r) * ld;
-      double *to = w ? w + (r0 + r) * ld : NULL;
-      vd sum = ZERO, shift = v_splat(peak[r]);
-      for (size_t j = 0; j < full; j += VL) {
-        vd x = v_load(a + j) + (plus ? v_load(plus + j) : ZERO);
-        vd e = v_max(v_exp(x - shift), ZERO); /* a draw whose density is nan predicts nothing */
-        sum += e;
-        if (w) v_store(to + j, e);
-      }
-      if (full < m) {
-        vd x = v_load(a + full) + (plus ? v_load(plus + full) : ZERO);
-        vd e = SEL(last, v_max(v_exp(x - shift), ZERO), ZERO);
-        sum += e;
-        if (w) v_store(to + full, e);
-      }
-      total[r] = v_sum(sum);
-    }
-    for (size_t r = 0; r < LANES; r += VL) v_store(logs + r, v_log(v_load(total + r)));
-    for (size_t r = 0; r < count; r++) {
-      bool usual = peak[r] < INFINITY && peak[r] > -INFINITY;
-      out[r0 + r] = usual ? peak[r] + logs[r] : peak[r];
-      if (!w) continue;
-      double *to = w + (r0 + r) * ld;
-      vd scale = v_splat(1.0 / total[r]);
-      for (size_t j = 0; usual && j < done; j += VL) v_store(to + j, v_load(to + j) * scale);
-      for (size_t j = usual ? done : 0; j < padded; j++) to[j] = 0;
-    }
-  }
-}
-
-static void outer_adjoint(double *adj, const double *g, size_t ldg, const double *basis, size_t ldb,
-                          size_t terms, size_t rows, size_t m) {
-  size_t full = m / VL * VL;
-  for (size_t r = 0; r < rows; r++)
-    for (size_t b = 0; b < terms; b += 2) {
-      const double *x = g + r * ldg, *one = basis + b * ldb, *two = b + 1 < terms ? one + ldb : one;
+static void outer_adjoint(double *adj, const OuterRows *outer) {
+  OuterRows o = *outer;
+  size_t full = o.m / VL * VL;
+  for (size_t r = 0; r < o.rows; r++)
+    for (size_t b = 0; b < o.terms; b += 2) {
+      const double *x = o.g + r * o.ldg, *one = o.basis + b * o.ldb,
+                   *two = b + 1 < o.terms ? one + o.ldb : one;
       vd s = ZERO, t = ZERO;
       for (size_t j = 0; j < full; j += VL) {
         s = v_fma(v_load(x + j), v_load(one + j), s);
         t = v_fma(v_load(x + j), v_load(two + j), t);
       }
       double u = v_sum(s), v = v_sum(t);
-      for (size_t j = full; j < m; j++) u += x[j] * one[j], v += x[j] * two[j];
-      adj[r * terms + b] = u;
-      if (b + 1 < terms) adj[r * terms + b + 1] = v;
+      for (size_t j = full; j < o.m; j++) u += x[j] * one[j], v += x[j] * two[j];
+      adj[r * o.terms + b] = u;
+      if (b + 1 < o.terms) adj[r * o.terms + b + 1] = v;
     }
-}
-
-static void rescale(double *x, double times, double plus, size_t m) {
-  size_t j = 0;
-  vd a = v_splat(times), b = v_splat(plus);
-  for (; j + VL <= m; j += VL) v_store(x + j, v_fma(a, v_load(x + j), b));
-  for (; j < m; j++) x[j] = times * x[j] + plus;
-}
-
-static void fill_row(double *out, double x, size_t m) {
-  size_t j = 0;
-  for (; j + VL <= m; j += VL) v_store(out + j, v_splat(x));
-  for (; j < m; j++) out[j] = x;
-  for (; j % LANES; j++) out[j] = 0;
-}
-
-static double ranks(double *below, const double *x, size_t m) {
-  enum { AT_ONCE = 4 };
-  double all = 0;
-  for (size_t k = 0; k < m; k += AT_ONCE * VL) {
-    vd a[AT_ONCE], count[AT_ONCE];
-    V_UNROLL for (int v = 0; v < AT_ONCE; v++) {
-      size_t at = k + (size_t)v * VL;
-      a[v] = at >= m ? K(-INFINITY) : m - at >= VL ? v_load(x + at) : v_load_n(x + at, m - at);
-      count[v] = ZERO;
-    }
-    for (size_t j = 0; j < m; j++) {
-      vd b = v_splat(x[j]);
-      V_UNROLL for (int v = 0; v < AT_ONCE; v++) count[v] += SEL(v_lt(b, a[v]), ONE, ZERO);
-    }
-    for (size_t v = 0; v < AT_ONCE && k + v * VL < m; v++) {
-      size_t at = k + v * VL;
-      v_store_n(below + at, count[v], m - at < VL ? m - at : VL);
-    }
-  }
-  for (size_t k = 0; k < m; k++) all += below[k];
-  return all;
-}
-
-static double sum_row(const double *a, size_t m) {
-  vd s = ZERO;
-  size_t j = 0;
-  for (; j + VL <= m; j += VL) s += v_load(a + j);
-  double t = v_sum(s);
-  for (; j < m; j++) t += a[j];
-  return t;
-}
-
-static double dot_row(const double *a, const double *b, size_t m) {
-  vd s = ZERO;
-  size_t j = 0;
-  for (; j + VL <= m; j += VL) s = v_fma(v_load(a + j), v_load(b + j), s);
-  double t = v_sum(s);
-  for (; j < m; j++) t += a[j] * b[j];
-  return t;
-}
-
-/* ---- mixtures of normals --------------------------------------------------------------------- */
-
-/* VL lanes of a row from j on; past its m numbers, `rest`. */
-static inline vd load_part(const double *a, size_t j, size_t m, double rest) {
-  double part[VL];
-  if (j + VL <= m) return v_load(a + j);
-  for (size_t t = 0; t < VL; t++) part[t] = j + t < m ? a[j + t] : rest;
-  return v_load(part);
-}
-
-/* ones in the first n lanes */
-static inline vd first_of(size_t n) {
-  double part[VL];
-  for (size_t t = 0; t < VL; t++) part[t] = t < n;
-  return v_load(part);
-}
-
-/* z within +-30, away from subnormal numbers, which are slow */
-static inline vd standardised(vd u, const double *mean, vd inverse, size_t j, size_t m) {
-  vd z = (u - load_part(mean, j, m, 0)) * inverse;
-  return v_min(v_max(z, v_splat(-30)), v_splat(30));
-}
-
-/* the weights of VL lanes; 0 past the m draws */
-static inline vd lane_weights(const double *weights, size_t j, size_t m) {
-  if (weights) return load_part(weights, j, m, 0);
-  vd each = v_splat(1.0 / (double)m);
-  return j + VL <= m ? each : each * first_of(m - j);
-}
-
-static double normal_cdf(double u, const double *mean, const double *inverse, const double *weights,
-                         size_t m, double *pdf, double *slope) {
-  vd at = v_splat(u), F = ZERO, f = ZERO, d = ZERO;
-  for (size_t j = 0; j < m; j += VL) {
-    vd inv = load_part(inverse, j, m, 0), z = standardised(at, mean, inv, j, m),
-       w = lane_weights(weights, j, m);
-    vd e = w * inv * v_exp(v_splat(-0.5) * z * z);
-    F = v_fma(w, v_Phi(z), F);
-    f += e;
-    d = v_fma(e * inv, z, d);
-  }
-  *pdf = v_sum(f) * 0.398942280401432678;
-  *slope = v_sum(d) * -0.398942280401432678;
-  return v_sum(F);
-}
-
-static double normal_pdf(double u, const double *mean, const double *inverse, const double *weights,
-                         size_t m) {
-  vd at = v_splat(u), f = ZERO;
-  for (size_t j = 0; j < m; j += VL) {
-    vd inv = load_part(inverse, j, m, 0), z = standardised(at, mean, inv, j, m);
-    f = v_fma(lane_weights(weights, j, m) * inv, v_exp(v_splat(-0.5) * z * z), f);
-  }
-  return v_sum(f) * 0.398942280401432678;
-}
-
-static void normal_cdf_adjoint(double u, double g, const double *mean, const double *inverse,
-                               const double *weights, size_t m, double *adj_mean, double *adj_sd) {
-  vd at = v_splat(u), c = v_splat(-0.398942280401432678 * g / (weights ? 1 : (double)m));
-  for (size_t j = 0; j < m; j += VL) {
-    vd inv = load_part(inverse, j, m, 0), z = standardised(at, mean, inv, j, m);
-    vd d = c * inv * v_exp(v_splat(-0.5) * z * z);
-    if (weights) d *= load_part(weights, j, m, 0);
-    vd s = d * z;
-    for (size_t t = 0; t < VL && j + t < m; t++) {
-      if (adj_mean) adj_mean[j + t] += d[t];
-      if (adj_sd) adj_sd[j + t] += s[t];
-    }
-  }
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
+
+#define ROW(name) JOIN(JOIN(row_, name), JOIN(_, ISA))
+#define ROW_KERNEL(type, name, arguments) type ROW(name) arguments;
+#include "num/row_kernels.def"
+#undef ROW_KERNEL
 
 extern const Kernels JOIN(kernels_, ISA);
 const Kernels JOIN(kernels_, ISA) = {
@@ -802,27 +524,14 @@ const Kernels JOIN(kernels_, ISA) = {
     .saving_operand = {SAVINGS(ENTRY)},
 #undef ENTRY
     .chain = chain,
-    .gemm = gemm,
     .affine = affine,
     .affine_adjoint = affine_adjoint,
-    .add = add_row,
-    .axpy = axpy_row,
-    .multiply_add = multiply_add,
-    .log_sum_exp = log_sum_exp,
-    .log_sum_exp_adjoint = log_sum_exp_adjoint,
     .runge_kutta = runge_kutta,
     .step_error = step_error,
     .tangent = tangent,
     .solve = solve,
-    .softmax = softmax,
-    .softmax_rows = softmax_rows,
+#define ROW_KERNEL(type, name, arguments) .name = ROW(name),
+#include "num/row_kernels.def"
+#undef ROW_KERNEL
     .outer_adjoint = outer_adjoint,
-    .fill = fill_row,
-    .rescale = rescale,
-    .ranks = ranks,
-    .sum = sum_row,
-    .dot = dot_row,
-    .normal_cdf = normal_cdf,
-    .normal_pdf = normal_pdf,
-    .normal_cdf_adjoint = normal_cdf_adjoint,
 };

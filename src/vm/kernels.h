@@ -1,4 +1,5 @@
-/* kernels.h: what runs over the draws, per instruction set.
+/* kernels.h: what runs over the draws, per instruction set: the ops of ir/ops.def, what tapes and
+ * solvers of differential equations are made of, and the row kernels of num/.
  *
  * A row is n numbers, one per draw, n a multiple of LANES. An operand that does not vary over draws
  * is a row of LANES copies read with step 0. Kernels neither allocate nor know the graph; kernels.c
@@ -8,12 +9,10 @@
 #define PVI_KERNELS_H
 
 #include "ir/ir.h"
+#include "num/row_kernels.h"
 
 enum { ROWS_MOST = 64 };  /* observations of a tile */
 enum { STAGES_MOST = 7 }; /* terms of a sum that runge_kutta and step_error take */
-enum {
-  LANES = 8
-}; /* rows are padded to this many draws: the widest vector of all instruction sets */
 
 /* out = op(in) over n draws; step[k] is 0 for an operand of LANES copies, else 1. */
 typedef void MapForward(double *out, const double *const *in, const size_t *step, size_t n);
@@ -59,9 +58,47 @@ typedef void DensityTotal(double *total, const double *g, size_t m, const Densit
 typedef void MapSaving(double *out, double *slope, const double *const *in, const size_t *step,
                        size_t n);
 
-/* Returns the sum over m draws of op(in); adj (+)= g slope, over n. */
-typedef double MapTotal(const double *g, size_t m, const double *const *in, const size_t *step,
-                        double *adj, bool fresh, size_t n);
+/* An objective that is linear in one density, sum_j g[j] op(in)[j], j < m. */
+typedef struct {
+  const double *g;
+  size_t m, n;
+  double *adj; /* (+)= g slope, over n */
+  bool fresh;  /* store, do not add */
+} TotalRow;
+typedef double MapTotal(const TotalRow *t, const double *const *in,
+                        const size_t *step); /* the sum of op(in) */
+
+/* Products of adjoints with basis functions: rows ldg and ldb apart, over m lanes. */
+typedef struct {
+  const double *g, *basis;
+  size_t ldg, ldb, terms, rows, m;
+} OuterRows;
+
+/* ---- differential equations: `rows` rows of n draws, ld apart -------------------------------- */
+
+typedef struct {
+  size_t rows, ld, n;
+} RowsShape;
+
+/* sum_c coef[c] k[c][r, :], c < terms <= STAGES_MOST */
+typedef struct {
+  const double *const *k;
+  const double *coef;
+  size_t terms;
+} StageSum;
+
+/* What an error is measured by: absolute + relative (|z[r, :]| + |h slope[r, :]|), h the step of
+ * each draw. */
+typedef struct {
+  const double *z, *slope, *h;
+  double relative, absolute;
+} StepScale;
+
+/* own[r] + sum_t slope[t] of[t][r, :], t < terms; own[r] may be NULL: 0 */
+typedef struct {
+  const double *const *own, *const *slope, *const *of;
+  size_t terms;
+} TangentSum;
 
 typedef struct Kernels {
   const char *name;
@@ -80,70 +117,28 @@ typedef struct Kernels {
   void (*chain)(double *adj, const double *g, const double *slope, size_t n,
                 bool fresh); /* adj (+)= g slope */
 
-  /* C[i, :] (+)= sum_k A[i ra + k ca] B[k, :] for i < rows, k < inner; ldb, ldc: distance of rows.
-   */
-  void (*gemm)(double *C, size_t ldc, const double *A, size_t ra, size_t ca, const double *B,
-               size_t ldb, size_t rows, size_t inner, size_t n, bool add);
   void (*affine)(double *out, size_t ldo, const AffineRows *a, size_t rows, size_t n);
   void (*affine_adjoint)(const double *g, size_t ldg, const AffineRows *a, size_t rows, size_t n);
-  void (*add)(double *out, const double *a, size_t n);                           /* out += a */
-  void (*axpy)(double *out, double c, const double *a, size_t n);                /* out += c a */
-  void (*multiply_add)(double *out, const double *a, const double *b, size_t n); /* out += a b */
-  /* out = log sum_w exp a[w], w < width; operands with steps as in MapForward */
-  void (*log_sum_exp)(double *out, const double *const *a, const size_t *step, size_t width,
-                      size_t n);
-  /* adj[w] += g exp(a[w] - r) for every w with adj[w] */
-  void (*log_sum_exp_adjoint)(const double *g, const double *r, const double *const *a,
-                              const size_t *step, double *const *adj, size_t width, size_t n);
+  /* adj[r terms + b] = sum over the lanes of g[r ldg + j] basis[b ldb + j] */
+  void (*outer_adjoint)(double *adj, const OuterRows *o);
 
-  /* Differential equations: rows of draws ld apart, h a step per draw, terms <= STAGES_MOST.
-   * out[r, :] = z[r, :] + h sum_c coef[c] k[c][r, :] */
-  void (*runge_kutta)(double *out, const double *z, const double *h, const double *const *k,
-                      const double *coef, size_t terms, size_t rows, size_t ld, size_t n);
-  /* out = max_r |h sum_c coef[c] k[c][r, :]| / (absolute + relative (|z[r, :]| + |h slope[r, :]|)),
-   * nan counting as nothing */
-  void (*step_error)(double *out, const double *z, const double *slope, const double *h,
-                     const double *const *k, const double *coef, size_t terms, double relative,
-                     double absolute, size_t rows, size_t ld, size_t n);
-  /* out[r, :] = own[r] + sum_t slope[t] of[t][r, :]; own[r] may be NULL: 0 */
-  void (*tangent)(double *out, const double *const *own, const double *const *slope,
-                  const double *const *of, size_t terms, size_t rows, size_t ld, size_t n);
+  /* out = z + h sum */
+  void (*runge_kutta)(double *out, const double *z, const double *h, const StageSum *sum,
+                      RowsShape shape);
+  /* out = max_r |h sum| / scale, nan counting as nothing */
+  void (*step_error)(double *out, const StepScale *scale, const StageSum *sum, RowsShape shape);
+  void (*tangent)(double *out, const TangentSum *sum, RowsShape shape);
   /* B = A^-1 B for every draw, A: [order x order] rows, which it destroys, row i of B: `columns`
    * rows from B[i] on */
   void (*solve)(double *A, double *const *B, size_t order, size_t columns, size_t ld, size_t n);
 
-  /* A mixture of normals over the m draws of one row, inverse[j] = 1 / sd, weights NULL: 1 / m
-   * each: its distribution function at u, *pdf the density, *slope the density's derivative; or the
-   * density alone. */
-  double (*normal_cdf)(double u, const double *mean, const double *inverse, const double *weights,
-                       size_t m, double *pdf, double *slope);
-  double (*normal_pdf)(double u, const double *mean, const double *inverse, const double *weights,
-                       size_t m);
-  /* g times its derivatives, added to adj_mean and adj_sd (m numbers each; either may be NULL) */
-  void (*normal_cdf_adjoint)(double u, double g, const double *mean, const double *inverse,
-                             const double *weights, size_t m, double *adj_mean, double *adj_sd);
-
-  /* Over the m <= n draws of one row: returns log sum_j exp(l[j]); with w, w[j] = exp(l[j]) / sum
-   * (0 in the padding). */
-  double (*softmax)(double *w, const double *l, size_t m);
-  /* The same of `rows` rows, ld apart, of l + plus where plus is not NULL; out[r]: what softmax
-   * returns. w may be NULL. */
-  void (*softmax_rows)(double *w, const double *l, const double *plus, size_t ld, size_t rows,
-                       size_t m, double *out);
-  /* adj[r terms + b] = sum over the m lanes of g[r ldg + j] basis[b ldb + j] */
-  void (*outer_adjoint)(double *adj, const double *g, size_t ldg, const double *basis, size_t ldb,
-                        size_t terms, size_t rows, size_t m);
-  void (*rescale)(double *x, double times, double plus, size_t m); /* x = times x + plus */
-  void (*fill)(double *out, double x, size_t m); /* m numbers x, then zeros in the padding */
-  /* below[k] = how many of x[j] are < x[k], j, k < m; O(m^2), for small m. Returns the sum of all
-   * below: m (m - 1) / 2 unless some are equal (or nan). */
-  double (*ranks)(double *below, const double *x, size_t m);
-  double (*sum)(const double *a, size_t m);                  /* fixed order */
-  double (*dot)(const double *a, const double *b, size_t m); /* fixed order */
+#define ROW_KERNEL(type, name, arguments) type(*name) arguments;
+#include "num/row_kernels.def"
+#undef ROW_KERNEL
 } Kernels;
 
-const Kernels *
-kernels_best(void); /* the widest this machine runs; PVI_ISA=base|avx2|avx512 overrides */
+/* The widest this machine runs; PVI_ISA=base|avx2|avx512 overrides. */
+const Kernels *kernels_best(void);
 const Kernels *kernels_named(const char *isa); /* NULL when unknown or not runnable here */
 
 #endif

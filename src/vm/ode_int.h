@@ -1,8 +1,10 @@
 /* ode_int.h: differential equations, for this folder.
  *
  *   Rhs      a right-hand side as a list of kernel calls on rows: its values, and its Jacobian
- * (rhs.c) Solver   the draws that are being solved together, one a lane (solver.c; implicit steps
- * in radau.c) OdeWork  what an ODE instruction of a tape keeps while it runs (ode.c)
+ *            (rhs.c)
+ *   Solver   the draws that are being solved together, one a lane (solver.c; implicit steps in
+ *            radau.c)
+ *   OdeWork  what an ODE instruction of a tape keeps while it runs (ode.c)
  *
  * The solution and its sensitivities S = d y / d (initial state, parameters), S' = df/dy S + df/dp,
  * are integrated together.

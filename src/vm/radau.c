@@ -2,11 +2,14 @@
  * Differential Equations II, IV.8).
  *
  * The displacements U_i = Y_i - y of the three stages solve U_i = h sum_l A_il f(t + c_l h, y +
- * U_l), by Newton's method with the Jacobian of every stage. Sensitivities of the stages solve the
- * linear system with Newton's last matrix, V_i - h sum_l A_il J_l V_l = h sum_l A_il (J_l S +
- * df_l/dp), and are so the derivatives of the numbers that the states become, not only of the exact
- * solution. The third stage is the end of the step. Everything is rows of draws; a draw whose
- * iteration has converged waits for the others.
+ * U_l), by Newton's method with
+ * the Jacobian of every stage. Sensitivities of the stages solve the linear system with Newton's
+ * last matrix,
+ *     V_i - h sum_l A_il J_l V_l = h sum_l A_il (J_l S + df_l/dp),
+ * and are so the derivatives of the numbers that the states become, not only of the exact solution.
+ * The third stage is the end
+ * of the step. Everything is rows of draws; a draw whose iteration has converged waits for the
+ * others.
  */
 #include "vm/ode_int.h"
 
@@ -117,14 +120,15 @@ static void combine(const Solver *s, double *out, const double *z, const double 
                     size_t n) {
   const double *k[STAGES];
   for (size_t l = 0; l < terms; l++) k[l] = x[l] + first * s->ld;
-  s->k->runge_kutta(out + first * s->ld, z + first * s->ld, h, k, coef, terms, rows, s->ld, n);
+  s->k->runge_kutta(out + first * s->ld, z + first * s->ld, h, &(StageSum){k, coef, terms},
+                    (RowsShape){rows, s->ld, n});
 }
 
 /* The size of x's rows in units of the error allowed. */
 static void size_of(const Solver *s, const double *x, size_t rows, double *out, size_t n) {
   const Radau *w = s->radau;
-  s->k->step_error(out, s->z, w->zeros, w->ones, &x, &one, 1, s->relative, s->absolute, rows, s->ld,
-                   n);
+  s->k->step_error(out, &(StepScale){s->z, w->zeros, w->ones, s->relative, s->absolute},
+                   &(StageSum){&x, &one, 1}, (RowsShape){rows, s->ld, n});
 }
 
 /* Where stage l is: its states, with the sensitivities of the beginning. */

@@ -88,7 +88,8 @@ static void sensitivity_slopes(Solver *s, size_t i, const double *z, double *out
     s->by[terms] = partial[k];
     s->of[terms++] = z + (s->N + k * s->P) * s->ld;
   }
-  s->k->tangent(out + (s->N + i * s->P) * s->ld, s->own, s->by, s->of, terms, s->P, s->ld, n);
+  s->k->tangent(out + (s->N + i * s->P) * s->ld, &(TangentSum){s->own, s->by, s->of, terms},
+                (RowsShape){s->P, s->ld, n});
 }
 
 void solver_slopes(Solver *s, const double *at, const double *z, double *out, size_t n) {
@@ -122,7 +123,8 @@ static Terms terms_of(const Solver *s, const double *coef) {
 
 static void combine(const Solver *s, double *out, const double *coef, size_t n) {
   Terms t = terms_of(s, coef);
-  s->k->runge_kutta(out, s->z, s->h, t.k, t.coef, t.count, s->R, s->ld, n);
+  s->k->runge_kutta(out, s->z, s->h, &(StageSum){t.k, t.coef, t.count},
+                    (RowsShape){s->R, s->ld, n});
 }
 
 static void explicit_attempt(Solver *s, const Method *m, size_t n) {
@@ -135,8 +137,8 @@ static void explicit_attempt(Solver *s, const Method *m, size_t n) {
   }
   if (!m->dense) combine(s, s->znew, m->b, n);
   Terms t = terms_of(s, m->e);
-  s->k->step_error(s->error, s->z, s->slopes[0], s->h, t.k, t.coef, t.count, s->relative,
-                   s->absolute, s->R, s->ld, n);
+  s->k->step_error(s->error, &(StepScale){s->z, s->slopes[0], s->h, s->relative, s->absolute},
+                   &(StageSum){t.k, t.coef, t.count}, (RowsShape){s->R, s->ld, n});
 }
 
 /* ---- what is asked for ----------------------------------------------------------------------- */
@@ -200,7 +202,7 @@ static bool record_between(Solver *s, size_t n) {
     of[terms++] = s->slopes[c];
   }
   for (size_t r = 0; r < s->R; r++) s->own[r] = s->z + r * s->ld;
-  s->k->tangent(s->stage, s->own, weight, of, terms, s->R, s->ld, n);
+  s->k->tangent(s->stage, &(TangentSum){s->own, weight, of, terms}, (RowsShape){s->R, s->ld, n});
   for (size_t k = 0; k < passed; k++) {
     record(s, s->stage, s->passed[k], s->lane[s->passed[k]].next++);
     s->lane[s->passed[k]].steps = 0;

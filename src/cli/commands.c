@@ -1,0 +1,148 @@
+/* commands.c: the commands, each one pipeline: arguments -> pvi.h -> printing. */
+#include "cli/cli.h"
+
+#include <string.h>
+
+/* Prints what a report says, where there is something; then the messages. */
+static int print(Cli *cli, int status, const char *text) {
+  fputs(text, stdout);
+  return cli_said(cli, status);
+}
+
+static const char *place(const Cli *cli, size_t k) {
+  return k < cli->nplaces ? cli->place[k] : NULL;
+}
+
+/* ---- programs -------------------------------------------------------------------------------- */
+
+int cmd_check(Cli *cli) {
+  const char *text = "";
+  int status = pvi_check_report(cli->c, place(cli, 0), place(cli, 1), cli->o, &text);
+  return print(cli, status, text);
+}
+
+typedef int ModelReport(pvi_context *c, const pvi_model *m, const pvi_options *o,
+                        const char **text);
+
+/* A model, and one report of it. */
+static int report_model(Cli *cli, ModelReport *report) {
+  const char *text = "";
+  pvi_model *m;
+  int status = pvi_load(cli->c, place(cli, 0), place(cli, 1), cli->o, &m);
+  if (status) return cli_said(cli, status);
+  status = report(cli->c, m, cli->o, &text);
+  print(cli, status, text);
+  pvi_model_free(m);
+  return status;
+}
+
+int cmd_density(Cli *cli) { return report_model(cli, pvi_density_report); }
+int cmd_bench(Cli *cli) { return report_model(cli, pvi_bench_report); }
+
+/* ---- fits ------------------------------------------------------------------------------------ */
+
+/* Without --out the folder's name follows from what is fitted. */
+static int choose_folder(Cli *cli, const pvi_model *m) {
+  const char *folder;
+  if (*pvi_get(cli->o, "out")) return PVI_STATUS_OK;
+  int status = pvi_default_folder(cli->c, m, cli->o, &folder);
+  return status ? status : pvi_set(cli->o, "out", folder);
+}
+
+static int fit_model(Cli *cli, pvi_model **m, pvi_run **run) {
+  int status = pvi_load(cli->c, place(cli, 0), place(cli, 1), cli->o, m);
+  if (!status) status = choose_folder(cli, *m);
+  return status ? status : pvi_fit(cli->c, *m, cli->o, NULL, run);
+}
+
+static int missing_model(const Cli *cli) {
+  if (cli->nplaces || cli->resume) return PVI_STATUS_OK;
+  fputs("pvi: error: missing argument (usage: pvi fit MODEL [DATA] [options] | --resume RUN)\n",
+        stderr);
+  return PVI_STATUS_USAGE;
+}
+
+int cmd_fit(Cli *cli) {
+  pvi_model *m = NULL;
+  pvi_run *run = NULL;
+  const char *text = "";
+  int status = missing_model(cli);
+  if (status) return status;
+  watch_begin(cli, cli->resume ? pvi_get(cli->o, "resume") : cli->place[0]);
+  status = cli->resume ? pvi_resume(cli->c, pvi_get(cli->o, "resume"), NULL, &run)
+                       : fit_model(cli, &m, &run);
+  int interrupted = watch_end(cli);
+  cli_said(cli, status);
+  if (run && (cli->json || !cli->quiet)) {
+    pvi_fit_report(cli->c, run, cli->o, &text);
+    fputs(text, stdout);
+  }
+  if (run && pvi_result_of(run)->interrupted)
+    fprintf(stderr, "interrupted; to go on: pvi fit --resume %s\n", pvi_result_of(run)->folder);
+  pvi_run_free(run);
+  pvi_model_free(m);
+  return status == PVI_STATUS_INTERRUPTED && interrupted ? interrupted : status;
+}
+
+/* ---- runs ------------------------------------------------------------------------------------ */
+
+typedef int RunReport(pvi_context *c, const pvi_run *r, const pvi_options *o, const char **text);
+
+static int report_run(Cli *cli, RunReport *report) {
+  const char *text = "";
+  pvi_run *run;
+  int status = pvi_read(cli->c, place(cli, 0), NULL, &run);
+  if (status) return cli_said(cli, status);
+  status = report(cli->c, run, cli->o, &text);
+  print(cli, status, text);
+  pvi_run_free(run);
+  return status;
+}
+
+int cmd_summary(Cli *cli) { return report_run(cli, pvi_summary_report); }
+int cmd_draws(Cli *cli) { return report_run(cli, pvi_draws_report); }
+
+int cmd_predict(Cli *cli) {
+  const char *text = "";
+  pvi_run *run;
+  int status = pvi_read(cli->c, place(cli, 0), NULL, &run);
+  if (status) return cli_said(cli, status);
+  status = pvi_predict_report(cli->c, run, place(cli, 1), cli->o, &text);
+  print(cli, status, text);
+  pvi_run_free(run);
+  return status;
+}
+
+int cmd_compare(Cli *cli) {
+  const char *text = "";
+  int status = pvi_compare_report(cli->c, cli->place, cli->nplaces, cli->o, &text);
+  return print(cli, status, text);
+}
+
+/* ---- about pvi itself ------------------------------------------------------------------------ */
+
+typedef struct {
+  const char *name;
+  void (*print)(FILE *to);
+} Form;
+
+static int print_form(Cli *cli, const char *what, const Form *forms, size_t n) {
+  const char *names[8];
+  for (size_t k = 0; k < n; k++) {
+    names[k] = forms[k].name;
+    if (strcmp(cli->place[0], names[k]) != 0) continue;
+    forms[k].print(stdout);
+    return PVI_STATUS_OK;
+  }
+  return cli_said(cli, pvi_unknown(cli->c, what, cli->place[0], names, n));
+}
+
+int cmd_completion(Cli *cli) {
+  static const Form shells[] = {{"bash", completion_bash}, {"zsh", completion_zsh}};
+  return print_form(cli, "shell", shells, 2);
+}
+
+int cmd_manual(Cli *cli) {
+  static const Form forms[] = {{"man", manual_page}, {"markdown", manual_markdown}};
+  return print_form(cli, "form of the manual", forms, 2);
+}

@@ -1,0 +1,126 @@
+/* fit_int.h: what the files of a fit share.
+ *
+ *   fit.c         the course, from VI's centre to the verdict
+ *   setup.c       what has to be there before: q, the observations, and checks of what was asked
+ * for steps.c       the two kinds of steps, evaluations and optimizer runs, with the journal
+ *   starts.c      where predictive scores start
+ *   stages.c      to convergence, with enough draws or nodes
+ *   stochastic.c  the same by stochastic optimizers
+ */
+#ifndef PVI_FIT_INT_H
+#define PVI_FIT_INT_H
+
+#include "infer/exact.h"
+#include "infer/fit.h"
+#include "infer/journal_int.h"
+
+#ifdef PVI_TORTURE
+enum { VI_DRAWS = 16, EXPLORE_DRAWS = 32, FIRST_DRAWS = 64, MOST_DRAWS = 128, JUDGE_DRAWS = 64 };
+#else
+enum {
+  VI_DRAWS = 64,
+  EXPLORE_DRAWS = 256,
+  FIRST_DRAWS = 1024,
+  MOST_DRAWS = 16384,
+  JUDGE_DRAWS = 1024
+};
+#endif
+
+/* Something whose next evaluation depends on its last ones, with its number: the n-th one made. */
+typedef struct {
+  long number;
+  void *self;
+  void (*state)(void *self, Archive *a);
+} Memory;
+enum { MOST_MEMORIES = 4 };
+
+/* Everything a fit needs at hand. */
+typedef struct {
+  Ctx *ctx;
+  Arena *parts; /* of the observations */
+  Arena *arena; /* of objectives and the like, reset from stage to stage */
+  const Model *model;
+  const FitOptions *o;
+  Target target; /* as asked for, with what follows from it */
+  Q q;
+  Pool *pool;
+  Fit *fit;
+  double started;
+  /* The observations. Training: with the heads of the target, and with the log likelihood. Where
+   * there are very many, `few` is a sample of them, else the same. */
+  size_t n;            /* training observations */
+  const size_t *order; /* and which they are */
+  const Observed *train, *train_ll, *few, *few_ll, *valid;
+  bool sampling;     /* the training part is the sample for now */
+  double *mean, *sd; /* VI's, of every parameter */
+  /* Selection by validation; best_phi is NULL where there is none. */
+  size_t nvalid;
+  double *valid_scores, *best_phi, best_valid;
+  /* steps.c */
+  Predictive *running; /* of the optimizer at work */
+  const char *stage;
+  long planned;                   /* iterations of the run that is under way; 0: not known */
+  Memory memories[MOST_MEMORIES]; /* of what is in use */
+  int nmemories;
+  long made;
+  Text paused, one;    /* what they were at the run's last pause; room for one of them */
+  bool live;           /* all steps of the journal were replayed */
+  bool captured;       /* the interrupted run is in the journal */
+  bool has_phi;        /* fit->phi is some q, */
+  bool keep_phi;       /* and a better one than that of the running optimizer */
+  jmp_buf interrupted; /* where an interruption comes out */
+} Fitter;
+
+/* ---- setup.c --------------------------------------------------------------------------------- */
+
+void fit_setup(Fitter *f, const Split *split);
+uint64_t fit_identity(const Fitter *f, const Split *split); /* tells one fit from another */
+
+enum { SEED_VI = 1, SEED_EXPLORE, SEED_JUDGE, SEED_FIT, SEED_FRESH = 1000, SEED_STEP = 100000 };
+uint64_t fit_seed(const Fitter *f, uint64_t what);
+void fit_note(Fitter *f, const char *text);
+/* Scores with kinks (the interval score, wherever a quantile crosses a datum) are approached
+ * through rounded ones, and an optimum may be a kink. */
+static inline bool fit_kinked(const Fitter *f) { return score_is_kinked(f->target.score); }
+bool fit_is_exact(const Fitter *f);
+/* Families that can put a component on a single datum need more draws from the beginning. */
+bool fit_is_rich(const Fitter *f);
+size_t fit_draws(const Fitter *f, size_t draws); /* what so many draws are for this fit */
+double fit_outcome_sd(const Fitter *f); /* of the training outcomes: the unit of their scores */
+
+/* ---- steps.c --------------------------------------------------------------------------------- */
+
+/* An objective in f->arena: of the fit's own q and target on the training part, or of any. */
+Predictive *fit_objective(Fitter *f, size_t M, uint64_t seed);
+Predictive *fit_objective_of(Fitter *f, const Observed *o, const Target *t, const Q *q,
+                             NoiseSet noise);
+void fit_remember(Fitter *f, void *self, void (*state)(void *self, Archive *a));
+/* Resets f->arena to the mark. All objectives in use must have been made since, and are gone. */
+void fit_release(Fitter *f, ArenaMark mark);
+/* The steps. Whatever the course of a fit takes from its objectives has to come through these: in a
+ * fit that is resumed, objectives are not evaluated again for steps that are done. */
+bool fit_evaluate(Fitter *f, Predictive *p, const double *phi, PredictiveValue *v);
+OptimResult fit_optimize(Fitter *f, Predictive *p, const Objective *objective, double *phi,
+                         OptimOptions *o, const char *stage);
+double fit_number(Fitter *f, double x); /* x, what an objective counted in the last step */
+OptimResult fit_lbfgs(Fitter *f, Predictive *p, double *phi, long iterations, double tolerance,
+                      const char *stage);
+void fit_open_journal(Fitter *f, uint64_t identity);
+
+/* ---- starts.c -------------------------------------------------------------------------------- */
+
+void fit_centre(Fitter *f); /* f->mean and f->sd: those of mean-field VI */
+void fit_at_centre(const Fitter *f, double factor, double *phi); /* with sds so much larger */
+void fit_explore(Fitter *f, double *phi);                        /* the best of several starts */
+void fit_prefer(Fitter *f, Predictive *p, double *phi, const double *other); /* the better of two */
+
+/* ---- stages.c -------------------------------------------------------------------------------- */
+
+void fit_finish(Fitter *f, double *phi);        /* L-BFGS, to convergence and a verdict */
+void fit_measure(Fitter *f, const double *phi); /* fit->value on fresh draws */
+
+/* ---- stochastic.c ---------------------------------------------------------------------------- */
+
+void fit_stochastic(Fitter *f, double *phi);
+
+#endif

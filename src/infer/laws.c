@@ -1,0 +1,185 @@
+/* laws.c: the law of affine functions f_r(theta) = c_r + sum_t a_rt theta_j(r,t) under one normal
+ * component of q: E f = c + a'm, cov(f, h) = a'S b; and the adjoints of these. Always for a block
+ * of rows at a time.
+ */
+#include "infer/exact_int.h"
+
+#include "num/linalg.h"
+
+static double cov_at(const NormalLaw *law, size_t dim, int32_t j, int32_t k) {
+  if (law->cov) return law->cov[(size_t)j * dim + (size_t)k];
+  return j == k ? law->var[j] : 0;
+}
+
+static void add_cov(NormalLaw *adj, size_t dim, int32_t j, int32_t k, double g) {
+  if (adj->cov) {
+    adj->cov[(size_t)j * dim + (size_t)k] += g;
+  } else if (j == k) {
+    adj->var[j] += g;
+  }
+}
+
+static int32_t input_at(const AffineTerm *t, size_t r) { return t->index ? t->index[r] : t->input; }
+static double coef_at(const AffineTerm *t, size_t r) { return t->coef ? t->coef[r] : 1; }
+static size_t row_in(const Affine *f, size_t r) { return f->rows == 1 ? 0 : r; }
+
+/* The coefficients of a term that is a column of data times one parameter, the usual case; NULL
+ * otherwise. */
+static const double *column(const Affine *f, const AffineTerm *a, size_t row) {
+  return f->rows > 1 && !a->index && a->coef ? a->coef + row : NULL;
+}
+
+/* ---- means ----------------------------------------------------------------------------------- */
+
+void laws_means(const Affine *f, const LawRows *at, double *mean) {
+  size_t row = at->row, n = at->n;
+  for (size_t r = 0; r < n; r++) mean[r] = f->constant ? f->constant[row_in(f, row + r)] : 0;
+  for (int t = 0; t < f->nterms; t++) {
+    const AffineTerm *a = &f->terms[t];
+    const double *x = column(f, a, row);
+    double m = at->law->mean[a->input];
+    for (size_t r = 0; x && r < n; r++) mean[r] += x[r] * m;
+    for (size_t r = 0; !x && r < n; r++) {
+      size_t k = row_in(f, row + r);
+      mean[r] += coef_at(a, k) * at->law->mean[input_at(a, k)];
+    }
+  }
+}
+
+void laws_means_adjoint(const Affine *f, const LawRows *at, const double *g, NormalLaw *adj) {
+  size_t row = at->row, n = at->n;
+  for (int t = 0; t < f->nterms; t++) {
+    const AffineTerm *a = &f->terms[t];
+    const double *x = column(f, a, row);
+    if (x) adj->mean[a->input] += la_dot(g, x, n);
+    for (size_t r = 0; !x && r < n; r++) {
+      size_t k = row_in(f, row + r);
+      adj->mean[input_at(a, k)] += g[r] * coef_at(a, k);
+    }
+  }
+}
+
+/* ---- covariances ----------------------------------------------------------------------------- */
+
+/* Two terms, of one function or of two; `twice`: they stand for both orders of the two. */
+typedef struct {
+  const AffineTerm *a, *b;
+  const Affine *f, *h;
+  const LawRows *at;
+  bool twice;
+} Pair;
+
+/* Where a pair's share goes: cov[r] += it; or, where cov is NULL, adj += g[r] times its derivative.
+ */
+typedef struct {
+  double *cov;
+  const double *g;
+  NormalLaw *adj;
+} PairSum;
+
+/* Do two terms have entries in common in the covariance matrix? */
+static bool related(const Pair *p) {
+  return p->at->law->cov || (p->a->low <= p->b->high && p->b->low <= p->a->high);
+}
+
+/* Coefficients of a block of rows, with zeros behind: loops of constant length are vector loops. */
+static void load_coefs(const Affine *f, const AffineTerm *a, const LawRows *at, double *x) {
+  for (size_t r = 0; r < at->n; r++) x[r] = coef_at(a, row_in(f, at->row + r));
+  for (size_t r = at->n; r < ROW_BLOCK; r++) x[r] = 0;
+}
+
+static void add_both(const Pair *p, NormalLaw *adj, int32_t j, int32_t k, double g) {
+  add_cov(adj, p->at->dim, j, k, g);
+  if (p->twice) add_cov(adj, p->at->dim, k, j, g);
+}
+
+/* Parameters that are the same in all rows, the usual case; x is a's coefficients. */
+static void fixed_pair(const Pair *p, const double *x, const PairSum *to) {
+  const LawRows *at = p->at;
+  double y[ROW_BLOCK], sum = 0;
+  double c = cov_at(at->law, at->dim, p->a->input, p->b->input) * (p->twice ? 2 : 1);
+  load_coefs(p->h, p->b, at, y);
+  for (size_t r = 0; r < ROW_BLOCK; r++) y[r] *= x[r];
+  for (size_t r = 0; to->cov && r < ROW_BLOCK; r++) to->cov[r] += c * y[r];
+  if (to->cov) return;
+  for (size_t r = 0; r < at->n; r++) sum += to->g[r] * y[r];
+  add_both(p, to->adj, p->a->input, p->b->input, sum);
+}
+
+static void indexed_pair(const Pair *p, const double *x, const PairSum *to) {
+  const LawRows *at = p->at;
+  for (size_t r = 0; r < at->n; r++) {
+    size_t s = row_in(p->h, at->row + r);
+    int32_t j = input_at(p->a, row_in(p->f, at->row + r)), k = input_at(p->b, s);
+    double c = x[r] * coef_at(p->b, s);
+    if (to->cov) {
+      to->cov[r] += c * cov_at(at->law, at->dim, j, k) * (p->twice ? 2 : 1);
+    } else {
+      add_both(p, to->adj, j, k, to->g[r] * c);
+    }
+  }
+}
+
+/* Every pair of terms: coef coef cov(theta_j, theta_k). Of one function with itself, the terms
+ * before the diagonal count twice instead. */
+static void over_pairs(const Affine *f, const Affine *h, const LawRows *at, const PairSum *to) {
+  double x[ROW_BLOCK];
+  for (int t = 0; t < f->nterms; t++) {
+    load_coefs(f, &f->terms[t], at, x);
+    for (int u = f == h ? t : 0; u < h->nterms; u++) {
+      Pair p = {&f->terms[t], &h->terms[u], f, h, at, f == h && u > t};
+      if (related(&p)) (p.a->index || p.b->index ? indexed_pair : fixed_pair)(&p, x, to);
+    }
+  }
+}
+
+void laws_covariances(const Affine *f, const Affine *h, const LawRows *at, double *cov) {
+  for (size_t r = 0; r < ROW_BLOCK; r++) cov[r] = 0;
+  over_pairs(f, h, at, &(PairSum){.cov = cov});
+}
+
+void laws_covariances_adjoint(const Affine *f, const Affine *h, const LawRows *at, const double *g,
+                              NormalLaw *adj) {
+  over_pairs(f, h, at, &(PairSum){.g = g, .adj = adj});
+}
+
+/* ---- variances: terms that have no parameter in common are squares alone --------------------- */
+
+void laws_variances(const Affine *f, const LawRows *at, double *var) {
+  const NormalLaw *law = at->law;
+  size_t row = at->row, n = at->n;
+  if (law->cov || f->overlapping) {
+    laws_covariances(f, f, at, var);
+    return;
+  }
+  for (size_t r = 0; r < n; r++) var[r] = 0;
+  for (int t = 0; t < f->nterms; t++) {
+    const AffineTerm *a = &f->terms[t];
+    const double *x = column(f, a, row);
+    double v = law->var[a->input];
+    for (size_t r = 0; x && r < n; r++) var[r] += x[r] * x[r] * v;
+    for (size_t r = 0; !x && r < n; r++) {
+      size_t k = row_in(f, row + r);
+      var[r] += coef_at(a, k) * coef_at(a, k) * law->var[input_at(a, k)];
+    }
+  }
+}
+
+void laws_variances_adjoint(const Affine *f, const LawRows *at, const double *g, NormalLaw *adj) {
+  size_t row = at->row, n = at->n;
+  if (at->law->cov || f->overlapping) {
+    laws_covariances_adjoint(f, f, at, g, adj);
+    return;
+  }
+  for (int t = 0; t < f->nterms; t++) {
+    const AffineTerm *a = &f->terms[t];
+    const double *x = column(f, a, row);
+    double sum = 0;
+    for (size_t r = 0; x && r < n; r++) sum += g[r] * x[r] * x[r];
+    if (x) adj->var[a->input] += sum;
+    for (size_t r = 0; !x && r < n; r++) {
+      size_t k = row_in(f, row + r);
+      adj->var[input_at(a, k)] += g[r] * coef_at(a, k) * coef_at(a, k);
+    }
+  }
+}

@@ -1,0 +1,179 @@
+/* stages.c: to convergence by L-BFGS, with enough draws or nodes, and the verdict.
+ *
+ * A rich family can exploit fixed draws: it puts a sharp component on a datum wherever a draw
+ * happens to lie. So the optimum on a fixed set of draws is compared with fresh ones, and while
+ * they disagree the number of draws grows fourfold. Where the integral is exact there are no draws
+ * to grow: then twice the nodes must agree.
+ */
+#include "infer/fit_int.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { SCRAMBLES = 4 };
+
+static void add_stage(Fitter *f, FitStage row) {
+  PUSH(&f->ctx->arena, f->fit->stages, f->fit->nstages, f->fit->cap_stages, row);
+}
+
+/* The optimizer found the optimum: of a score with kinks that may be a place where no step gains.
+ */
+static bool at_kink(const Fitter *f, const OptimResult *r) {
+  return fit_kinked(f) && r->status == OPTIM_STUCK;
+}
+
+static const char *how_it_ended(const Fitter *f, const OptimResult *r) {
+  return at_kink(f, r) ? "no step gains: an optimum at a kink" : r->reason;
+}
+
+/* ---- fresh draws ----------------------------------------------------------------------------- */
+
+/* The objective on independent scrambles that the optimizer has not seen: the mean of all that it
+ * consists of, and the standard error of its value. Where one is not finite, neither is the mean.
+ */
+static double fresh_value(Fitter *f, Predictive *p, const double *phi, PredictiveValue *mean) {
+  double x[SCRAMBLES], s = 0, ss = 0;
+  *mean = (PredictiveValue){0, 0, 0};
+  for (int k = 0; k < SCRAMBLES; k++) {
+    PredictiveValue v;
+    predictive_renew(p, fit_seed(f, SEED_FRESH + (uint64_t)k + 10 * f->fit->nstages), false);
+    if (!fit_evaluate(f, p, phi, &v)) v = (PredictiveValue){-INFINITY, -INFINITY, NAN};
+    x[k] = v.value;
+    s += x[k] / SCRAMBLES;
+    mean->value += v.value / SCRAMBLES;
+    mean->score += v.score / SCRAMBLES;
+    mean->regularizer += v.regularizer / SCRAMBLES;
+  }
+  for (int k = 0; k < SCRAMBLES; k++) ss += (x[k] - s) * (x[k] - s);
+  return sqrt(ss / (SCRAMBLES * (SCRAMBLES - 1)));
+}
+
+void fit_measure(Fitter *f, const double *phi) {
+  Predictive *p = fit_objective(f, fit_draws(f, FIRST_DRAWS), fit_seed(f, SEED_FRESH));
+  fresh_value(f, p, phi, &f->fit->value);
+}
+
+/* What is small against the data's own noise: a fiftieth of the standard deviation of the sum of
+ * scores, at most. */
+static double tolerated_gap(const Fitter *f) { return 0.02 * sqrt((double)(f->n ? f->n : 1)); }
+
+static const char *draws_verdict(const Fitter *f, const OptimResult *r, const FitStage *stage,
+                                 bool agree, double se) {
+  Arena *a = &f->ctx->arena;
+  if (!r->converged && !(at_kink(f, r) && agree)) return r->reason;
+  if (agree)
+    return arena_format(a, "%s; confirmed on %d fresh sets of %zu draws", how_it_ended(f, r),
+                        SCRAMBLES, stage->draws);
+  if (!isfinite(stage->fresh))
+    return arena_format(
+        a, "converged on %zu fixed draws, but the objective is not finite on fresh ones",
+        stage->draws);
+  return arena_format(
+      a, "converged on %zu fixed draws, but fresh ones give %.4g less (standard error %.2g)",
+      stage->draws, stage->gap, se);
+}
+
+/* Does the fixed set of draws tell the truth about phi? Says so in the stage's row and in the
+ * verdict. */
+static bool draws_agree(Fitter *f, Predictive *p, const double *phi, const OptimResult *r,
+                        size_t M) {
+  double se = fresh_value(f, p, phi, &f->fit->value), fresh = f->fit->value.value;
+  FitStage row = {M, r->value, fresh, r->value - fresh};
+  add_stage(f, row);
+  bool agree = row.gap <= 2 * se + tolerated_gap(f) && se <= tolerated_gap(f);
+  f->fit->draws = M;
+  f->fit->converged = (r->converged || at_kink(f, r)) && agree;
+  f->fit->reason = draws_verdict(f, r, &row, agree, se);
+  return agree;
+}
+
+/* ---- twice the nodes ------------------------------------------------------------------------- */
+
+static const char *nodes_verdict(const Fitter *f, const OptimResult *r, const FitStage *stage,
+                                 bool agree) {
+  Arena *a = &f->ctx->arena;
+  if (!r->converged && !at_kink(f, r)) return r->reason;
+  if (agree)
+    return arena_format(a, "%s; confirmed by twice the nodes, which change the objective by %.1g",
+                        how_it_ended(f, r), fabs(stage->gap));
+  return arena_format(a, "converged on %zu nodes, but twice as many change the objective by %.2g",
+                      stage->draws, fabs(stage->gap));
+}
+
+static bool nodes_agree(Fitter *f, const double *phi, const OptimResult *r, size_t nodes) {
+  PredictiveValue *v = &f->fit->value;
+  Target twice = f->target;
+  twice.nodes = 2 * nodes;
+  Predictive *p =
+      fit_objective_of(f, f->train, &twice, &f->q, (NoiseSet){0, fit_seed(f, SEED_FIT)});
+  bool finite = fit_evaluate(f, p, phi, v);
+  FitStage row = {nodes, r->value, v->value, r->value - v->value};
+  add_stage(f, row);
+  double allowed = fit_kinked(f) ? 1e-5 : 1e-7;
+  bool agree = finite && fabs(row.gap) <= 1e-4 + allowed * fabs(r->value);
+  f->fit->draws = nodes;
+  f->fit->converged = (r->converged || at_kink(f, r)) && agree;
+  f->fit->reason = nodes_verdict(f, r, &row, agree);
+  return agree;
+}
+
+/* ---- the stages ------------------------------------------------------------------------------ */
+
+static OptimResult to_convergence(Fitter *f, Predictive *p, double *phi) {
+  return fit_lbfgs(f, p, phi, f->o->iterations ? f->o->iterations : 5000, 1e-9, "fit");
+}
+
+/* A score with kinks is approached through rounded ones, each a start of the next: widths of the
+ * rounding, in standard deviations of the outcome. */
+static void anneal(Fitter *f, double *phi) {
+  static const double hinges[] = {0.3,   0.1,   0.05,   0.025,  0.012,
+                                  0.006, 0.003, 0.0015, 0.0007, 0.0003};
+  if (!fit_kinked(f)) return;
+  double sd = fit_outcome_sd(f);
+  if (!(sd > 0)) return;
+  NoiseSet noise = {2 * fit_draws(f, FIRST_DRAWS), fit_seed(f, SEED_FIT)};
+  for (size_t k = 0; k < sizeof hinges / sizeof *hinges; k++) {
+    ArenaMark mark = arena_mark(f->arena);
+    Target rounded = f->target;
+    rounded.score_options.smooth = hinges[k] * sd;
+    fit_lbfgs(f, fit_objective_of(f, f->train, &rounded, &f->q, noise), phi, 200, 1e-8,
+              "annealing");
+    fit_release(f, mark);
+  }
+}
+
+static void finish_exact(Fitter *f, double *phi) {
+  f->fit->exact = true;
+  for (size_t nodes = EXACT_NODES;; nodes *= 2) {
+    ArenaMark mark = arena_mark(f->arena);
+    f->target.nodes = nodes; /* also for what is measured afterwards */
+    OptimResult r = to_convergence(f, fit_objective(f, 0, fit_seed(f, SEED_FIT)), phi);
+    fit_release(f, mark); /* what comes next is as large */
+    bool done = nodes_agree(f, phi, &r, nodes) || nodes >= exact_most_nodes(f->train);
+    fit_release(f, mark);
+    if (done) return;
+  }
+}
+
+/* What exploited too few draws is no start for more, so a stage begins from the better of the last
+ * one's optimum and the first start, judged on the new draws. */
+static void finish_draws(Fitter *f, double *phi) {
+  size_t size = q_size(&f->q);
+  double *start = memcpy(NEW_ARRAY(f->arena, double, size), phi, size * sizeof *phi);
+  size_t M =
+      f->o->draws ? f->o->draws : fit_draws(f, fit_is_rich(f) ? 2 * FIRST_DRAWS : FIRST_DRAWS);
+  for (;; M *= 4) {
+    ArenaMark mark = arena_mark(f->arena);
+    Predictive *p = fit_objective(f, M, fit_seed(f, SEED_FIT + M));
+    if (f->fit->nstages) fit_prefer(f, p, phi, start);
+    OptimResult r = to_convergence(f, p, phi);
+    bool done = draws_agree(f, p, phi, &r, M) || f->o->draws || M >= fit_draws(f, MOST_DRAWS);
+    fit_release(f, mark);
+    if (done) return;
+  }
+}
+
+void fit_finish(Fitter *f, double *phi) {
+  anneal(f, phi);
+  (fit_is_exact(f) ? finish_exact : finish_draws)(f, phi);
+}

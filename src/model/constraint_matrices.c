@@ -1,0 +1,153 @@
+/* constraint_matrices.c: matrices from unconstrained numbers, and back; constraint.h tells how to
+ * read them. */
+#include "model/constraint.h"
+#include "num/linalg.h"
+
+#include <math.h>
+
+/* ---- rows and columns that sum to zero ------------------------------------------------------- */
+
+/* Element i of column k of an orthonormal basis of the vectors of N + 1 elements that sum to zero:
+ * k + 1 in row k, -1 in the rows before it and in the last one, over sqrt((k + 1) (k + 2)). (It is
+ * the basis of sum_to_zero_vector with its rows in another order.) */
+static double zero_basis(int32_t N, int32_t i, int32_t k) {
+  double w = 1 / sqrt((k + 1.0) * (k + 2.0));
+  return i == k ? (k + 1) * w : i < k || i == N ? -w : 0;
+}
+
+/* X = B_m U B_n', so there is no Jacobian; U, (m - 1) x (n - 1), column by column. */
+TRANSFORM(sum_to_zero_matrix) {
+  int32_t m = item->dims[0], n = item->dims[1], free = u->n, dims[2] = {item->n, free};
+  if (!free) return value_known(E, item, NULL);
+  Value *B = value_known(E, value_shape(E, TY_MATRIX, 0, 2, dims), NULL);
+  for (int32_t e = 0; e < item->n; e++)
+    for (int32_t k = 0; k < free; k++)
+      B->v[e * free + k] =
+          zero_basis(m - 1, e / n, k % (m - 1)) * zero_basis(n - 1, e % n, k / (m - 1));
+  return value_matmul(E, B, u, (MatrixProduct){item->n, free, 1}, item);
+}
+INVERSE(sum_to_zero_matrix) {
+  for (int32_t k = 0; k < (m - 1) * (n - 1); k++) {
+    u[k] = 0;
+    for (int32_t e = 0; e < m * n; e++)
+      u[k] += x[e] * zero_basis(m - 1, e / n, k % (m - 1)) * zero_basis(n - 1, e % n, k / (m - 1));
+  }
+}
+
+/* ---- Cholesky factors of correlation matrices ------------------------------------------------ */
+
+/* z = tanh(u), Jacobian log(1 - z^2) = log 4 - 2 log(e^u + e^-u) */
+static Value **tanh_all(Eval *E, Value *u) {
+  Value **z = NEW_ARRAY(E->arena, Value *, u->n + 1);
+  for (int32_t k = 0; k < u->n; k++) {
+    Value *uk = value_element(E, u, k);
+    z[k] = M(TANH, uk);
+    Value *two = MUL(uk, NUM(2));
+    Value *j = ADD(M(LOG_INV_LOGIT, two), M(LOG_INV_LOGIT, M(NEG, two)));
+    constrain_jacobian(E, ADD(j, NUM(log(4))));
+  }
+  return z;
+}
+
+/* The u of element j of a row of length one: z is the element over the length of what is left from
+ * j on, and atanh z the asinh of the element over the length of what is left behind j. */
+static double row_inverse(const double *row, int32_t j, int32_t n) {
+  return asinh(row[j] / la_norm(row + j + 1, (size_t)(n - j - 1)));
+}
+
+/* A K x K matrix of zeros, 1 in front. */
+static Value **with_one(Eval *E, int32_t K) {
+  Value **x = NEW_ARRAY(E->arena, Value *, K * K + 1);
+  for (int32_t k = 0; k < K * K; k++) x[k] = NUM(0);
+  x[0] = NUM(1);
+  return x;
+}
+
+/* Row by row, z in (-1, 1): x[i,j] = z sqrt(1 - sum of squares so far). */
+TRANSFORM(cholesky_factor_corr) {
+  int32_t K = item->dims[0];
+  Value **z = tanh_all(E, u), **x = with_one(E, K);
+  for (int32_t i = 1, k = 0; i < K; i++) {
+    Value *left = NUM(1); /* 1 - sum of squares */
+    for (int32_t j = 0; j < i; j++, k++) {
+      Value *s = M(SQRT, left);
+      if (j) constrain_jacobian(E, M(LOG, s));
+      x[i * K + j] = MUL(z[k], s);
+      left = SUB(left, M(SQUARE, x[i * K + j]));
+    }
+    x[i * K + i] = M(SQRT, left);
+  }
+  return value_join(E, x, K * K, item);
+}
+INVERSE(cholesky_factor_corr) {
+  for (int32_t i = 1, k = 0; i < n; i++)
+    for (int32_t j = 0; j < i; j++) u[k++] = row_inverse(x + i * n, j, i + 1);
+}
+
+/* ---- Cholesky factors of covariance matrices ------------------------------------------------- */
+
+/* L, lower triangular, row by row, the diagonal by exp: Jacobian sum_k u_kk. Where the product L L'
+ * is what is wanted, that of L L' is in it: K log 2 + sum_k (K - k + 2) u_kk, k = 1.. */
+static Value *lower_triangle(Eval *E, Value *u, const Value *shape, bool product) {
+  int32_t rows = shape->dims[0], columns = shape->dims[1];
+  Value **x = NEW_ARRAY(E->arena, Value *, rows * columns + 1);
+  for (int32_t i = 0, k = 0; i < rows; i++)
+    for (int32_t j = 0; j < columns; j++) {
+      Value *at = x[i * columns + j] = j <= i ? value_element(E, u, k++) : NUM(0);
+      if (j != i) continue;
+      constrain_jacobian(E, product ? ADD(MUL(at, NUM(columns - i + 1)), NUM(log(2))) : at);
+      x[i * columns + j] = M(EXP, at);
+    }
+  return value_join(E, x, rows * columns, shape);
+}
+
+static void lower_inverse(const double *L, int32_t m, int32_t n, double *u) {
+  for (int32_t i = 0; i < m; i++)
+    for (int32_t j = 0; j < n && j <= i; j++) *u++ = j == i ? log(L[i * n + j]) : L[i * n + j];
+}
+
+/* m x n with m >= n */
+TRANSFORM(cholesky_factor_cov) { return lower_triangle(E, u, item, false); }
+INVERSE(cholesky_factor_cov) { lower_inverse(x, m, n, u); }
+
+/* ---- correlation and covariance matrices ----------------------------------------------------- */
+
+static Value *times_transpose(Eval *E, Value *L, const Value *shape) {
+  int32_t K = shape->dims[0];
+  return value_matmul(E, L, value_transpose(E, L), (MatrixProduct){K, K, K}, shape);
+}
+
+/* The factor of a positive definite matrix. */
+static double *factor_of(Arena *a, const double *x, int32_t n) {
+  double *L = NEW_ARRAY(a, double, n *n + 1);
+  la_cholesky(x, L, (size_t)n);
+  return L;
+}
+
+/* Partial correlations z column by column; Jacobian of the correlation matrix from the factor's, as
+ * Stan adds it. */
+TRANSFORM(corr_matrix) {
+  int32_t K = item->dims[0];
+  Value **z = tanh_all(E, u), **x = with_one(E, K);
+  Value **left = NEW_ARRAY(E->arena, Value *, K + 1); /* log of 1 - sum of squares so far, by row */
+  for (int32_t i = 0; i < K; i++) left[i] = NUM(0);
+  for (int32_t j = 0, k = 0; j < K - 1; j++) {
+    for (int32_t i = j + 1; i < K; i++, k++) {
+      x[i * K + j] = MUL(z[k], M(EXP, MUL(left[i], NUM(0.5))));
+      Value *l1m = M(LOG1M, M(SQUARE, z[k]));
+      left[i] = ADD(left[i], l1m);
+      /* d corr / d partial: (K - j - 2) / 2 log(1 - z^2), j 0-based */
+      constrain_jacobian(E, MUL(l1m, NUM(0.5 * (K - j - 2))));
+    }
+    x[(j + 1) * K + j + 1] = M(EXP, MUL(left[j + 1], NUM(0.5)));
+  }
+  return times_transpose(E, value_join(E, x, K * K, item), item);
+}
+INVERSE(corr_matrix) {
+  const double *L = factor_of(a, x, n);
+  for (int32_t j = 0; j < n - 1; j++)
+    for (int32_t i = j + 1; i < n; i++) *u++ = row_inverse(L + i * n, j, i + 1);
+}
+
+TRANSFORM(cov_matrix) { return times_transpose(E, lower_triangle(E, u, item, true), item); }
+INVERSE(cov_matrix) { lower_inverse(factor_of(a, x, n), n, n, u); }

@@ -1,0 +1,98 @@
+/* dists_category.c: distributions of one of K categories, numbered from 1; dist.h tells how to read
+ * them. An outcome picks a place, so it must be data. */
+#include "model/dist.h"
+
+#include <math.h>
+
+/* ---- probabilities --------------------------------------------------------------------------- */
+
+/* Element y of the vector v, for every y: of one y per row in a lifted loop. */
+static Value *pick_category(Eval *E, Value *v, Value *y) {
+  if (!y->known)
+    ctx_fail(E->ctx, PVI_PROGRAM, E->density,
+             "the outcome of a categorical distribution must be data");
+  y = value_on_axis(E, y, E->axis);
+  int32_t *index = NEW_ARRAY(E->arena, int32_t, value_total(y));
+  for (int32_t k = 0; k < value_total(y); k++) {
+    double at = y->v[k] - 1;
+    if (!(at >= 0 && at < v->n))
+      ctx_fail(E->ctx, PVI_DATA, E->density, "category %g is out of range", y->v[k]);
+    index[k] = (int32_t)at;
+  }
+  Value shape = *y;
+  shape.kind = TY_REAL;
+  return value_take(E, value_on_axis(E, v, E->axis), &shape, y->axis, index);
+}
+
+LPDF(categorical) { return pick_category(E, M(LOG, a[1]), a[0]); }
+RNG_JOINT(categorical) {
+  return value_int(E, (long)rngs_categorical(E->rng, a[0]->v, (size_t)a[0]->n) + 1);
+}
+OUTCOME(categorical) { return outcome_of_categories(AS(categorical, a[1])); }
+
+LPDF(categorical_logit) { return SUB(pick_category(E, a[1], a[0]), value_reduce(E, IR_LSE, a[1])); }
+RNG_JOINT(categorical_logit) {
+  return value_int(E, (long)rngs_categorical_logit(E->rng, a[0]->v, (size_t)a[0]->n) + 1);
+}
+OUTCOME(categorical_logit) {
+  Value *log_p = SUB(a[1], value_reduce(E, IR_LSE, a[1]));
+  return outcome_of_categories(AS(categorical, M(EXP, log_p)));
+}
+
+/* ---- ordered categories ---------------------------------------------------------------------- */
+
+/* Cutpoint y + shift of every outcome y; an array has them for each outcome. The one before the
+ * first and the one behind the last are so far away that nothing is beyond them, yet finite: affine
+ * functions multiply constants by zeros. */
+static Value *cutpoint(Eval *E, Value *c, Value *y, int shift) {
+  int32_t K = c->dims[c->ndims - 1], last = c->n + 1, all = c->n + 2;
+  Value *padded = value_join(E, (Value *[]){NUM(-1e100), c, NUM(1e100)}, 3,
+                             value_shape(E, TY_VECTOR, 0, 1, &all));
+  if (!y->known)
+    ctx_fail(E->ctx, PVI_PROGRAM, E->density,
+             "the outcome of an ordered distribution must be data");
+  y = value_on_axis(E, y, E->axis);
+  if (c->array_dims && c->dims[0] != y->n)
+    ctx_fail(E->ctx, PVI_PROGRAM, E->density, "%d vectors of cutpoints for %d outcomes", c->dims[0],
+             y->n);
+  int32_t *index = NEW_ARRAY(E->arena, int32_t, value_total(y));
+  for (int32_t k = 0; k < value_total(y); k++) {
+    double at = y->v[k] + shift;
+    if (!(at >= 0 && at <= K + 1))
+      ctx_fail(E->ctx, PVI_DATA, E->density, "category %g is out of range", y->v[k]);
+    int32_t first = c->array_dims ? k % y->n * K : 0;
+    index[k] = at == 0 ? 0 : at == K + 1 ? last : first + (int32_t)at;
+  }
+  Value shape = *y;
+  shape.kind = TY_REAL;
+  return value_take(E, value_on_axis(E, padded, E->axis), &shape, y->axis, index);
+}
+
+/* log(F(eta - c[y-1]) - F(eta - c[y])) */
+static Value *ordered(Eval *E, Value **a, unsigned log_cdf) {
+  Value *above = map1(E, log_cdf, SUB(a[1], cutpoint(E, a[2], a[0], -1)));
+  Value *below = map1(E, log_cdf, SUB(a[1], cutpoint(E, a[2], a[0], 0)));
+  return map2(E, IR_LOG_DIFF_EXP, above, below);
+}
+/* The category of eta plus noise among ordered cutpoints. */
+static Value *place_among(Eval *E, const Value *eta, const Value *c, double noise) {
+  long k = 1;
+  while (k <= c->n && eta->v[0] + noise > c->v[k - 1]) k++;
+  return value_int(E, k);
+}
+
+LPDF(ordered_logistic) { return ordered(E, a, IR_LOG_INV_LOGIT); }
+RNG_JOINT(ordered_logistic) { return place_among(E, a[0], a[1], rngs_logistic(E->rng)); }
+/* P(y = k) = F(c[k] - eta) - F(c[k-1] - eta); only one observation at a time */
+OUTCOME(ordered_logistic) {
+  if (a[1]->ndims || a[0]->ndims) return (Outcome){.known = false};
+  int32_t K = a[2]->n + 1;
+  Value *upper = M(INV_LOGIT, SUB(a[2], a[1]));
+  Value *low[2] = {NUM(0), upper}, *high[2] = {upper, NUM(1)};
+  const Value *shape = value_shape(E, TY_VECTOR, 0, 1, &K);
+  Value *p = SUB(value_join(E, high, 2, shape), value_join(E, low, 2, shape));
+  return outcome_of_categories(AS(categorical, p));
+}
+
+LPDF(ordered_probit) { return ordered(E, a, IR_LOG_PHI); }
+RNG_JOINT(ordered_probit) { return place_among(E, a[0], a[1], rngs_normal(E->rng)); }

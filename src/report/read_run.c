@@ -1,0 +1,249 @@
+/* read_run.c: files of a run folder again: summary.json as a Summary, draws.csv as Draws. */
+#include "data/json.h"
+#include "data/number.h"
+#include "report/report.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- summary.json ---------------------------------------------------------------------------- */
+
+static const Json *member(Ctx *c, const Json *j, const char *key, JsonKind kind) {
+  const Json *x = json_get(j, key);
+  if (!x) ctx_fail(c, PVI_DATA, j->loc, "this is no summary.json of a run: \"%s\" is missing", key);
+  bool null_text = kind == JSON_STRING && x->kind == JSON_NULL;
+  bool empty_array = kind == JSON_ARRAY && x->kind == JSON_NUMBERS && x->n == 0;
+  if (x->kind != kind && !null_text && !empty_array)
+    ctx_fail(c, PVI_DATA, x->loc, "\"%s\" of a summary.json is not %s", key, json_kind_name(x));
+  return x;
+}
+
+static const char *text_of(Ctx *c, const Json *j, const char *key) {
+  return member(c, j, key, JSON_STRING)->text;
+}
+
+/* A number; "nan", "inf" and "-inf", as JsonWriter puts them, are numbers too. */
+static double number_of(Ctx *c, const Json *j, const char *key) {
+  const Json *x = json_get(j, key), *bad = NULL;
+  if (!x) ctx_fail(c, PVI_DATA, j->loc, "this is no summary.json of a run: \"%s\" is missing", key);
+  if (x->kind == JSON_NULL) return NAN;
+  size_t n;
+  const double *v = json_flatten(c, x, &n, &bad);
+  if (bad || n != 1) ctx_fail(c, PVI_DATA, x->loc, "\"%s\" of a summary.json is one number", key);
+  return v[0];
+}
+
+static bool truth_of(const Json *j, const char *key) {
+  const Json *x = json_get(j, key);
+  return x && x->kind == JSON_TRUE;
+}
+
+static SummaryPart read_part(Ctx *c, const Json *j) {
+  SummaryScore *scores = NEW_ARRAY(&c->arena, SummaryScore, j->count + 1);
+  for (size_t k = 0; k < j->count; k++) {
+    const Json *s = j->items[k];
+    scores[k] = (SummaryScore){j->keys[k], number_of(c, s, "sum"), number_of(c, s, "mean"),
+                               number_of(c, s, "se"), (size_t)number_of(c, s, "n")};
+  }
+  return (SummaryPart){scores, j->count};
+}
+
+static void read_scores(Ctx *c, const Json *j, Summary *s) {
+  for (int p = 0; p < PART_COUNT; p++) {
+    const Json *part = json_get(j, part_names[p]);
+    if (part && part->kind == JSON_OBJECT) s->parts[p] = read_part(c, part);
+  }
+}
+
+static void read_parameters(Ctx *c, const Json *j, Summary *s) {
+  SummaryParameter *rows = NEW_ARRAY(&c->arena, SummaryParameter, j->count + 1);
+  for (size_t k = 0; k < j->count; k++) {
+    const Json *p = j->items[k];
+    rows[k] =
+        (SummaryParameter){text_of(c, p, "name"), number_of(c, p, "mean"), number_of(c, p, "sd"),
+                           number_of(c, p, "q5"), number_of(c, p, "q50"),  number_of(c, p, "q95")};
+  }
+  s->parameters = rows;
+  s->nparameters = j->count;
+}
+
+static void read_notes(Ctx *c, const Json *j, Summary *s) {
+  const char **notes = NEW_ARRAY(&c->arena, const char *, j->count + 1);
+  for (size_t k = 0; k < j->count; k++) notes[k] = j->items[k]->text ? j->items[k]->text : "";
+  s->notes = notes;
+  s->nnotes = j->count;
+}
+
+Summary *summary_read(Ctx *c, const char *path) {
+  const Json *j = json_read_file(c, path, JSON_PLAIN);
+  Summary *s = NEW(&c->arena, Summary);
+  *s = (Summary){.version = text_of(c, j, "version"),
+                 .program = text_of(c, j, "program"),
+                 .data = text_of(c, j, "data"),
+                 .seed = (uint64_t)number_of(c, j, "seed"),
+                 .score = text_of(c, j, "score"),
+                 .family = text_of(c, j, "family"),
+                 .regularizer = text_of(c, j, "regularizer"),
+                 .lambda = number_of(c, j, "lambda"),
+                 .optimizer = text_of(c, j, "optimizer"),
+                 .converged = truth_of(j, "converged"),
+                 .interrupted = truth_of(j, "interrupted"),
+                 .reason = text_of(c, j, "reason"),
+                 .objective = number_of(c, j, "objective"),
+                 .evaluations = (long)number_of(c, j, "evaluations"),
+                 .iterations = (long)number_of(c, j, "iterations"),
+                 .seconds = number_of(c, j, "seconds"),
+                 .n_obs = (size_t)number_of(c, j, "n_obs"),
+                 .dim = (size_t)number_of(c, j, "dim")};
+  s->exact = !strcmp(text_of(c, j, "integration"), "exact");
+  s->draws = (long)number_of(c, j, s->exact ? "nodes" : "draws");
+  read_scores(c, member(c, j, "scores", JSON_OBJECT), s);
+  read_parameters(c, member(c, j, "parameters", JSON_ARRAY), s);
+  read_notes(c, member(c, j, "notes", JSON_ARRAY), s);
+  return s;
+}
+
+/* ---- draws.csv ------------------------------------------------------------------------------- */
+
+/* The lines of a text, one after the other, without their ends; comments are left out. */
+typedef struct {
+  const char *at, *end;
+} Lines;
+
+static bool next_line(Lines *l, const char **line, size_t *n) {
+  while (l->at < l->end) {
+    const char *stop = memchr(l->at, '\n', (size_t)(l->end - l->at));
+    if (!stop) stop = l->end;
+    *line = l->at;
+    *n = (size_t)(stop - l->at);
+    l->at = stop < l->end ? stop + 1 : stop;
+    if (*n && **line != '#') return true;
+  }
+  return false;
+}
+
+static size_t count_fields(const char *line, size_t n) {
+  size_t fields = 1;
+  for (size_t k = 0; k < n; k++) fields += line[k] == ',';
+  return fields;
+}
+
+static const char **read_header(Arena *a, const char *line, size_t n, size_t ncols) {
+  const char **names = NEW_ARRAY(a, const char *, ncols + 1);
+  for (size_t k = 0; k < ncols; k++) {
+    const char *stop = memchr(line, ',', n);
+    size_t length = stop ? (size_t)(stop - line) : n;
+    names[k] = arena_text(a, line, length);
+    line += length + 1;
+    n -= length + (stop != NULL);
+  }
+  return names;
+}
+
+/* A number as file_number writes it. */
+static Number field_at(const char *s) {
+  static const struct {
+    const char *word;
+    double value;
+  } words[] = {{"nan", NAN}, {"inf", INFINITY}, {"-inf", -INFINITY}};
+  for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+    if (!strncmp(s, words[k].word, strlen(words[k].word)))
+      return (Number){words[k].value, false, s + strlen(words[k].word)};
+  return number_read(s, false);
+}
+
+static void read_row(Ctx *c, const char *path, const char *line, size_t ncols, double *out) {
+  for (size_t k = 0; k < ncols; k++) {
+    Number x = field_at(line);
+    bool last = k + 1 == ncols;
+    if (x.end == line || (*x.end != (last ? '\n' : ',') && !(last && !*x.end)))
+      ctx_fail(c, PVI_DATA, NOWHERE, "%s: column %zu of a row is not a number", path, k + 1);
+    out[k] = x.value;
+    line = x.end + 1;
+  }
+}
+
+Draws *draws_read(Ctx *c, const char *path) {
+  enum { OWN = 3 }; /* lp__, log_p__, log_g__ */
+  const Source *text = source_read(c, path, "file of draws");
+  Lines l = {text->text, text->text + text->length};
+  const char *line;
+  size_t n, rows = 0;
+  if (!next_line(&l, &line, &n)) ctx_fail(c, PVI_DATA, NOWHERE, "%s has no header", path);
+  size_t ncols = count_fields(line, n);
+  const char **names = read_header(&c->arena, line, n, ncols);
+  if (ncols < OWN || strcmp(names[0], "lp__") != 0)
+    ctx_fail(c, PVI_DATA, NOWHERE, "%s is not a file of draws: its first column is not lp__", path);
+  for (Lines count = l; next_line(&count, &line, &n);) rows++;
+  if (rows < 2) ctx_fail(c, PVI_DATA, NOWHERE, "%s has no draws", path);
+  size_t width = ncols - OWN, draws = rows - 1; /* the first row is the mean of q */
+  double *all = NEW_ARRAY(&c->arena, double, rows *ncols),
+         *values = NEW_ARRAY(&c->arena, double, draws *width + 1);
+  double *log_p = NEW_ARRAY(&c->arena, double, draws), *log_g = NEW_ARRAY(&c->arena, double, draws);
+  for (size_t k = 0; next_line(&l, &line, &n); k++) read_row(c, path, line, ncols, all + k * ncols);
+  for (size_t k = 0; k < draws; k++) {
+    const double *row = all + (k + 1) * ncols;
+    log_p[k] = row[1];
+    log_g[k] = row[2];
+    memcpy(values + k * width, row + OWN, width * sizeof *values);
+  }
+  Draws *d = NEW(&c->arena, Draws);
+  *d = (Draws){.ndraws = draws,
+               .ncols = width,
+               .names = names + OWN,
+               .values = values,
+               .log_p = log_p,
+               .log_g = log_g,
+               .mean = all + OWN};
+  return d;
+}
+
+/* ---- scores.csv ------------------------------------------------------------------------------ */
+
+/* The field at *at, which moves behind it and its comma. Quotes may hold commas; what they enclose
+ * is skipped, since only plain fields are wanted. */
+static const char *next_field(Arena *a, const char **at, const char *end) {
+  const char *from = *at;
+  bool quoted = false;
+  while (*at < end && (quoted || **at != ',')) {
+    quoted ^= **at == '"';
+    ++*at;
+  }
+  const char *field = arena_text(a, from, (size_t)(*at - from));
+  *at += *at < end;
+  return field;
+}
+
+static int part_of(const char *name) {
+  for (int p = 0; p < PART_COUNT; p++)
+    if (!strcmp(name, part_names[p])) return p;
+  return -1;
+}
+
+ScoreTable *scores_read(Ctx *c, const char *path) {
+  enum { OWN = 4 }; /* observation, site, line, part */
+  const Source *text = source_read(c, path, "file of scores");
+  TempArena *temp = temp_open(c);
+  Lines l = {text->text, text->text + text->length};
+  const char *line;
+  size_t n, rows = 0;
+  if (!next_line(&l, &line, &n) || strncmp(line, "observation,site,line,part", 26) != 0)
+    ctx_fail(c, PVI_DATA, NOWHERE, "%s is not a file of scores", path);
+  size_t ncols = count_fields(line, n);
+  const char **names = read_header(&c->arena, line, n, ncols);
+  for (Lines count = l; next_line(&count, &line, &n);) rows++;
+  ScoreTable *t = NEW(&c->arena, ScoreTable);
+  int *part = NEW_ARRAY(&c->arena, int, rows + 1);
+  double *values = NEW_ARRAY(&c->arena, double, rows *(ncols - OWN) + 1);
+  for (size_t k = 0; next_line(&l, &line, &n); k++) {
+    const char *at = line;
+    ArenaMark mark = arena_mark(&temp->arena);
+    for (int f = 0; f < OWN; f++) part[k] = part_of(next_field(&temp->arena, &at, line + n));
+    arena_reset(&temp->arena, mark);
+    read_row(c, path, at, ncols - OWN, values + k * (ncols - OWN));
+  }
+  *t = (ScoreTable){
+      .n = rows, .part = part, .nscores = ncols - OWN, .names = names + OWN, .values = values};
+  temp_close(temp);
+  return t;
+}

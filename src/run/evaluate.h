@@ -1,0 +1,59 @@
+/* evaluate.h: scores of observations under a fitted q, the ones held out and the ones trained on.
+ */
+#ifndef PVI_EVALUATE_H
+#define PVI_EVALUATE_H
+
+#include "infer/predictive.h"
+#include "report/summary.h"
+#include "run/options.h"
+
+enum { MOST_SCORES = SCORE_COUNT + 2 };
+
+/* Which scores are reported: the log score and the log density at the mean of q (their difference
+ * is what the width of q is worth), then those that the outcomes allow. */
+typedef struct {
+  const char *names[MOST_SCORES];
+  size_t count;
+  size_t
+      first; /* number of the first of `ids` among them: 2 where the log score is known, else 0 */
+  ScoreId ids[SCORE_COUNT];
+  int nids;
+} ScoreList;
+
+/* How the scores are computed. The same numbers give the same scores to the last digit, so a run
+ * writes them down. */
+typedef struct {
+  Integrate integrate;
+  size_t draws;        /* of q, for log scores */
+  size_t metric_draws; /* for the other scores, which cost more */
+  size_t nodes;        /* per dimension, where the integral is exact; 0: the default */
+  uint64_t seed;
+  double alpha;
+} ScoringPlan;
+
+/* The scores of observations, those that were asked for. */
+typedef struct Scores {
+  ScoreList list;
+  size_t n_obs;
+  double *by_obs; /* [n_obs x list.count]; NaN where an observation is in no part */
+  int *part;      /* n_obs: Part, or -1 */
+  SummaryPart parts[PART_COUNT];
+} Scores;
+
+/* What is scored: these observations, under q. */
+typedef struct {
+  Ctx *c;
+  const Model *model;
+  const Q *q;
+  const double *phi;
+  const ScoringPlan *how;
+  Pool *pool;
+} Scorer;
+
+/* The scores that can be had of every observation; those of --metric must be. */
+ScoreList evaluate_list(Ctx *c, const Model *m, const OptionList *asked);
+/* Few draws where there are very many observations, whose sum has less noise. */
+ScoringPlan evaluate_scoring(const Options *o, size_t n_obs);
+Scores *evaluate_parts(const Scorer *s, const ScoreList *list, const Split *split);
+
+#endif

@@ -1,0 +1,129 @@
+/* problem.c: files or texts -> Problem. */
+#include "run/problem.h"
+
+#include "num/rng.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- hashes ---------------------------------------------------------------------------------- */
+
+/* Eight bytes at a time: data files may be large. It tells changed files apart; it is no cipher. */
+static uint64_t hash_bytes(uint64_t h, const char *s, size_t n) {
+  size_t k = 0;
+  for (; k + 8 <= n; k += 8) {
+    uint64_t word;
+    memcpy(&word, s + k, 8);
+    h = (h ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+    h ^= h >> 29;
+  }
+  for (; k < n; k++) h = (h ^ (unsigned char)s[k]) * UINT64_C(0x100000001B3);
+  return rng_mix(h ^ n);
+}
+
+static void put_hash(char *out, uint64_t h) {
+  snprintf(out, HASH_CHARS, "%016llx", (unsigned long long)h);
+}
+
+/* The text, and the program as it was understood: so that what it includes counts too. */
+static uint64_t hash_program(Ctx *c, const Program *p) {
+  TempArena *temp = temp_open(c);
+  Text tree = text_make(&temp->arena);
+  stan_print_tree(&tree, p, false);
+  uint64_t h = hash_bytes(1, p->source->text, p->source->length);
+  h = hash_bytes(h, tree.s ? tree.s : "", tree.n);
+  temp_close(temp);
+  return h;
+}
+
+/* A file that could be read a moment ago; one that cannot be read now hashes like an empty one, and
+ * will be told apart from itself later. */
+static uint64_t hash_file(Ctx *c, const char *path) {
+  TempArena *temp = temp_open(c);
+  const char *why;
+  size_t n = 0;
+  char *text = text_read_file(&temp->arena, path, &n, &why);
+  uint64_t h = hash_bytes(2, text ? text : "", text ? n : 0);
+  temp_close(temp);
+  return h;
+}
+
+/* ---- origins --------------------------------------------------------------------------------- */
+
+static const char *absolute(Ctx *c, const char *path) {
+  char *real = realpath(path, NULL);
+  if (!real) return arena_text(&c->arena, path, strlen(path));
+  char *copy = arena_text(&c->arena, real, strlen(real));
+  free(real);
+  return copy;
+}
+
+static Origin origin_of(Ctx *c, const char *given, bool text, const char *word, uint64_t hash) {
+  Origin o = {.shown = text ? word : arena_text(&c->arena, given, strlen(given)),
+              .path = text ? NULL : absolute(c, given)};
+  put_hash(o.hash, hash);
+  return o;
+}
+
+const char *problem_base_name(Arena *a, const char *path) {
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path,
+             *dot = strrchr(name, '.');
+  return arena_text(a, name, dot && dot != name ? (size_t)(dot - name) : strlen(name));
+}
+
+/* ---- loading --------------------------------------------------------------------------------- */
+
+Program *problem_program(Ctx *c, const ProblemSource *s, const Options *o) {
+  StanOptions so = {.include_dirs = o->include.items, .ninclude_dirs = (int)o->include.count};
+  size_t n = strlen(s->program);
+  Program *p = s->text ? stan_parse_text(c, "program", arena_text(&c->arena, s->program, n), n, &so)
+                       : stan_parse(c, s->program, &so);
+  if (!c->nerrors) stan_check(c, p);
+  if (c->nerrors) ctx_jump(c, PVI_PROGRAM);
+  return p;
+}
+
+static Data *load_data(Ctx *c, const ProblemSource *s, const Options *o) {
+  DataOptions d = {.sets = o->set.items, .nsets = (int)o->set.count};
+  if (!s->data) return data_from_sets(c, &d);
+  return s->text ? data_read_text(c, "data", s->data, &d) : data_read(c, s->data, &d);
+}
+
+/* The lines of the program whose increments are observations, because the user says so. */
+static void read_lines(Ctx *c, const Options *o, ModelOptions *m) {
+  long *lines = NEW_ARRAY(&c->arena, long, o->observe.count + 1);
+  for (size_t k = 0; k < o->observe.count; k++) {
+    char *end;
+    lines[k] = strtol(o->observe.items[k], &end, 10);
+    if (*end || lines[k] < 1)
+      ctx_fail(c, PVI_USAGE, NOWHERE,
+               OPTION("observe") " is the number of a line of the program, not \"%s\"",
+               o->observe.items[k]);
+  }
+  m->observe = lines;
+  m->nobserve = (int)o->observe.count;
+}
+
+static void note_origins(Ctx *c, const ProblemSource *s, Problem *p) {
+  p->program_origin = origin_of(c, s->program, s->text, "program", hash_program(c, p->program));
+  if (s->data)
+    p->data_origin =
+        origin_of(c, s->data, s->text, "data",
+                  s->text ? hash_bytes(2, s->data, strlen(s->data)) : hash_file(c, s->data));
+}
+
+Problem *problem_load(Ctx *c, const ProblemSource *s, const Options *o) {
+  Problem *p = NEW(&c->arena, Problem);
+  ModelOptions m = {.simulate = o->simulate,
+                    .observed = o->observed,
+                    .outcomes_may_be_missing = s->outcomes_may_be_missing};
+  read_lines(c, o, &m);
+  p->name = s->text ? "model" : problem_base_name(&c->arena, s->program);
+  p->program = problem_program(c, s, o);
+  note_origins(c, s, p);
+  Data *data = load_data(c, s, o);
+  p->data = data;
+  p->model = model_make(c, p->program, data, &m);
+  data_forget_text(data);
+  return p;
+}

@@ -1,0 +1,75 @@
+/* report_predictions.c: `pvi predict`: predictions as a table or as JSON. */
+#include "run/reports.h"
+
+#include "data/json.h"
+#include "report/table.h"
+
+#include <math.h>
+
+static void json_observation(Ctx *c, JsonWriter *j, const Predictions *p, size_t i) {
+  json_object(j);
+  json_key(j, "mean"), json_number(j, p->mean[i]);
+  json_key(j, "sd"), json_number(j, p->sd[i]);
+  json_key(j, "quantiles"), json_object(j);
+  for (size_t k = 0; k < p->nlevels; k++) {
+    json_key(j, arena_format(&c->arena, "%g", p->levels[k]));
+    json_number(j, p->quantiles[i * p->nlevels + k]);
+  }
+  json_object_end(j);
+  for (size_t k = 0; p->scored && k < p->scores->list.count; k++) {
+    json_key(j, p->scores->list.names[k]);
+    json_number(j, p->scores->by_obs[i * p->scores->list.count + k]);
+  }
+  if (p->noutcomes)
+    json_key(j, "outcomes"), json_numbers(j, p->outcomes + i * p->noutcomes, p->noutcomes);
+  json_object_end(j);
+}
+
+static void json_form(Ctx *c, const Predictions *p, Text *out) {
+  JsonWriter j = json_writer(out, true);
+  json_object(&j);
+  json_key(&j, "observations"), json_array(&j);
+  for (size_t i = 0; i < p->n; i++) json_observation(c, &j, p, i);
+  json_array_end(&j);
+  if (p->note) json_key(&j, "note"), json_string(&j, p->note);
+  json_object_end(&j);
+  text_puts(out, "\n");
+}
+
+/* Sums of the scores, once for all observations. */
+static void put_totals(const Predictions *p, Text *out) {
+  const SummaryPart *part = &p->scores->parts[PART_TEST];
+  text_puts(out, "\n");
+  for (size_t k = 0; k < part->count; k++)
+    text_printf(out, "%s score: sum %.6g, mean %.4g (se %.2g)\n", part->scores[k].name,
+                part->scores[k].sum, part->scores[k].mean, part->scores[k].se);
+}
+
+static void text_form(Ctx *c, const Predictions *p, const Options *o, Text *out) {
+  size_t ncols = 3 + p->nlevels + p->scored;
+  const char **headers = NEW_ARRAY(&c->arena, const char *, ncols);
+  headers[0] = "observation";
+  headers[1] = "mean";
+  headers[2] = "sd";
+  for (size_t k = 0; k < p->nlevels; k++)
+    headers[3 + k] = arena_format(&c->arena, "%g%%", 100 * p->levels[k]);
+  if (p->scored) headers[ncols - 1] = arena_format(&c->arena, "%s score", p->scores->list.names[0]);
+  Table *t = table_make(&c->arena, ncols, headers);
+  for (size_t i = 0; i < p->n; i++) {
+    table_integer(t, (long long)i + 1);
+    table_number(t, p->mean[i], 4);
+    table_number(t, p->sd[i], 3);
+    for (size_t k = 0; k < p->nlevels; k++) table_number(t, p->quantiles[i * p->nlevels + k], 4);
+    if (p->scored) table_number(t, p->scores->by_obs[i * p->scores->list.count], 4);
+  }
+  table_print(t, out);
+  if (p->scored) put_totals(p, out);
+  if (p->note) text_wrap(out, report_width(o), 2, arena_format(&c->arena, "note: %s", p->note));
+}
+
+void report_predictions(Ctx *c, const Predictions *p, const Options *o, Text *out) {
+  if (o->json)
+    json_form(c, p, out);
+  else
+    text_form(c, p, o, out);
+}

@@ -1,0 +1,256 @@
+/* report_program.c: `pvi check`: is there an error in the program, and what does pvi make of it? */
+#include "run/reports.h"
+
+#include "data/json.h"
+#include "model/reduce.h"
+#include "report/table.h"
+
+#include <string.h>
+
+enum { DUMP_TOKENS, DUMP_TREE, DUMP_TYPED, DUMP_GRAPH, DUMP_TAPE };
+
+/* ---- parameters, observations and loops ------------------------------------------------------ */
+
+static void json_loc(JsonWriter *j, Loc loc) {
+  json_key(j, "line"), json_integer(j, loc.line);
+  json_key(j, "column"), json_integer(j, loc.column);
+}
+
+static const char *type_text(Ctx *c, const Decl *d) {
+  Text t = text_make(&c->arena);
+  stan_print_type(&t, d->type);
+  return t.s;
+}
+
+static void json_sizes(JsonWriter *j, const Decl *d, const Model *m) {
+  for (int o = 0; m && o < m->noutputs; o++) {
+    const Output *out = &m->outputs[o];
+    if (out->decl != d) continue;
+    json_key(j, "dims"), json_flat_array(j);
+    for (int q = 0; q < out->ndims; q++) json_integer(j, out->dims[q]);
+    json_array_end(j);
+    json_key(j, "size"), json_integer(j, out->n);
+    json_key(j, "unconstrained"), json_integer(j, out->unconstrained);
+  }
+}
+
+static void json_parameters(Ctx *c, JsonWriter *j, const Program *p, const Model *m) {
+  json_key(j, "parameters"), json_array(j);
+  const Stmt *block = p ? p->blocks[BLOCK_PARAMETERS] : NULL;
+  for (int k = 0; block && k < block->nbody; k++)
+    for (int i = 0; i < block->body[k]->ndecls; i++) {
+      const Decl *d = block->body[k]->decls[i];
+      json_object(j);
+      json_key(j, "name"), json_string(j, d->name);
+      json_key(j, "type"), json_string(j, type_text(c, d));
+      json_loc(j, d->loc);
+      json_sizes(j, d, m);
+      json_object_end(j);
+    }
+  json_array_end(j);
+}
+
+static void json_observations(JsonWriter *j, const Model *m) {
+  json_key(j, "observations"), json_array(j);
+  for (int k = 0; m && k < m->nblocks; k++) {
+    json_object(j);
+    json_loc(j, m->blocks[k].loc);
+    json_key(j, "count"), json_integer(j, m->blocks[k].rows);
+    json_key(j, "name"), json_string(j, m->blocks[k].name);
+    json_object_end(j);
+  }
+  json_array_end(j);
+}
+
+static void json_loops(JsonWriter *j, const Model *m) {
+  json_key(j, "loops"), json_array(j);
+  for (size_t k = 0; m && k < m->nloops; k++) {
+    const LoopInfo *l = &m->loops[k];
+    json_object(j);
+    json_loc(j, l->loc);
+    json_key(j, "iterations"), json_integer(j, l->iterations);
+    json_key(j, "lifted"), json_bool(j, l->lifted);
+    if (!l->lifted) json_key(j, "reason"), json_string(j, l->why);
+    json_object_end(j);
+  }
+  json_array_end(j);
+}
+
+/* ---- exact integration ----------------------------------------------------------------------- */
+
+/* Does it apply to the observations and to the prior? If not, why. */
+typedef struct {
+  const Reduction *observations, *prior;
+  const char *why;
+} Exactness;
+
+static Exactness exactness(Ctx *c, const Model *m) {
+  Exactness e = {.why = NULL};
+  ModelRows all = model_rows(&c->arena, m, NULL, 0);
+  e.observations = reduce_observations(&c->arena, m, &all, &e.why);
+  if (e.observations) e.prior = reduce_prior(&c->arena, m, &e.why);
+  return e;
+}
+
+static void json_exact(Ctx *c, JsonWriter *j, const Model *m) {
+  Exactness e = exactness(c, m);
+  json_key(j, "exact_integration"), json_object(j);
+  json_key(j, "observations"), json_bool(j, e.observations != NULL);
+  json_key(j, "prior"), json_bool(j, e.prior != NULL);
+  if (e.why) json_key(j, "reason"), json_string(j, e.why);
+  json_key(j, "how"), json_array(j);
+  for (int k = 0; e.observations && k < e.observations->nblocks; k++)
+    json_string(j, reduced_text(&e.observations->blocks[k]));
+  json_array_end(j);
+  json_object_end(j);
+}
+
+static void text_exact(Ctx *c, const Model *m, size_t width, Text *out) {
+  Exactness e = exactness(c, m);
+  if (!e.observations) {
+    text_wrap(out, width, 2,
+              arena_format(&c->arena, "exact integration: not available, because %s", e.why));
+    return;
+  }
+  text_puts(out, "exact integration, for normal q and mixtures of normals:\n");
+  for (int k = 0; k < e.observations->nblocks; k++)
+    text_printf(out, "  line %u: %s\n", m->blocks[k].loc.line,
+                reduced_text(&e.observations->blocks[k]));
+  if (!e.prior)
+    text_wrap(out, width, 4,
+              arena_format(&c->arena, "  but only with lambda 0, because %s", e.why));
+}
+
+/* ---- both forms ------------------------------------------------------------------------------ */
+
+static void json_errors(Ctx *c, JsonWriter *j) {
+  json_key(j, "errors"), json_array(j);
+  for (size_t k = 0; k < c->nmessages; k++) {
+    const Message *e = &c->messages[k];
+    if (e->kind != MSG_ERROR) continue;
+    json_object(j);
+    if (e->loc.source) json_key(j, "file"), json_string(j, e->loc.source->name);
+    json_loc(j, e->loc);
+    json_key(j, "message"), json_string(j, e->text);
+    json_object_end(j);
+  }
+  json_array_end(j);
+}
+
+static void json_form(Ctx *c, const Program *p, const Model *m, Text *out) {
+  JsonWriter j = json_writer(out, true);
+  json_object(&j);
+  json_key(&j, "ok"), json_bool(&j, c->nerrors == 0);
+  json_errors(c, &j);
+  if (m) {
+    json_key(&j, "dim"), json_integer(&j, (long long)m->dim);
+    json_key(&j, "n_obs"), json_integer(&j, (long long)m->n_obs);
+  }
+  json_parameters(c, &j, p, m);
+  json_observations(&j, m);
+  json_loops(&j, m);
+  if (m) json_exact(c, &j, m);
+  json_object_end(&j);
+  text_puts(out, "\n");
+}
+
+static void text_loops(Ctx *c, const Model *m, size_t width, Text *out) {
+  if (m->nloops) text_puts(out, "loops:\n");
+  for (size_t k = 0; k < m->nloops; k++) {
+    const LoopInfo *l = &m->loops[k];
+    text_wrap(out, width, 4,
+              arena_format(&c->arena, "  line %u: %ld iterations, %s%s", l->loc.line, l->iterations,
+                           l->lifted ? "vectorized" : "one by one, because ",
+                           l->lifted ? "" : l->why));
+  }
+}
+
+static void text_form(Ctx *c, const Program *p, const Model *m, size_t width, Text *out) {
+  const Stmt *block = p->blocks[BLOCK_PARAMETERS];
+  text_printf(out, "%s: no errors\nparameters:\n", p->source->name);
+  for (int k = 0; block && k < block->nbody; k++)
+    for (int i = 0; i < block->body[k]->ndecls; i++)
+      text_printf(out, "  %-20s %s\n", block->body[k]->decls[i]->name,
+                  type_text(c, block->body[k]->decls[i]));
+  if (!m) return;
+  text_printf(out, "%zu unconstrained parameter%s; %zu observation%s:\n", m->dim,
+              m->dim == 1 ? "" : "s", m->n_obs, m->n_obs == 1 ? "" : "s");
+  for (int k = 0; k < m->nblocks; k++)
+    text_printf(out, "  line %u: %d by %s\n", m->blocks[k].loc.line, m->blocks[k].rows,
+                m->blocks[k].name);
+  text_loops(c, m, width, out);
+  if (m->n_obs) text_exact(c, m, width, out);
+}
+
+/* ---- single stages --------------------------------------------------------------------------- */
+
+static Status dump_text(Ctx *c, const ProblemSource *s, const Options *o, Text *out) {
+  if (o->dump == DUMP_TOKENS) {
+    const Source *source = source_read(c, s->program, "program");
+    stan_print_tokens(c, out, s->program, source->text, source->length);
+  } else {
+    StanOptions so = {.include_dirs = o->include.items, .ninclude_dirs = (int)o->include.count};
+    Program *p = stan_parse(c, s->program, &so);
+    if (o->dump == DUMP_TYPED && !c->nerrors) stan_check(c, p);
+    if (!c->nerrors) stan_print_tree(out, p, o->dump == DUMP_TYPED);
+  }
+  return c->nerrors ? PVI_PROGRAM : PVI_OK;
+}
+
+static void dump_model(Ctx *c, const Model *m, int stage, Text *out) {
+  if (stage == DUMP_GRAPH) {
+    ir_print(out, m->graph);
+    text_printf(out, "prior %%%d, Jacobian %%%d\n", m->prior, m->jacobian);
+    for (int k = 0; k < m->nblocks; k++)
+      text_printf(out, "observations of line %u: %%%d\n", m->blocks[k].loc.line, m->blocks[k].root);
+  } else {
+    ModelRows all = model_rows(&c->arena, m, NULL, 0);
+    vm_print(out, model_tape(&c->arena, m, &all, WANT_LL));
+  }
+}
+
+/* ---- the report ------------------------------------------------------------------------------ */
+
+/* The stages in turn; where one fails, what was made before is kept. */
+typedef struct {
+  const ProblemSource *source;
+  const Options *o;
+  const Program *program;
+  const Model *model;
+} Loading;
+
+static void run_stages(Ctx *c, Loading *s) {
+  bool data = s->source->data || s->o->set.count;
+  s->program = problem_program(c, s->source, s->o);
+  if (data) s->model = problem_load(c, s->source, s->o)->model;
+}
+
+static Status run_trapped(Ctx *c, Loading *s) {
+  jmp_buf here, *outer = c->trap;
+  Status status = PVI_OK;
+  if (setjmp(here)) {
+    status = c->status;
+  } else {
+    c->trap = &here;
+    run_stages(c, s);
+  }
+  c->trap = outer;
+  return status;
+}
+
+Status report_program(Ctx *c, const ProblemSource *source, const Options *o, Text *out) {
+  if (o->dump >= 0 && o->dump <= DUMP_TYPED) return dump_text(c, source, o, out);
+  Loading *s = NEW(&c->arena, Loading);
+  *s = (Loading){.source = source, .o = o};
+  Status status = run_trapped(c, s);
+  if (o->dump >= 0 && status == PVI_OK && !s->model)
+    ctx_fail(c, PVI_USAGE, NOWHERE, OPTION("dump") " graph and tape need data");
+  if (o->json) {
+    json_form(c, s->program, s->model, out);
+  } else if (status == PVI_OK && o->dump >= 0) {
+    dump_model(c, s->model, o->dump, out);
+  } else if (status == PVI_OK) {
+    text_form(c, s->program, s->model, report_width(o), out);
+  }
+  return status;
+}

@@ -1,0 +1,200 @@
+/* report_summary.c: `pvi fit` and `pvi summary`: what a run found, in words and tables. */
+#include "run/reports.h"
+
+#include "data/json.h"
+#include "report/table.h"
+
+#include <string.h>
+
+/* ---- the head: what was fitted, and the verdict ---------------------------------------------- */
+
+static void put_head(Ctx *c, const Summary *s, size_t width, Text *out) {
+  text_wrap(
+      out, width, 2,
+      arena_format(&c->arena,
+                   "%s score, %s, %s regularizer lambda %g: objective %.6g after %ld evaluations "
+                   "in %.2f s",
+                   s->score, s->family, s->regularizer, s->lambda, s->objective, s->evaluations,
+                   s->seconds));
+  text_wrap(out, width, 2,
+            s->interrupted ? "INTERRUPTED: this is the best q so far"
+            : s->converged ? s->reason
+                           : arena_format(&c->arena, "NOT converged: %s", s->reason));
+  for (size_t k = 0; k < s->nnotes; k++)
+    text_wrap(out, width, 2, arena_format(&c->arena, "note: %s", s->notes[k]));
+  text_puts(out, "\n");
+}
+
+static const char *first_score(const Summary *s) {
+  for (int p = 0; p < PART_COUNT; p++)
+    if (s->parts[p].count) return s->parts[p].scores[0].name;
+  return "no";
+}
+
+static void put_scores(Ctx *c, const Summary *s, Text *out) {
+  const char *headers[] = {arena_format(&c->arena, "%s score", first_score(s)), "n", "sum", "mean",
+                           "se(mean)"};
+  Table *table = table_make(&c->arena, 5, headers);
+  for (int p = 0; p < PART_COUNT; p++) {
+    if (!s->parts[p].count) continue;
+    const SummaryScore *x = &s->parts[p].scores[0];
+    table_word(table, part_names[p]);
+    table_integer(table, (long long)x->n);
+    table_number(table, x->sum, 6);
+    table_number(table, x->mean, 4);
+    table_number(table, x->se, 2);
+  }
+  table_print(table, out);
+}
+
+/* ---- which rows ------------------------------------------------------------------------------ */
+
+bool report_wants(const OptionList *vars, const char *name) {
+  size_t variable = strcspn(name, "[.");
+  for (size_t k = 0; k < vars->count; k++) {
+    const char *v = vars->items[k];
+    if (!strcmp(v, name) || (strlen(v) == variable && !strncmp(v, name, variable))) return true;
+  }
+  return vars->count == 0;
+}
+
+/* Every name of the list must be of a row. */
+static void check_vars(Ctx *c, const OptionList *vars, const Summary *s) {
+  const char **names = NEW_ARRAY(&c->arena, const char *, 2 * s->nparameters + 1);
+  size_t n = 0;
+  for (size_t k = 0; k < s->nparameters; k++) {
+    const char *name = s->parameters[k].name;
+    const char *variable = arena_text(&c->arena, name, strcspn(name, "[."));
+    if (!n || strcmp(names[n - 1], variable) != 0) names[n++] = variable;
+  }
+  for (size_t v = 0; v < vars->count; v++) {
+    bool found = false;
+    OptionList one = {&vars->items[v], 1, 1};
+    for (size_t k = 0; k < s->nparameters && !found; k++)
+      found = report_wants(&one, s->parameters[k].name);
+    if (!found)
+      ctx_unknown(c, PVI_USAGE, NOWHERE,
+                  &(UnknownWord){"variable in " OPTION("vars"), vars->items[v], NULL, names, n});
+  }
+}
+
+static bool is_scalar(const SummaryParameter *p) { return !strpbrk(p->name, "[."); }
+
+/* The wanted rows; where there are more than fit, scalars before elements of containers. */
+static SummaryParameter *choose_rows(Ctx *c, const Summary *s, const Options *o, size_t *n) {
+  SummaryParameter *rows = NEW_ARRAY(&c->arena, SummaryParameter, s->nparameters + 1);
+  size_t wanted = 0;
+  for (size_t k = 0; k < s->nparameters; k++)
+    wanted += report_wants(&o->vars, s->parameters[k].name);
+  bool scalars_first = o->most && wanted > (size_t)o->most;
+  *n = 0;
+  for (int pass = 0; pass < (scalars_first ? 2 : 1); pass++)
+    for (size_t k = 0; k < s->nparameters; k++) {
+      const SummaryParameter *p = &s->parameters[k];
+      bool now = !scalars_first || is_scalar(p) == (pass == 0);
+      if (now && report_wants(&o->vars, p->name)) rows[(*n)++] = *p;
+    }
+  return rows;
+}
+
+/* ---- the reports ----------------------------------------------------------------------------- */
+
+/* The summary as it is reported: of a run that was read, every output column, from its draws. */
+static const Summary *whole_summary(Ctx *c, const Run *r, const Options *o) {
+  Summary *s = NEW(&c->arena, Summary);
+  *s = *r->summary;
+  const Draws *d =
+      r->draws ? r->draws : draws_read(c, arena_format(&c->arena, "%s/draws.csv", r->folder));
+  s->parameters = summary_parameters(c, d);
+  s->nparameters = d->ncols;
+  check_vars(c, &o->vars, s);
+  size_t n;
+  s->parameters = choose_rows(c, s, o, &n);
+  s->nparameters = n;
+  return s;
+}
+
+void report_fit(Ctx *c, const Run *r, const Options *o, Text *out) {
+  if (o->json) {
+    summary_json(out, r->summary);
+    return;
+  }
+  put_head(c, r->summary, report_width(o), out);
+  Summary s = *r->summary;
+  Options all = *o;
+  all.vars = (OptionList){0};
+  s.parameters = choose_rows(c, r->summary, &all, &s.nparameters);
+  summary_table(out, &s, (size_t)o->most);
+  text_puts(out, "\n");
+  put_scores(c, r->summary, out);
+  if (r->folder) text_printf(out, "\nrun folder: %s\n", r->folder);
+}
+
+void report_summary(Ctx *c, const Run *r, const Options *o, Text *out) {
+  const Summary *s = whole_summary(c, r, o);
+  if (o->json) {
+    summary_json(out, s);
+    return;
+  }
+  put_head(c, s, report_width(o), out);
+  summary_table(out, s, (size_t)o->most);
+  text_puts(out, "\n");
+  put_scores(c, s, out);
+}
+
+/* ---- draws ----------------------------------------------------------------------------------- */
+
+/* Columns of the wanted variables. */
+static size_t *choose_columns(Ctx *c, const Draws *d, const Options *o, size_t *n) {
+  size_t *columns = NEW_ARRAY(&c->arena, size_t, d->ncols + 1);
+  Summary names = {.parameters = summary_parameters(c, d), .nparameters = d->ncols};
+  check_vars(c, &o->vars, &names);
+  *n = 0;
+  for (size_t k = 0; k < d->ncols; k++)
+    if (report_wants(&o->vars, names.parameters[k].name)) columns[(*n)++] = k;
+  return columns;
+}
+
+static void csv_draws(const Draws *d, const size_t *columns, size_t n, Text *out) {
+  text_puts(out, "log_p__,log_g__");
+  for (size_t k = 0; k < n; k++) text_printf(out, ",%s", d->names[columns[k]]);
+  text_puts(out, "\n");
+  for (size_t i = 0; i < d->ndraws; i++) {
+    text_number(out, d->log_p[i]), text_puts(out, ",");
+    text_number(out, d->log_g[i]);
+    for (size_t k = 0; k < n; k++)
+      text_puts(out, ","), text_number(out, d->values[i * d->ncols + columns[k]]);
+    text_puts(out, "\n");
+  }
+}
+
+static void json_draws(Ctx *c, const Draws *d, const size_t *columns, size_t n, Text *out) {
+  JsonWriter j = json_writer(out, false);
+  double *row = NEW_ARRAY(&c->arena, double, n + 1);
+  json_object(&j);
+  json_key(&j, "names"), json_flat_array(&j);
+  for (size_t k = 0; k < n; k++)
+    json_string(&j, draws_pretty_name(&c->arena, d->names[columns[k]]));
+  json_array_end(&j);
+  json_key(&j, "draws"), json_array(&j);
+  for (size_t i = 0; i < d->ndraws; i++) {
+    for (size_t k = 0; k < n; k++) row[k] = d->values[i * d->ncols + columns[k]];
+    json_numbers(&j, row, n);
+  }
+  json_array_end(&j);
+  json_key(&j, "log_p"), json_numbers(&j, d->log_p, d->ndraws);
+  json_key(&j, "log_q"), json_numbers(&j, d->log_g, d->ndraws);
+  json_object_end(&j);
+  text_puts(out, "\n");
+}
+
+void report_draws(Ctx *c, const Run *r, const Problem *p, const Options *o, Text *out) {
+  size_t n = (size_t)(o->n ? o->n : r->o->save_draws), ncolumns;
+  uint64_t seed = (uint64_t)(options_is_given(o, OPTION_seed) ? o->seed : r->o->seed);
+  const Draws *d = &run_draw(c, r, p, n, seed)->draws;
+  const size_t *columns = choose_columns(c, d, o, &ncolumns);
+  if (o->json)
+    json_draws(c, d, columns, ncolumns, out);
+  else
+    csv_draws(d, columns, ncolumns, out);
+}

@@ -1,0 +1,26 @@
+/* reports.h: what the commands print, as text for people or as JSON for machines (option json). */
+#ifndef PVI_REPORTS_H
+#define PVI_REPORTS_H
+
+#include "run/predict.h"
+#include "run/run.h"
+
+/* A program and, with data, what is made of it. Returns PVI_OK, or what is wrong with it; as JSON
+ * the errors are in the text too. */
+Status report_program(Ctx *c, const ProblemSource *s, const Options *o, Text *out);
+void report_density(Ctx *c, const Model *m, const Options *o, Text *out);
+void report_bench(Ctx *c, const Model *m, const Options *o, Text *out);
+double bench_seconds(Ctx *c, const Model *m, const Options *o); /* of one evaluation, at best */
+void report_fit(Ctx *c, const Run *r, const Options *o, Text *out);
+void report_summary(Ctx *c, const Run *r, const Options *o, Text *out);
+void report_draws(Ctx *c, const Run *r, const Problem *p, const Options *o, Text *out);
+void report_predictions(Ctx *c, const Predictions *p, const Options *o, Text *out);
+void report_comparison(Ctx *c, const char *const *folders, size_t n, const Options *o, Text *out);
+
+/* Is it one of the variables asked for? Any is, without a list; else one whose own name, or whose
+ * variable's, is in it. */
+bool report_wants(const OptionList *vars, const char *name);
+/* Columns that a text may take. */
+static inline size_t report_width(const Options *o) { return o->width ? (size_t)o->width : 100; }
+
+#endif

@@ -1,0 +1,174 @@
+/* run.c: the course of a run. The stages in their order, each one call: see run_fit at the end. */
+#include "run/run.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- what was asked -------------------------------------------------------------------------- */
+
+static Split *split_of(Ctx *c, const Options *o, const Model *m) {
+  if (o->split && o->holdout > 0)
+    ctx_fail(c, PVI_USAGE, NOWHERE,
+             OPTION("split") " and " OPTION("holdout") " exclude each other; give one of them");
+  return o->split         ? split_read(c, o->split, m->n_obs)
+         : o->holdout > 0 ? split_holdout(c, m->n_obs, o->holdout, (uint64_t)o->seed)
+                          : split_all(c, m->n_obs);
+}
+
+static void check_split(Ctx *c, const Options *o, const Split *s) {
+  if (!s->count[PART_TRAIN]) ctx_fail(c, PVI_DATA, NOWHERE, "no observation is left to train on");
+  if (o->select && !s->count[PART_VALID])
+    ctx_fail(c, PVI_USAGE, NOWHERE,
+             OPTION("select") " validation needs a " OPTION("split") " with a \"valid\" part");
+}
+
+/* Why there is nothing to learn from: an empty variable of the data, or a program without densities
+ * of data. */
+_Noreturn static void no_observations(Ctx *c, const Problem *p) {
+  const Data *d = p->data;
+  for (size_t k = 0; k < d->vars.count; k++) {
+    const DataVar *v = d->vars.items[k].value;
+    if (v->ndims && !v->n)
+      ctx_fail(c, PVI_DATA, v->loc, "nothing was observed: %s is empty", v->name);
+  }
+  ctx_fail(c, PVI_PROGRAM, NOWHERE,
+           "the program makes no observation: no density of data is in its log density; " OPTION(
+               "observe") " LINE names a statement that makes some");
+}
+
+void options_check_fit(Ctx *c, const Options *o) {
+  bool lbfgs = o->optimizer == OPTIM_LBFGS;
+  if (o->interpolate && (o->lambda > 1 || o->regularize != REG_POSTERIOR))
+    ctx_fail(c, PVI_USAGE, NOWHERE,
+             OPTION("interpolate") " takes " OPTION(
+                 "lambda") " from 0 to 1 and the posterior regularizer");
+  if (o->estimator && (lbfgs || o->score != SCORE_log || o->minibatch))
+    ctx_fail(c, PVI_USAGE, NOWHERE,
+             OPTION("estimator") " rejection goes with " OPTION(
+                 "score") " log, a stochastic " OPTION("optimizer") " and no " OPTION("minibatch"));
+  if (o->minibatch && lbfgs)
+    ctx_fail(c, PVI_USAGE, NOWHERE,
+             OPTION("minibatch") " needs a stochastic optimizer: " OPTION(
+                 "optimizer") " adam, rmsprop, sgd or nesterov");
+}
+
+static Target target_of(const Options *o) {
+  return (Target){.score = (ScoreId)o->score,
+                  .score_options = {.alpha = o->alpha},
+                  .regularizer = (Regularizer)o->regularize,
+                  .lambda = o->lambda,
+                  .score_weight = o->interpolate ? 1 - o->lambda : 1,
+                  .integrate = (Integrate)o->integrate};
+}
+
+static Shape shape_of(const Options *o) {
+  return (Shape){.components = (size_t)o->components,
+                 .rank = (size_t)o->rank,
+                 .knots = (size_t)o->knots,
+                 .layers = (size_t)o->layers,
+                 .hidden = (size_t)o->hidden};
+}
+
+/* The q.json that the option start names, when the fit asks for it. */
+typedef struct {
+  Ctx *c;
+  const char *path;
+} StartFile;
+
+static const double *read_start(void *self, const Q *q) {
+  const StartFile *f = self;
+  return qfile_start(f->c, f->path, q);
+}
+
+static FitOptions fit_options(const Options *o, const RunHooks *h) {
+  FitOptions f = {.target = target_of(o),
+                  .family = o->family < 0 ? FAMILY_meanfield : (FamilyId)o->family,
+                  .shape = shape_of(o),
+                  .choose_family = o->family < 0,
+                  .points = o->point.items,
+                  .npoints = (int)o->point.count,
+                  .draws = (size_t)o->draws,
+                  .optimizer = (OptimKind)o->optimizer,
+                  .iterations = o->iterations,
+                  .learning_rate = o->learning_rate,
+                  .schedule = (OptimSchedule)o->schedule,
+                  .clip = o->clip,
+                  .minibatch = (size_t)o->minibatch,
+                  .rejection = o->estimator == 1,
+                  .select_validation = o->select == 1,
+                  .seed = (uint64_t)o->seed};
+  if (h) {
+    f.progress = h->progress;
+    f.progress_self = h->self;
+    f.cancelled = h->cancelled;
+    f.cancelled_self = h->self;
+  }
+  return f;
+}
+
+/* ---- the stages ------------------------------------------------------------------------------ */
+
+/* The fit, with checkpoints where there is a folder for them. */
+static const Fit *fit_stage(Ctx *c, Run *r, FitOptions *f, RunDir *dir, Pool *pool) {
+  TempArena *temp = temp_open(c);
+  StartFile start = {c, r->o->start};
+  if (r->o->start) f->start = read_start, f->start_self = &start;
+  if (dir) {
+    f->journal = folder_checkpoint(c, dir, &temp->arena);
+    if (!f->journal) f->journal = journal_make(&temp->arena);
+    journal_on_save(f->journal, r->o->checkpoint, folder_save_checkpoint, dir);
+  }
+  const Fit *fit = fit_run(c, r->problem->model, r->split, f, pool);
+  temp_close(temp);
+  return fit;
+}
+
+static const char *const *parameter_names(Ctx *c, const Model *m) {
+  const char **names = NEW_ARRAY(&c->arena, const char *, m->dim + 1);
+  for (size_t k = 0; k < m->dim; k++) names[k] = model_unconstrained_name(m, &c->arena, k);
+  return names;
+}
+
+static const Scores *evaluate_stage(Ctx *c, Run *r, const ScoreList *list, Pool *pool) {
+  Scorer s = {.c = c,
+              .model = r->problem->model,
+              .q = &r->q,
+              .phi = r->phi,
+              .how = &r->scoring,
+              .pool = pool};
+  return evaluate_parts(&s, list, r->split);
+}
+
+Run *run_make(Ctx *c, const Problem *p, const Options *o, const Split *split) {
+  Run *r = NEW(&c->arena, Run);
+  r->o = options_copy(&c->arena, o);
+  r->problem = p;
+  r->program_origin = p->program_origin;
+  r->data_origin = p->data_origin;
+  r->parameters = parameter_names(c, p->model);
+  if (!p->model->n_obs) no_observations(c, p);
+  options_check_fit(c, o);
+  r->split = split ? split : split_of(c, o, p->model);
+  check_split(c, o, r->split);
+  return r;
+}
+
+Run *run_fit(Ctx *c, const Problem *p, const Options *o, const Split *split, const RunHooks *h) {
+  Run *r = run_make(c, p, o, split);
+  ScoreList list = evaluate_list(c, p->model, &r->o->metric);
+  FitOptions f = fit_options(r->o, h);
+  RunDir *dir = o->out ? folder_open(c, r) : NULL;
+  Pool *pool = pool_make(c, (int)o->threads);
+  r->fit = fit_stage(c, r, &f, dir, pool);
+  r->q = r->fit->q;
+  r->phi = r->fit->phi;
+  r->scoring = evaluate_scoring(r->o, p->model->n_obs);
+  r->scoring.nodes = r->fit->exact ? r->fit->draws : 0;
+  r->scores = evaluate_stage(c, r, &list, pool);
+  pool_free(pool);
+  r->draws = &run_draw(c, r, p, (size_t)o->save_draws, (uint64_t)o->seed)->draws;
+  r->summary = run_summarise(c, r);
+  if (dir) folder_write(c, dir, r);
+  r->folder = dir ? dir->path : NULL;
+  return r;
+}

@@ -1,0 +1,95 @@
+/* run.h: Run, the course from (Problem, Options) to a fitted q and all that is said about it.
+ *
+ *   run_fit       fits, evaluates, draws, summarises; checkpoints and writes its folder where it
+ * has one run_read      a folder again: q, and what was reported run_draw      fresh draws of q
+ *   run_predict   predictions for the observations of a Problem
+ *
+ * Everything a Run holds lives in the Ctx it was made with. It is never changed once it is made.
+ */
+#ifndef PVI_RUN_H
+#define PVI_RUN_H
+
+#include "infer/fit.h"
+#include "infer/journal.h"
+#include "report/report.h"
+#include "run/evaluate.h"
+#include "run/options.h"
+#include "run/problem.h"
+
+typedef struct Run {
+  const Options *o;
+  const Problem *problem; /* NULL: a run that was read, and whose program was not needed yet */
+  const Split *split;     /* NULL likewise */
+  Q q;
+  const double *phi;
+  ScoringPlan scoring; /* a prediction uses the same, and so agrees with scores.csv */
+  const Fit *fit;      /* NULL: read */
+  const Scores *scores;
+  const Draws *draws;
+  const Summary *summary;
+  const char *folder; /* NULL: nowhere */
+  Origin program_origin, data_origin;
+  const char *const *parameters; /* q.dim names of the unconstrained parameters */
+} Run;
+
+/* What a run tells while it goes on, and asks. Both may be NULL. */
+typedef struct {
+  void (*progress)(void *self, const FitProgress *p);
+  bool (*cancelled)(void *self);
+  void *self;
+} RunHooks;
+
+/* split NULL: as the options say. Option `out`: the folder is written. */
+Run *run_fit(Ctx *c, const Problem *p, const Options *o, const Split *split, const RunHooks *h);
+/* The same up to where it would begin: what was asked, checked. */
+Run *run_make(Ctx *c, const Problem *p, const Options *o, const Split *split);
+const Summary *run_summarise(Ctx *c, const Run *r);
+
+/* ---- reading again (run_read.c) -------------------------------------------------------------- */
+
+Run *run_read(Ctx *c, const char *folder);
+/* The Problem of a run that was read, loaded from the files that the run names; they must not have
+ * changed since. */
+const Problem *run_problem(Ctx *c, const Run *r);
+void run_check_problem(Ctx *c, const Run *r, const Problem *p); /* is it the one that was fitted? */
+const Split *run_split(Ctx *c, const Run *r, const Problem *p);
+
+/* ---- draws ----------------------------------------------------------------------------------- */
+
+typedef struct {
+  Draws draws;
+  double *theta; /* [n x dim], point-major */
+} RunDraws;
+RunDraws *run_draw(Ctx *c, const Run *r, const Problem *p, size_t n, uint64_t seed);
+
+/* ---- folders (folder.c) ---------------------------------------------------------------------- */
+
+/* What was asked for, as fit.json has it: enough to ask it again. */
+typedef struct {
+  const char *version, *identity;
+  Origin program, data;
+  Options *options;
+  bool unfinished, has_results;
+} Asked;
+
+Asked *folder_asked(Ctx *c, const char *folder);
+/* Where a fit goes by default: the name tells what differs from the defaults, and gets a number
+ * where a folder of that name holds another fit. */
+const char *folder_default(Ctx *c, const Run *r);
+/* The folder of the option `out`, made and marked with what is asked. One that holds another fit is
+ * left alone, and the run ends with PVI_USAGE, unless `force` is given. */
+RunDir *folder_open(Ctx *c, const Run *r);
+/* The checkpoint in the folder; NULL when there is none. */
+Journal *folder_checkpoint(Ctx *c, const RunDir *d, Arena *a);
+void folder_save_checkpoint(void *dir, const Journal *j); /* a RunDir; as the journal wants it */
+void folder_write(Ctx *c, RunDir *d, const Run *r);       /* all files of a run that has ended */
+
+/* ---- q as a file (qfile.c) ------------------------------------------------------------------- */
+
+void qfile_write(Ctx *c, RunDir *d, const Run *r);
+void qfile_read(Ctx *c, const char *path,
+                Run *r); /* fills in q, phi, scoring, origins, parameters */
+/* phi from another run's q.json, which must be of the same shape as q. */
+const double *qfile_start(Ctx *c, const char *path, const Q *q);
+
+#endif

@@ -1,0 +1,69 @@
+/* run_read.c: a run folder as a Run again. */
+#include "run/run.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* scores.csv, with the sums of summary.json. */
+static const Scores *read_scores(Ctx *c, const char *folder, const Summary *summary) {
+  const ScoreTable *t = scores_read(c, arena_format(&c->arena, "%s/scores.csv", folder));
+  Scores *s = NEW(&c->arena, Scores);
+  if (t->nscores > MOST_SCORES || t->n != summary->n_obs)
+    ctx_fail(c, PVI_DATA, NOWHERE, "%s/scores.csv is not of this run", folder);
+  s->n_obs = t->n;
+  s->part = (int *)t->part;
+  s->by_obs = (double *)t->values;
+  s->list.count = t->nscores;
+  for (size_t k = 0; k < t->nscores; k++) s->list.names[k] = t->names[k];
+  memcpy(s->parts, summary->parts, sizeof s->parts);
+  return s;
+}
+
+Run *run_read(Ctx *c, const char *folder) {
+  const Asked *a = folder_asked(c, folder);
+  if (!a->has_results)
+    ctx_fail(c, PVI_DATA, NOWHERE,
+             "the fit in %s is not finished; continue it: pvi fit " OPTION("resume") " %s", folder,
+             folder);
+  Run *r = NEW(&c->arena, Run);
+  r->o = a->options;
+  r->program_origin = a->program;
+  r->data_origin = a->data;
+  r->folder = arena_format(&c->arena, "%s", folder);
+  qfile_read(c, folder, r);
+  r->summary = summary_read(c, arena_format(&c->arena, "%s/summary.json", folder));
+  r->scores = read_scores(c, folder, r->summary);
+  return r;
+}
+
+/* Has the file that the run was made from changed since? */
+static void check_origin(Ctx *c, const char *what, const Origin *then, const Origin *now) {
+  if (!strcmp(then->hash, now->hash)) return;
+  ctx_fail(
+      c, PVI_DATA, NOWHERE,
+      "the %s %s has changed since the fit; the fit says nothing about what it is now: fit again",
+      what, now->shown ? now->shown : "");
+}
+
+const Problem *run_problem(Ctx *c, const Run *r) {
+  if (!r->program_origin.path)
+    ctx_fail(c, PVI_DATA, NOWHERE,
+             "this fit was made from a program in memory; give the model to read the run with");
+  ProblemSource s = {.program = r->program_origin.path, .data = r->data_origin.path};
+  Problem *p = problem_load(c, &s, r->o);
+  run_check_problem(c, r, p);
+  p->program_origin.shown = r->program_origin.shown; /* as the user named them then */
+  p->data_origin.shown = r->data_origin.shown;
+  return p;
+}
+
+void run_check_problem(Ctx *c, const Run *r, const Problem *p) {
+  check_origin(c, "program", &r->program_origin, &p->program_origin);
+  check_origin(c, "data file", &r->data_origin, &p->data_origin);
+}
+
+const Split *run_split(Ctx *c, const Run *r, const Problem *p) {
+  if (r->split) return r->split;
+  const char *path = arena_format(&c->arena, "%s/split.json", r->folder);
+  return access(path, F_OK) ? split_all(c, p->model->n_obs) : split_read(c, path, p->model->n_obs);
+}

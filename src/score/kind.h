@@ -1,0 +1,32 @@
+/* kind.h: the kinds of outcome (kinds.def): distributions of one number, given by numbers.
+ *
+ * par: the parameters in the order of kinds.def, of a categorical outcome `size` probabilities;
+ * size: the trials of a binomial, the number of categories, else not looked at.
+ */
+#ifndef PVI_SCORE_KIND_H
+#define PVI_SCORE_KIND_H
+
+#include "num/rng.h"
+#include "stan/stan.h"
+
+typedef enum {
+  KIND_NONE,
+#define KIND(ID, dist, parameters, discrete) KIND_##ID,
+#include "score/kinds.def"
+#undef KIND
+  KIND_COUNT,
+} Kind;
+
+enum { KIND_PARAMETERS = 3 }; /* at most */
+
+Kind kind_of_dist(DistId dist);        /* KIND_NONE: there is none */
+int kind_parameters(Kind k);           /* how many it has */
+bool kind_discrete(Kind k);            /* whole numbers */
+bool kind_has_moments(Kind k);         /* at all; a student_t with few degrees has none either */
+size_t kind_rows(Kind k, size_t size); /* numbers that are par[0]: the categories, else one */
+
+double kind_mean(Kind k, const double *par, size_t size);     /* nan where there is none */
+double kind_variance(Kind k, const double *par, size_t size); /* inf where there is none */
+double kind_sample(Kind k, const double *par, size_t size, RngStream *r);
+
+#endif

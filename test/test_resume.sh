@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# test_resume.sh: interrupted fits: kill -9, Ctrl-C, SIGTERM; a folder never loses another fit. `make crash` kills more and longer fits.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+PVI=${PVI:-build/pvi}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. test/tap.sh
+GOLF="examples/golf/logistic.stan examples/golf/golf.csv"
+SLOW="$GOLF --family flow --draws 512 --iterations 150"
+
+tool/crash.sh 6 0.05 $SLOW | sed 's/- /- flow by draws: /'
+[ "${PIPESTATUS[0]}" -eq 0 ] || failed=1
+tool/crash.sh 4 0.05 $GOLF --optimizer adam --iterations 4000 --minibatch 7 --draws 64 | sed 's/- /- adam: /'
+[ "${PIPESTATUS[0]}" -eq 0 ] || failed=1
+
+# ---- signals ----
+for signal in INT TERM; do
+  code=130
+  [ $signal = TERM ] && code=143
+  "$PVI" fit $GOLF --family flow --draws 2048 --out "$dir/$signal" >"$dir/out" 2>"$dir/said" &
+  pid=$!
+  sleep 1
+  kill -$signal $pid
+  wait $pid
+  [ $? -eq $code ] && grep -q -- "--resume $dir/$signal" "$dir/said"
+  check $? "SIG$signal ends a fit with status $code and tells how to go on" "$(cat "$dir/said")"
+  grep -q INTERRUPTED "$dir/out" && "$PVI" summary "$dir/$signal" >"$dir/out" 2>&1 && grep -q '"interrupted": true' "$dir/$signal/summary.json"
+  check $? "SIG$signal leaves a run that can be read" "$(cat "$dir/out")"
+done
+
+# ---- folders ----
+"$PVI" fit $GOLF --quiet --out "$dir/a"
+"$PVI" fit $GOLF --quiet --out "$dir/a" --lambda 0.5 2>"$dir/said"
+[ $? -eq 2 ] && grep -q "holds another fit" "$dir/said" && grep -q '"lambda": 0.01' "$dir/a/summary.json"
+check $? "a folder with another fit is left alone" "$(cat "$dir/said")"
+"$PVI" fit $GOLF --quiet --out "$dir/a" --lambda 0.5 --force && grep -q '"lambda": 0.5' "$dir/a/summary.json"
+check $? "--force replaces it"
+"$PVI" fit $GOLF --quiet --out "$dir/a" --lambda 0.5
+check $? "the same fit may be made again"
+here=$PWD
+(cd "$dir" && for lambda in 0.01 0.2; do
+  "$here/$PVI" fit "$here/examples/golf/logistic.stan" "$here/examples/golf/golf.csv" --lambda $lambda --quiet || "$PVI" fit "$here/examples/golf/logistic.stan" "$here/examples/golf/golf.csv" --lambda $lambda --quiet
+done 2>/dev/null
+[ "$(ls pvi-runs | wc -l)" -eq 2 ])
+check $? "default folders are named by what differs" "$(ls "$dir/pvi-runs" 2>&1)"
+"$PVI" fit --resume "$dir/a" --quiet
+check $? "resuming a finished fit changes nothing"
+"$PVI" fit --resume "$dir/absent" --quiet 2>"$dir/said"
+[ $? -eq 3 ] && grep -q "is not a run folder" "$dir/said"
+check $? "resuming what is no run is an error" "$(cat "$dir/said")"
+printf 'broken' >"$dir/a/checkpoint.bin"
+"$PVI" fit --resume "$dir/a" --quiet 2>"$dir/said"
+[ $? -eq 3 ] && grep -q "is damaged" "$dir/said"
+check $? "a damaged checkpoint is an error" "$(cat "$dir/said")"
+exit $failed

@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# test_runs.sh: run folders read again: `pvi summary`, `pvi draws`, `pvi predict`, `pvi compare`.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+PVI=${PVI:-build/pvi}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. test/tap.sh
+GOLF="examples/golf/logistic.stan examples/golf/golf.csv"
+
+# predicted RUN [NEWDATA]: the scores of a prediction as rows of CSV, in the order of scores.csv's columns
+predicted() {
+  "$PVI" predict "$@" --json | awk '
+    /^ *"mean":/ {row = ""} /^ *"(log|log_at_mean|quadratic|crps|interval|crps_sim|energy)":/ {gsub(/[",:]/, " "); row = row "," $2} /^    }/ {print substr(row, 2)}'
+}
+# close_rows FILE FILE: the same numbers to 1e-12
+close_rows() {
+  paste -d, "$1" "$2" | awk -F, '{n = NF / 2; for (k = 1; k <= n; k++) {d = $k - $(k + n); if (d < 0) d = -d; s = $k < 0 ? -$k : $k; if (d > 1e-12 * (1 + s) || $k == "") bad = 1}; rows++} END {exit bad || !rows}'
+}
+
+# ---- every family: predictions are the scores of the fit, draws are its draws ----
+for family in meanfield fullrank mixture lowrank spline flow realnvp; do
+  for how in "" "--draws 32 --iterations 15"; do
+    run=$dir/$family${how:+-draws}
+    [ -z "$how" ] && [[ $family =~ spline|flow|realnvp ]] && continue
+    "$PVI" fit $GOLF --family $family $how --holdout 0.3 --save-draws 40 --seed 5 --out "$run" --quiet
+    cut -d, -f5- "$run/scores.csv" | tail -n +2 >"$dir/want"
+    predicted "$run" >"$dir/got"
+    [ "$(wc -l <"$dir/got")" -eq 19 ] && close_rows "$dir/want" "$dir/got"
+    check $? "$family${how:+ by draws}: predictions of the data of the fit are its scores" "$(paste "$dir/want" "$dir/got" | head -n 3)"
+    grep -v '^#' "$run/draws.csv" | tail -n +3 | cut -d, -f2- >"$dir/want"
+    "$PVI" draws "$run" --n 40 | tail -n +2 | cmp -s - "$dir/want"
+    check $? "$family${how:+ by draws}: the seed of the fit gives its draws"
+    "$PVI" draws "$run" --n 40 --seed 6 | tail -n +2 | cmp -s - "$dir/want"
+    [ $? -eq 1 ]
+    check $? "$family${how:+ by draws}: another seed gives others"
+  done
+done
+
+# ---- held-out rows as new data, with and without outcomes ----
+run=$dir/fullrank
+awk -F, 'NR == FNR {if ($4 == "test") keep[$1 + 1] = 1; next} FNR == 1 || FNR in keep' "$run/scores.csv" examples/golf/golf.csv >"$dir/held.csv"
+awk -F, '$4 == "test"' "$run/scores.csv" | cut -d, -f5- >"$dir/want"
+predicted "$run" "$dir/held.csv" >"$dir/got"
+close_rows "$dir/want" "$dir/got"
+check $? "held-out rows as new data have the same scores" "$(paste "$dir/want" "$dir/got" | head -n 3)"
+head -n 1 examples/golf/golf.csv | grep -q '^x,n,y\|,y' && column=$(head -n 1 examples/golf/golf.csv | tr , '\n' | grep -nx y | cut -d: -f1)
+cut -d, --complement -f"${column:-3}" "$dir/held.csv" >"$dir/blind.csv"
+"$PVI" predict "$run" "$dir/blind.csv" --json >"$dir/said" 2>&1 && ! grep -q '"log"' "$dir/said" && [ "$(grep -c '"mean"' "$dir/said")" -eq "$(wc -l <"$dir/want")" ]
+check $? "without outcomes there are predictions, but no scores" "$(head -n 5 "$dir/said")"
+"$PVI" predict "$run" "$dir/held.csv" --levels 0.1,0.9 --outcomes 7 --json >"$dir/said"
+grep -q '"0.1":' "$dir/said" && ! grep -q '"0.5":' "$dir/said" && [ "$(grep -o '"outcomes": \[[^]]*\]' "$dir/said" | head -n 1 | tr , '\n' | wc -l)" -eq 7 ]
+check $? "levels and simulated outcomes on request"
+"$PVI" predict "$run" --levels 1.5 2>"$dir/said"
+[ $? -eq 2 ] && grep -q "between 0 and 1" "$dir/said"
+check $? "a level that is none" "$(cat "$dir/said")"
+
+# ---- groups ----
+cat >"$dir/groups.stan" <<'STAN'
+data { int N; int J; array[N] int<lower=1, upper=J> g; vector[N] y; }
+parameters { vector[J] a; real<lower=0> s; }
+transformed parameters { real top = max(a); }
+model { a ~ normal(0, 2); s ~ exponential(1); y ~ normal(a[g], s); }
+generated quantities { real z = normal_rng(a[1], s); }
+STAN
+echo '{"N": 6, "J": 3, "g": [1, 1, 2, 2, 3, 3], "y": [0.1, 0.3, 1.2, 0.9, -1, -1.4]}' >"$dir/groups.json"
+"$PVI" fit "$dir/groups.stan" "$dir/groups.json" --out "$dir/groups" --quiet
+echo '{"N": 1, "J": 4, "g": [4], "y": [0]}' >"$dir/new.json"
+"$PVI" predict "$dir/groups" "$dir/new.json" 2>"$dir/said"
+[ $? -eq 3 ] && grep -q 'a parameter a\[4\] that the fit did not have' "$dir/said"
+check $? "a new group level is an error with its name" "$(cat "$dir/said")"
+echo '{"N": 1, "J": 3, "g": [4], "y": [0]}' >"$dir/new.json"
+"$PVI" predict "$dir/groups" "$dir/new.json" >/dev/null 2>&1
+[ $? -eq 3 ]
+check $? "a level outside of its bounds is an error"
+echo '{"N": 2, "J": 3, "g": [2, 3]}' >"$dir/new.json"
+"$PVI" predict "$dir/groups" "$dir/new.json" >"$dir/said" 2>&1
+check $? "known levels are predicted" "$(cat "$dir/said")"
+
+# ---- summaries ----
+"$PVI" summary "$dir/groups" >"$dir/said" 2>&1 && grep -q '^top ' "$dir/said" && grep -q '^z ' "$dir/said" && grep -q '^a\[3\] ' "$dir/said"
+check $? "a summary has parameters, transformed parameters and generated quantities" "$(cat "$dir/said")"
+"$PVI" summary "$dir/groups" --vars 'top,a[2]' --json | tr -d ' \n' | grep -q '"parameters":\[{"name":"a\[2\]".*{"name":"top"' &&
+  [ "$("$PVI" summary "$dir/groups" --vars 'top,a[2]' --json | grep -c '"name"')" -eq 2 ]
+check $? "--vars chooses variables and elements"
+"$PVI" summary "$dir/groups" --vars tip 2>"$dir/said"
+[ $? -eq 2 ] && grep -q 'did you mean "top"' "$dir/said"
+check $? "a variable that is not there" "$(cat "$dir/said")"
+"$PVI" summary "$dir/groups" --most 3 | grep -E '^(s|top|z|a\[)' | cut -d' ' -f1 | tr '\n' ' ' | grep -qx 's top z '
+check $? "scalars come first where not all rows are shown" "$("$PVI" summary "$dir/groups" --most 3)"
+"$PVI" draws "$dir/groups" --n 4 --vars z,s --json | tr -d ' ' | grep -q '"names":\["s","z"\]'
+check $? "draws of chosen variables as JSON"
+
+# ---- what has changed since ----
+cp "$dir/groups.json" "$dir/kept.json"
+sed -i 's/0.3/0.4/' "$dir/groups.json"
+"$PVI" draws "$dir/groups" 2>"$dir/said"
+[ $? -eq 3 ] && grep -q "has changed since the fit" "$dir/said"
+check $? "draws need the data that were fitted" "$(cat "$dir/said")"
+"$PVI" summary "$dir/groups" >/dev/null 2>&1
+check $? "a summary needs neither program nor data"
+cp "$dir/kept.json" "$dir/groups.json"
+mv "$dir/groups.stan" "$dir/elsewhere.stan"
+"$PVI" predict "$dir/groups" 2>"$dir/said"
+[ $? -eq 4 ] && grep -q "groups.stan" "$dir/said"
+check $? "a program that is gone is named" "$(cat "$dir/said")"
+
+# ---- comparisons ----
+"$PVI" fit $GOLF --score elbo --out "$dir/vi" --quiet && "$PVI" compare "$dir/vi" "$run" >"$dir/said" 2>&1 && grep -q "gain over VI's mean" "$dir/said"
+check $? "two runs side by side" "$(cat "$dir/said")"
+"$PVI" compare "$dir/vi" "$run" --json | tr -d ' \n' | grep -q '"runs":\[{"folder":.*"gain":'
+check $? "the same as JSON"
+"$PVI" compare "$dir/vi" "$dir" 2>"$dir/said"
+[ $? -eq 3 ]
+check $? "what is no run is an error" "$(cat "$dir/said")"
+exit $failed
