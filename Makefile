@@ -144,6 +144,12 @@ crash: deps ## a long fit killed at 20 random moments and resumed (CRASH_FIT, CR
 	@+$(SUBMAKE) all
 	@PVI=$(BUILD)/pvi tool/crash.sh $(or $(CRASH_KILLS),20) 2 $(CRASH_FIT)
 
+# Threads: the tests that have several of them, each with a context of its own.
+race: deps ## the library's tests under ThreadSanitizer
+	@+$(SUBMAKE) BUILD=$(BUILD)-race OPT='-O1 -g -fsanitize=thread -Wno-maybe-uninitialized' \
+	  $(BUILD)-race/test/test_api $(BUILD)-race/test/test_threads
+	@for t in test_api test_threads; do $(BUILD)-race/test/$$t || exit 1; done
+
 fuzz: deps ## mutated programs and data under sanitizers (FUZZ_RUNS=300)
 	@tool/deps.sh $(PACKAGES_torture)
 	@+$(HOSTILE) $(SUBMAKE) $(HOSTILE_IN) all $(BUILD)-torture/test/fuzz_mutate
@@ -201,7 +207,7 @@ docs: all ## doc/options.md and the manual page doc/pvi.1, from the tables of co
 	$(BUILD)/pvi manual man > doc/pvi.1
 
 clean: ## remove everything that was built
-	rm -rf $(BUILD) $(BUILD)-torture
+	rm -rf $(BUILD) $(BUILD)-torture $(BUILD)-race
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
@@ -209,5 +215,5 @@ help: ## this list
 # Dependencies are made by compiling, never by a rule of their own.
 $(BUILD)/%.d: ;
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: all bench crash deps docs demo test tests examples static torture valgrind format format-check install uninstall clean help
+.PHONY: all bench crash deps docs race demo test tests examples static torture valgrind format format-check install uninstall clean help
 .SECONDARY:

@@ -74,7 +74,8 @@ static void keep_messages(pvi_context *c, const Ctx *ctx) {
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* Under a trap. What the jump leaves open (threads, files half written) is closed. */
+/* Under a trap. What a jump leaves open (threads, files half written) is closed, but only after the
+ * messages are kept: they show texts that are among it. */
 static int run_trapped(pvi_context *c, Ctx *ctx, ApiStep *step, void *arg) {
   jmp_buf here;
   volatile int status = PVI_STATUS_OK;
@@ -82,7 +83,6 @@ static int run_trapped(pvi_context *c, Ctx *ctx, ApiStep *step, void *arg) {
   ctx->alloc_left = c->alloc_left;
   if (setjmp(here)) {
     status = (int)ctx->status;
-    ctx_close(ctx);
   } else {
     ctx->trap = &here;
     step(ctx, arg);
@@ -90,6 +90,7 @@ static int run_trapped(pvi_context *c, Ctx *ctx, ApiStep *step, void *arg) {
   ctx->trap = NULL;
   c->alloc_left = ctx->alloc_left;
   keep_messages(c, ctx);
+  if (status) ctx_close(ctx);
   ctx->nmessages = ctx->nerrors = 0;
   return status;
 }
