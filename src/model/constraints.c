@@ -249,13 +249,14 @@ static void unconstrain(Eval *E, const Decl *d, const Value *v, double *u) {
 void model_unconstrain(Ctx *c, const Model *m, const double *values, double *theta) {
   TempArena *values_arena = temp_open(c), *nodes = temp_open(c);
   Eval E = model_interpreter(&values_arena->arena, &nodes->arena, m);
+  size_t before = c->nerrors;
   for (int k = 0; k < m->noutputs && m->outputs[k].block == BLOCK_PARAMETERS; k++) {
     const Output *o = &m->outputs[k];
     Value *v = value_known(&E, value_shape(&E, o->kind, o->array_dims, o->ndims, o->dims), NULL);
     for (int32_t i = 0; i < o->n; i++) v->v[model_column_place(o, i)] = *values++;
     E.frame[o->decl->slot] = (Var){v, o->decl, NULL};
     constrain_check(&E, o->decl, v, "the parameters");
-    if (c->nerrors) ctx_jump(c, PVI_DATA);
+    if (c->nerrors > before) ctx_jump(c, PVI_DATA);
     unconstrain(&E, o->decl, v, theta + o->offset);
   }
   temp_close(nodes);

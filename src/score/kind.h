@@ -22,8 +22,8 @@ enum { KIND_PARAMETERS = 3 }; /* at most */
 Kind kind_of_dist(DistId dist);        /* KIND_NONE: there is none */
 int kind_parameters(Kind k);           /* how many it has */
 bool kind_discrete(Kind k);            /* whole numbers */
-bool kind_has_moments(Kind k);         /* at all; a student_t with few degrees has none either */
-size_t kind_rows(Kind k, size_t size); /* numbers that are par[0]: the categories, else one */
+bool kind_has_moments(Kind k);         /* false: whatever its parameters, as a cauchy */
+size_t kind_rows(Kind k, size_t size); /* rows of par[0]: one per category, else one */
 
 double kind_mean(Kind k, const double *par, size_t size);     /* nan where there is none */
 double kind_variance(Kind k, const double *par, size_t size); /* inf where there is none */

@@ -1,5 +1,5 @@
 /* kind_line.c: kinds of outcome on the real line: normal, student_t, cauchy, logistic, double
- * exponential. A section a kind; kind_int.h says what the functions are. */
+ * exponential. One section per kind; kind_int.h says what the functions are. */
 #include "score/kind_int.h"
 
 #include "num/simd.h"

@@ -1,5 +1,5 @@
-/* kind_positive.c: kinds of positive outcome: lognormal, gamma, exponential. A section a kind;
- * kind_int.h says what the functions are. */
+/* kind_positive.c: kinds of positive outcome: lognormal, gamma, exponential. One section per
+ * kind; kind_int.h says what the functions are. */
 #include "score/kind_int.h"
 
 #include "num/special.h"
