@@ -2,7 +2,7 @@
  *
  *   1. ordinary VI from the origin gives a centre and a unit for every parameter (starts.c);
  *   2. predictive scores start from the best of several widths around it (starts.c); where there
- * are very many observations both happen on a sample of them;
+ *      are very many observations both happen on a sample of them;
  *   3. L-BFGS takes that to convergence, with draws or nodes that grow until fresh ones agree
  *      (stages.c), or a stochastic optimizer does all its iterations (stochastic.c).
  *

@@ -1,8 +1,8 @@
 /* fit_int.h: what the files of a fit share.
  *
  *   fit.c         the course, from VI's centre to the verdict
- *   setup.c       what has to be there before: q, the observations, and checks of what was asked
- * for steps.c       the two kinds of steps, evaluations and optimizer runs, with the journal
+ *   setup.c       what has to be there before: q, the observations, checks of what was asked for
+ *   steps.c       the two kinds of steps, evaluations and optimizer runs, with the journal
  *   starts.c      where predictive scores start
  *   stages.c      to convergence, with enough draws or nodes
  *   stochastic.c  the same by stochastic optimizers
