@@ -55,6 +55,12 @@ static void read_scores(Ctx *c, const Json *j, Summary *s) {
   }
 }
 
+static void read_folds(Ctx *c, const Json *j, Summary *s) {
+  if (!j) return;
+  s->folds_rule = text_of(c, j, "rule");
+  s->folds = read_part(c, member(c, j, "scores", JSON_OBJECT));
+}
+
 static void read_parameters(Ctx *c, const Json *j, Summary *s) {
   SummaryParameter *rows = NEW_ARRAY(&c->arena, SummaryParameter, j->count + 1);
   for (size_t k = 0; k < j->count; k++) {
@@ -98,6 +104,7 @@ Summary *summary_read(Ctx *c, const char *path) {
   s->exact = !strcmp(text_of(c, j, "integration"), "exact");
   s->draws = (long)number_of(c, j, s->exact ? "nodes" : "draws");
   read_scores(c, member(c, j, "scores", JSON_OBJECT), s);
+  read_folds(c, json_get(j, "folds"), s);
   read_parameters(c, member(c, j, "parameters", JSON_ARRAY), s);
   read_notes(c, member(c, j, "notes", JSON_ARRAY), s);
   return s;

@@ -96,6 +96,16 @@ static void put_part(JsonWriter *w, const char *name, const SummaryPart *part) {
   json_object_end(w);
 }
 
+/* Cross-validated scores, and how the folds were made. */
+static void put_folds(JsonWriter *w, const Summary *s) {
+  if (!s->folds.count) return;
+  json_key(w, "folds");
+  json_object(w);
+  put_text(w, "rule", s->folds_rule);
+  put_part(w, "scores", &s->folds);
+  json_object_end(w);
+}
+
 static void put_scores(JsonWriter *w, const Summary *s) {
   json_key(w, "scores");
   json_object(w);
@@ -180,6 +190,7 @@ void summary_json(Text *out, const Summary *s) {
   put_int(w, "n_obs", (long long)s->n_obs);
   put_int(w, "dim", (long long)s->dim);
   put_scores(w, s);
+  put_folds(w, s);
   put_parameters(w, s);
   put_lists(w, s);
   json_object_end(w);

@@ -44,6 +44,8 @@ typedef struct Summary {
   double seconds;
   size_t n_obs, dim;
   SummaryPart parts[PART_COUNT];
+  SummaryPart folds;      /* of every observation when it was held out; count 0: no folds */
+  const char *folds_rule; /* how they were made: "5", "group:county"; NULL: none */
   const SummaryParameter *parameters;
   size_t nparameters;
   const char *const *notes;

@@ -131,6 +131,20 @@ static void score_batch(const Scorer *s, const ModelRows *rows, Scores *out) {
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
+void evaluate_sum(Ctx *c, Scores *r, Part part) {
+  SummaryScore *scores = NEW_ARRAY(&c->arena, SummaryScore, r->list.count);
+  TempArena *temp = temp_open(c);
+  double *v = NEW_ARRAY(&temp->arena, double, r->n_obs + 1);
+  for (size_t j = 0; j < r->list.count; j++) {
+    size_t n = 0;
+    for (size_t k = 0; k < r->n_obs; k++)
+      if (r->part[k] == (int)part) v[n++] = r->by_obs[k * r->list.count + j];
+    scores[j] = summary_score(r->list.names[j], v, n);
+  }
+  r->parts[part] = (SummaryPart){scores, r->list.count};
+  temp_close(temp);
+}
+
 static void score_part(const Scorer *s, const size_t *rows, size_t n, int part, Scores *r) {
   SummaryScore *scores = NEW_ARRAY(&s->c->arena, SummaryScore, r->list.count);
   TempArena *temp = temp_open(s->c);

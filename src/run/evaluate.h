@@ -54,6 +54,8 @@ typedef struct {
 ScoreList evaluate_list(Ctx *c, const Model *m, const OptionList *asked);
 /* Few draws where there are very many observations, whose sum has less noise. */
 ScoringPlan evaluate_scoring(const Options *o, size_t n_obs);
+/* r->parts[part]: sums and means over the observations of the part, in their order. */
+void evaluate_sum(Ctx *c, Scores *r, Part part);
 Scores *evaluate_parts(const Scorer *s, const ScoreList *list, const Split *split);
 
 #endif

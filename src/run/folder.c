@@ -46,6 +46,23 @@ static void write_trace(Ctx *c, RunDir *d, const Run *r) {
   trace_write(d, r->fit->trace, r->fit->ntrace);
 }
 
+/* The columns: every score and, with folds, the same when the observation was held out. */
+static void score_columns(Ctx *c, const Run *r, ScoreTable *t) {
+  const ScoreList *l = &r->scores->list;
+  size_t n = l->count, each = r->folds ? 2 * n : n;
+  const char **names = NEW_ARRAY(&c->arena, const char *, each);
+  double *values = NEW_ARRAY(&c->arena, double, t->n *each + 1);
+  for (size_t k = 0; k < each; k++)
+    names[k] = k < n ? l->names[k] : arena_format(&c->arena, "%s_heldout", l->names[k - n]);
+  for (size_t i = 0; i < t->n; i++)
+    for (size_t k = 0; k < each; k++)
+      values[i * each + k] =
+          k < n ? r->scores->by_obs[i * n + k] : r->folds->by_obs[i * n + k - n];
+  t->nscores = each;
+  t->names = names;
+  t->values = values;
+}
+
 static void write_scores(Ctx *c, RunDir *d, const Run *r) {
   const Model *m = r->problem->model;
   ScoreSite *sites = NEW_ARRAY(&c->arena, ScoreSite, m->nblocks + 1);
@@ -54,13 +71,9 @@ static void write_scores(Ctx *c, RunDir *d, const Run *r) {
     sites[b] = (ScoreSite){m->blocks[b].name, m->blocks[b].loc.line};
     for (int32_t k = 0; k < m->blocks[b].rows; k++) site[m->blocks[b].obs[k]] = (uint32_t)b;
   }
-  scores_write(d, &(ScoreTable){.n = m->n_obs,
-                                .sites = sites,
-                                .site = site,
-                                .part = r->scores->part,
-                                .nscores = r->scores->list.count,
-                                .names = r->scores->list.names,
-                                .values = r->scores->by_obs});
+  ScoreTable t = {.n = m->n_obs, .sites = sites, .site = site, .part = r->scores->part};
+  score_columns(c, r, &t);
+  scores_write(d, &t);
 }
 
 static void write_summary(Ctx *c, RunDir *d, const Run *r) {

@@ -72,6 +72,90 @@ static void put_scores(Ctx *c, const Compared *runs, size_t n, Text *t) {
   }
 }
 
+/* ---- folds: paired differences --------------------------------------------------------------- */
+
+/* The log scores of a run's observations when they were held out; NaN: never. */
+typedef struct {
+  const Compared *run;
+  const double *log;
+  size_t n;
+} HeldOut;
+
+static HeldOut held_out(Ctx *c, const Compared *r) {
+  const ScoreTable *t = scores_read(c, arena_format(&c->arena, "%s/scores.csv", r->folder));
+  for (size_t k = 0; k < t->nscores; k++) {
+    if (strcmp(t->names[k], "log_heldout") != 0) continue;
+    double *log = NEW_ARRAY(&c->arena, double, t->n + 1);
+    for (size_t i = 0; i < t->n; i++) log[i] = t->values[i * t->nscores + k];
+    return (HeldOut){r, log, t->n};
+  }
+  return (HeldOut){r, NULL, 0};
+}
+
+/* Differences of single observations mean something only where the same ones were predicted from the
+ * same others. */
+static void check_same_folds(Ctx *c, const Compared *a, const Compared *b) {
+  const Asked *x = folder_asked(c, a->folder), *y = folder_asked(c, b->folder);
+  bool same_data = !strcmp(x->data.hash, y->data.hash) && a->s->n_obs == b->s->n_obs;
+  if (!same_data)
+    ctx_fail(c, PVI_DATA, NOWHERE,
+             "%s and %s are fits of different data (%zu and %zu observations); their scores cannot be "
+             "compared",
+             a->folder, b->folder, a->s->n_obs, b->s->n_obs);
+  if (strcmp(a->s->folds_rule, b->s->folds_rule) != 0 || x->options->seed != y->options->seed)
+    ctx_fail(c, PVI_DATA, NOWHERE,
+             "%s and %s have different folds (%s with seed %ld, %s with seed %ld); fit one of them again",
+             a->folder, b->folder, a->s->folds_rule, x->options->seed, b->s->folds_rule,
+             y->options->seed);
+}
+
+/* Sum of the differences a - b and its standard error, sqrt(n) times the sd of a single one. */
+static double difference(const HeldOut *a, const HeldOut *b, double *se) {
+  double sum = 0, squares = 0, n = 0;
+  for (size_t k = 0; k < a->n; k++) {
+    double d = a->log[k] - b->log[k];
+    if (isnan(d)) continue;
+    n++;
+    sum += d;
+    squares += d * d;
+  }
+  double variance = n > 1 ? (squares - sum * sum / n) / (n - 1) : NAN;
+  *se = sqrt(fmax(variance, 0) * n);
+  return sum;
+}
+
+static void put_folds(Ctx *c, const Compared *runs, size_t n, Text *t) {
+  HeldOut *h = NEW_ARRAY(&c->arena, HeldOut, n);
+  size_t count = 0, best = 0;
+  for (size_t k = 0; k < n; k++) {
+    if (!runs[k].s->folds.count) continue;
+    h[count] = held_out(c, &runs[k]);
+    if (!h[count].log) continue;
+    if (count) check_same_folds(c, h[0].run, h[count].run);
+    if (h[count].run->s->folds.scores[0].sum > h[best].run->s->folds.scores[0].sum) best = count;
+    count++;
+  }
+  if (!count) return;
+  const char *headers[] = {"program", "fitted by", "family", "lambda", "log score, held out",
+                           "difference to the best", "se"};
+  Table *table = table_make(&c->arena, 7, headers);
+  for (size_t k = 0; k < count; k++) {
+    const Compared *r = h[k].run;
+    double se, d = difference(&h[k], &h[best], &se);
+    table_word(table, r->s->program);
+    table_word(table, method(c, r));
+    table_word(table, r->s->family);
+    table_number(table, r->s->lambda, 3);
+    table_word(table, arena_format(&c->arena, "%.2f", r->s->folds.scores[0].sum));
+    table_word(table, k == best ? "" : arena_format(&c->arena, "%+.2f", d));
+    table_word(table, k == best ? "" : arena_format(&c->arena, "%.2f", se));
+  }
+  table_print(table, t);
+  text_puts(t, "\n");
+}
+
+/* ---- parameters ------------------------------------------------------------------------------ */
+
 static const SummaryParameter *parameter(const Compared *r, const char *name) {
   for (size_t k = 0; k < r->s->nparameters; k++)
     if (!strcmp(r->s->parameters[k].name, name)) return &r->s->parameters[k];
@@ -145,6 +229,12 @@ static void json_form(const Compared *runs, size_t n, Text *out) {
       json_object_end(&j);
     }
     json_object_end(&j);
+    if (s->folds.count) {
+      json_key(&j, "heldout"), json_object(&j);
+      for (size_t i = 0; i < s->folds.count; i++)
+        json_key(&j, s->folds.scores[i].name), json_number(&j, s->folds.scores[i].sum);
+      json_object_end(&j);
+    }
     json_object_end(&j);
   }
   json_array_end(&j);
@@ -162,5 +252,6 @@ void report_comparison(Ctx *c, const char *const *folders, size_t n, const Optio
     return;
   }
   put_scores(c, runs, n, out);
+  put_folds(c, runs, n, out);
   put_programs(c, runs, n, o, out);
 }

@@ -31,19 +31,23 @@ static const char *first_score(const Summary *s) {
   return "no";
 }
 
+static void put_score(Table *table, const char *name, const SummaryScore *x) {
+  table_word(table, name);
+  table_integer(table, (long long)x->n);
+  table_number(table, x->sum, 6);
+  table_number(table, x->mean, 4);
+  table_number(table, x->se, 2);
+}
+
 static void put_scores(Ctx *c, const Summary *s, Text *out) {
   const char *headers[] = {arena_format(&c->arena, "%s score", first_score(s)), "n", "sum", "mean",
                            "se(mean)"};
   Table *table = table_make(&c->arena, 5, headers);
-  for (int p = 0; p < PART_COUNT; p++) {
-    if (!s->parts[p].count) continue;
-    const SummaryScore *x = &s->parts[p].scores[0];
-    table_word(table, part_names[p]);
-    table_integer(table, (long long)x->n);
-    table_number(table, x->sum, 6);
-    table_number(table, x->mean, 4);
-    table_number(table, x->se, 2);
-  }
+  for (int p = 0; p < PART_COUNT; p++)
+    if (s->parts[p].count) put_score(table, part_names[p], &s->parts[p].scores[0]);
+  if (s->folds.count)
+    put_score(table, arena_format(&c->arena, "held out (folds %s)", s->folds_rule),
+              &s->folds.scores[0]);
   table_print(table, out);
 }
 

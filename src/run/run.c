@@ -1,5 +1,5 @@
 /* run.c: the course of a run. The stages in their order, each one call: see run_fit at the end. */
-#include "run/run.h"
+#include "run/folds.h"
 
 #include <math.h>
 #include <string.h>
@@ -156,6 +156,7 @@ Run *run_make(Ctx *c, const Problem *p, const Options *o, const Split *split) {
 Run *run_fit(Ctx *c, const Problem *p, const Options *o, const Split *split, const RunHooks *h) {
   Run *r = run_make(c, p, o, split);
   ScoreList list = evaluate_list(c, p->model, &r->o->metric);
+  const Folds *folds = o->folds ? folds_make(c, p, r->o) : NULL;
   FitOptions f = fit_options(r->o, h);
   RunDir *dir = o->out ? folder_open(c, r) : NULL;
   Pool *pool = pool_make(c, (int)o->threads);
@@ -166,6 +167,7 @@ Run *run_fit(Ctx *c, const Problem *p, const Options *o, const Split *split, con
   r->scoring.nodes = r->fit->exact ? r->fit->draws : 0;
   r->scores = evaluate_stage(c, r, &list, pool);
   pool_free(pool);
+  if (folds && !r->fit->interrupted) r->folds = folds_score(c, r, folds, &f, &list);
   r->draws = &run_draw(c, r, p, (size_t)o->save_draws, (uint64_t)o->seed)->draws;
   r->summary = run_summarise(c, r);
   if (dir) folder_write(c, dir, r);

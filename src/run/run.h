@@ -25,6 +25,7 @@ typedef struct Run {
   ScoringPlan scoring; /* a prediction uses the same, and so agrees with scores.csv */
   const Fit *fit;      /* NULL: read */
   const Scores *scores;
+  const Scores *folds; /* of every observation when it was held out; NULL: no folds were asked for */
   const Draws *draws;
   const Summary *summary;
   const char *folder; /* NULL: nowhere */

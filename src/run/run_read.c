@@ -8,13 +8,16 @@
 static const Scores *read_scores(Ctx *c, const char *folder, const Summary *summary) {
   const ScoreTable *t = scores_read(c, arena_format(&c->arena, "%s/scores.csv", folder));
   Scores *s = NEW(&c->arena, Scores);
-  if (t->nscores > MOST_SCORES || t->n != summary->n_obs)
+  if (t->nscores > 2 * MOST_SCORES || t->n != summary->n_obs)
     ctx_fail(c, PVI_DATA, NOWHERE, "%s/scores.csv is not of this run", folder);
   s->n_obs = t->n;
   s->part = (int *)t->part;
-  s->by_obs = (double *)t->values;
-  s->list.count = t->nscores;
-  for (size_t k = 0; k < t->nscores; k++) s->list.names[k] = t->names[k];
+  size_t each = summary->folds.count ? t->nscores / 2 : t->nscores; /* held-out ones follow */
+  s->by_obs = NEW_ARRAY(&c->arena, double, t->n *each + 1);
+  for (size_t i = 0; i < t->n; i++)
+    memcpy(s->by_obs + i * each, t->values + i * t->nscores, each * sizeof(double));
+  s->list.count = each;
+  for (size_t k = 0; k < each; k++) s->list.names[k] = t->names[k];
   memcpy(s->parts, summary->parts, sizeof s->parts);
   return s;
 }

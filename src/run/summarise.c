@@ -50,5 +50,6 @@ const Summary *run_summarise(Ctx *c, const Run *r) {
                  .stages = fit->stages,
                  .nstages = fit->nstages};
   memcpy(s->parts, r->scores->parts, sizeof s->parts);
+  if (r->folds) s->folds = r->folds->parts[PART_TEST], s->folds_rule = o->folds;
   return s;
 }

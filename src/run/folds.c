@@ -1,0 +1,252 @@
+/* folds.c: cross-validation: folds, and the fits that predict them.
+ *
+ * Each fit has a Ctx of its own and runs on one thread; all of them read one Model. Which thread makes
+ * which fit has no influence on any of them.
+ */
+#include "run/folds.h"
+
+#include "num/rng.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- which observations go together ---------------------------------------------------------- */
+
+typedef struct {
+  double value, tie; /* order by value; equal ones at random */
+  size_t obs;
+} Ranked;
+
+static int by_value(const void *a, const void *b) {
+  const Ranked *x = a, *y = b;
+  if (x->value != y->value) return x->value < y->value ? -1 : 1;
+  return x->tie < y->tie ? -1 : x->tie > y->tie;
+}
+
+static Ranked *ranked(Ctx *c, const double *value, size_t n, uint64_t seed) {
+  Ranked *r = NEW_ARRAY(&c->arena, Ranked, n + 1);
+  RngStream s = rngs_make(seed, 11);
+  for (size_t k = 0; k < n; k++) r[k] = (Ranked){value[k], rngs_uniform(&s), k};
+  qsort(r, n, sizeof *r, by_value);
+  return r;
+}
+
+/* The outcome of every observation, where the program tells it, else 0. */
+static const double *outcomes(Ctx *c, const Model *m) {
+  double *y = NEW_ARRAY(&c->arena, double, m->n_obs + 1);
+  for (int b = 0; b < m->nblocks; b++) {
+    const ObsBlock *o = &m->blocks[b];
+    for (int32_t k = 0; (o->dist >= 0 || o->sim_y) && k < o->rows; k++)
+      y[o->obs[k]] = o->dist >= 0 ? o->y[k] : o->sim_y[k * o->sim_width];
+  }
+  return y;
+}
+
+/* Of every K observations that follow each other in the order of their outcomes, each fold gets one, by
+ * lot. */
+static void stratify(Ctx *c, const Problem *p, uint64_t seed, Folds *f, int *fold) {
+  const Ranked *r = ranked(c, outcomes(c, p->model), f->n, seed);
+  RngStream s = rngs_make(seed, 12);
+  size_t *deal = NEW_ARRAY(&c->arena, size_t, f->count);
+  for (size_t from = 0; from < f->n; from += f->count) {
+    for (size_t k = 0; k < f->count; k++) deal[k] = k;
+    rngs_shuffle(&s, deal, f->count);
+    for (size_t k = 0; k < f->count && from + k < f->n; k++) fold[r[from + k].obs] = (int)deal[k];
+  }
+}
+
+/* A data variable with one number per observation. */
+static const double *column(Ctx *c, const Problem *p, const char *name) {
+  const DataVar *v = data_find(p->data, name);
+  if (!v) {
+    const char **names = NEW_ARRAY(&c->arena, const char *, p->data->vars.count + 1);
+    for (size_t k = 0; k < p->data->vars.count; k++) names[k] = p->data->vars.items[k].key;
+    ctx_unknown(c, PVI_USAGE, NOWHERE,
+                &(UnknownWord){"data variable in " OPTION("folds"), name, NULL, names,
+                               p->data->vars.count});
+  }
+  if (v->n != p->model->n_obs)
+    ctx_fail(c, PVI_USAGE, NOWHERE,
+             OPTION("folds") ": %s has %zu values, but there are %zu observations; it needs one value "
+                             "per observation",
+             name, v->n, p->model->n_obs);
+  return v->values;
+}
+
+static void by_group(Ctx *c, const double *value, uint64_t seed, Folds *f, int *fold) {
+  const Ranked *r = ranked(c, value, f->n, seed);
+  f->count = 0;
+  for (size_t k = 0; k < f->n; k++) {
+    f->count += k == 0 || r[k].value != r[k - 1].value;
+    fold[r[k].obs] = (int)f->count - 1;
+  }
+  if (f->count < 2)
+    ctx_fail(c, PVI_USAGE, NOWHERE, OPTION("folds") ": there is only one group; two are needed");
+}
+
+/* The first stretch is only learned from. Equal values stay together. */
+static void by_time(Ctx *c, const double *value, uint64_t seed, Folds *f, int *fold) {
+  enum { STRETCHES = 5 };
+  const Ranked *r = ranked(c, value, f->n, seed);
+  f->forward = true;
+  f->count = STRETCHES - 1;
+  int stretch = 0;
+  for (size_t k = 0; k < f->n; k++) {
+    bool next = k > 0 && r[k].value != r[k - 1].value;
+    if (next) stretch = (int)(k * STRETCHES / f->n);
+    fold[r[k].obs] = stretch - 1;
+  }
+}
+
+Folds *folds_make(Ctx *c, const Problem *p, const Options *o) {
+  Folds *f = NEW(&c->arena, Folds);
+  int *fold = NEW_ARRAY(&c->arena, int, p->model->n_obs + 1);
+  uint64_t seed = rng_mix((uint64_t)o->seed + 101);
+  *f = (Folds){.n = p->model->n_obs, .fold = fold};
+  char *end;
+  long count = strtol(o->folds, &end, 10);
+  if (!strncmp(o->folds, "group:", 6)) {
+    by_group(c, column(c, p, o->folds + 6), seed, f, fold);
+  } else if (!strncmp(o->folds, "future:", 7)) {
+    by_time(c, column(c, p, o->folds + 7), seed, f, fold);
+  } else if (end != o->folds && !*end && count >= 2 && (size_t)count <= f->n) {
+    f->count = (size_t)count;
+    stratify(c, p, seed, f, fold);
+  } else {
+    ctx_fail(c, PVI_USAGE, NOWHERE,
+             OPTION("folds") " is a number from 2 to the %zu observations, group:NAME or future:NAME, not "
+                             "\"%s\"",
+             f->n, o->folds);
+  }
+  return f;
+}
+
+static Split *split_of_fold(Arena *a, const Folds *f, int k) {
+  Split *s = NEW(a, Split);
+  s->n = f->n;
+  for (int p = 0; p < PART_COUNT; p++) s->rows[p] = NEW_ARRAY(a, size_t, f->n + 1);
+  for (size_t i = 0; i < f->n; i++) {
+    bool tests = f->fold[i] == k, trains = f->forward ? f->fold[i] < k : !tests;
+    Part p = tests ? PART_TEST : PART_TRAIN;
+    if (tests || trains) s->rows[p][s->count[p]++] = i;
+  }
+  return s;
+}
+
+/* ---- the fits -------------------------------------------------------------------------------- */
+
+/* What all of them share; `next` deals them out. */
+typedef struct {
+  const Run *r;
+  const Folds *f;
+  const FitOptions *o;
+  const ScoreList *list;
+  Scores *out;
+  atomic_size_t next;
+  atomic_bool failed;
+  Status *status;     /* of each fold */
+  char **message;     /* of one that failed: malloc'ed */
+  bool *not_converged;
+} Job;
+
+static const double *whole_phi(void *self, const Q *q) {
+  const Run *r = self;
+  return r->q.family == q->family ? r->phi : NULL;
+}
+
+static void fit_fold(Ctx *c, Job *j, size_t k) {
+  const Model *m = j->r->problem->model;
+  const Split *split = split_of_fold(&c->arena, j->f, (int)k);
+  FitOptions o = *j->o;
+  Pool *pool = pool_make(c, 1);
+  o.journal = NULL;
+  o.progress = NULL;
+  o.start = whole_phi;
+  o.start_self = (void *)j->r;
+  if (!split->count[PART_TRAIN] || !split->count[PART_TEST]) return;
+  const Fit *fit = fit_run(c, m, split, &o, pool);
+  ScoringPlan how = j->r->scoring;
+  how.nodes = fit->exact ? fit->draws : 0;
+  Scorer s = {.c = c, .model = m, .q = &fit->q, .phi = fit->phi, .how = &how, .pool = pool};
+  Split test = *split;
+  test.count[PART_TRAIN] = 0;
+  const Scores *scores = evaluate_parts(&s, j->list, &test);
+  for (size_t i = 0; i < split->count[PART_TEST]; i++) {
+    size_t row = split->rows[PART_TEST][i], n = j->list->count;
+    memcpy(j->out->by_obs + row * n, scores->by_obs + row * n, n * sizeof(double));
+    j->out->part[row] = PART_TEST;
+  }
+  j->not_converged[k] = !fit->converged;
+  if (fit->interrupted) atomic_store(&j->failed, true);
+}
+
+/* One fold under a trap of its own: what goes wrong is told by the thread that waits for all. */
+static void run_fold(Job *j, size_t k) {
+  Ctx own;
+  jmp_buf here;
+  ctx_init(&own);
+  if (setjmp(here)) {
+    j->status[k] = own.status;
+    if (own.nmessages) j->message[k] = strdup(own.messages[own.nmessages - 1].text);
+    atomic_store(&j->failed, true);
+  } else {
+    own.trap = &here;
+    fit_fold(&own, j, k);
+  }
+  own.trap = NULL;
+  ctx_free(&own);
+}
+
+static void *work(void *arg) {
+  Job *j = arg;
+  for (size_t k; (k = atomic_fetch_add(&j->next, 1)) < j->f->count;)
+    if (!atomic_load(&j->failed)) run_fold(j, k);
+  return NULL;
+}
+
+static void run_all(Job *j, long threads) {
+  enum { MOST = 64 };
+  pthread_t handle[MOST];
+  size_t n = 0, wanted = threads > 0 ? (size_t)threads : (size_t)sysconf(_SC_NPROCESSORS_ONLN);
+  if (wanted > j->f->count) wanted = j->f->count;
+  while (n + 1 < wanted && n < MOST && !pthread_create(&handle[n], NULL, work, j)) n++;
+  work(j);
+  for (size_t k = 0; k < n; k++) pthread_join(handle[k], NULL);
+}
+
+static void tell(Ctx *c, const Job *j) {
+  for (size_t k = 0; k < j->f->count; k++)
+    if (j->status[k] != PVI_OK) {
+      const char *text = arena_format(&c->arena, "%s", j->message[k] ? j->message[k] : "");
+      for (size_t i = 0; i < j->f->count; i++) free(j->message[i]);
+      ctx_fail(c, j->status[k], NOWHERE, "fold %zu: %s", k + 1, text);
+    }
+}
+
+Scores *folds_score(Ctx *c, const Run *r, const Folds *f, const FitOptions *o,
+                    const ScoreList *list) {
+  Arena *a = &c->arena;
+  Scores *out = NEW(a, Scores);
+  *out = (Scores){.list = *list,
+                  .n_obs = f->n,
+                  .by_obs = NEW_ARRAY(a, double, f->n *list->count + 1),
+                  .part = NEW_ARRAY(a, int, f->n + 1)};
+  for (size_t k = 0; k < f->n * list->count; k++) out->by_obs[k] = NAN;
+  for (size_t k = 0; k < f->n; k++) out->part[k] = -1;
+  Job j = {.r = r,
+           .f = f,
+           .o = o,
+           .list = list,
+           .out = out,
+           .status = NEW_ARRAY(a, Status, f->count),
+           .message = NEW_ARRAY(a, char *, f->count),
+           .not_converged = NEW_ARRAY(a, bool, f->count)};
+  run_all(&j, r->o->threads);
+  tell(c, &j);
+  evaluate_sum(c, out, PART_TEST);
+  return out;
+}

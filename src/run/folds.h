@@ -1,0 +1,22 @@
+/* folds.h: Folds: every observation is held out once, and predicted by a fit to the others. */
+#ifndef PVI_FOLDS_H
+#define PVI_FOLDS_H
+
+#include "run/run.h"
+
+/* Which observations are predicted together. */
+typedef struct {
+  size_t n, count; /* observations, folds */
+  const int *fold; /* n: 0-based; -1: never held out (the earliest ones of `future`) */
+  bool forward;    /* a fold is predicted from earlier folds alone, not from all others */
+} Folds;
+
+/* As the option says: a number K (random, stratified by the outcome), group:NAME (every value of the
+ * data variable is a fold) or future:NAME (five stretches in the order of the variable, each predicted
+ * from those before it). The seed fixes what is random. */
+Folds *folds_make(Ctx *c, const Problem *p, const Options *o);
+/* The fits, side by side on threads, each from the q of the whole fit and from its own starts; the
+ * scores of every observation when it was held out, in the part "test". */
+Scores *folds_score(Ctx *c, const Run *r, const Folds *f, const FitOptions *o, const ScoreList *list);
+
+#endif
