@@ -113,4 +113,44 @@ check $? "the same as JSON"
 "$PVI" compare "$dir/vi" "$dir" 2>"$dir/said"
 [ $? -eq 3 ]
 check $? "what is no run is an error" "$(cat "$dir/said")"
+
+# ---- folds ----
+awk 'BEGIN {srand(3); n = 60; printf "{\"N\": %d, \"x\": [", n; for (k = 0; k < n; k++) printf "%s%g", k ? "," : "", k / n; printf "], \"g\": ["; for (k = 0; k < n; k++) printf "%s%d", k ? "," : "", k % 3 + 1
+  printf "], \"y\": ["; for (k = 0; k < n; k++) {u = rand() + rand() + rand() - 1.5; s = rand() < 0.2 ? 6 : 0.5; printf "%s%.6f", k ? "," : "", 1 + k / n + s * u}; print "]}"}' >"$dir/wild.json"
+cat >"$dir/wild.stan" <<'STAN'
+data { int N; vector[N] x; array[N] int g; vector[N] y; }
+parameters { real a; real b; real log_s; }
+model { a ~ normal(0, 5); b ~ normal(0, 5); log_s ~ normal(0, 2); y ~ normal(a + b * x, exp(log_s)); }
+STAN
+WILD="$dir/wild.stan $dir/wild.json"
+"$PVI" fit $WILD --folds 5 --threads 1 --out "$dir/one" --quiet
+"$PVI" fit $WILD --folds 5 --threads 3 --out "$dir/three" --quiet && cmp -s "$dir/one/scores.csv" "$dir/three/scores.csv" && head -n 1 "$dir/one/scores.csv" | grep -q log_heldout
+check $? "folds have the same bytes for any number of threads"
+awk -F, 'NR == 1 {for (k = 1; k <= NF; k++) if ($k == "log_heldout") c = k; next} {s += $c; n++} END {printf "%.6f %d\n", s, n}' "$dir/one/scores.csv" >"$dir/want"
+tr -d ' \n' <"$dir/one/summary.json" | sed 's/.*"folds":{"rule":"5","scores":{"log":{"sum":\([^,]*\),.*"n":\([0-9]*\)}.*/\1 \2/; s/ 60.*/ 60/' | awk '{printf "%.6f %d\n", $1, $2}' | cmp -s - "$dir/want"
+check $? "the held-out sum is that of its rows" "$(cat "$dir/want")"
+"$PVI" fit $WILD --folds group:g --out "$dir/group" --quiet && "$PVI" fit $WILD --folds future:x --out "$dir/future" --quiet &&
+  [ "$(awk -F, 'NR == 1 {for (k = 1; k <= NF; k++) if ($k == "log_heldout") c = k; next} $c == "nan"' "$dir/future/scores.csv" | wc -l)" -eq 12 ]
+check $? "folds by group and by time: the first stretch is only learned from"
+"$PVI" fit $WILD --folds group:h --quiet 2>"$dir/said"
+[ $? -eq 2 ] && grep -q 'unknown data variable in --folds "h"' "$dir/said"
+check $? "a variable that is not in the data" "$(cat "$dir/said")"
+"$PVI" fit $WILD --score elbo --folds 5 --out "$dir/bayes" --quiet && "$PVI" compare "$dir/one" "$dir/bayes" >"$dir/said"
+paste -d, "$dir/one/scores.csv" "$dir/bayes/scores.csv" | awk -F, 'NR == 1 {for (k = 1; k <= NF; k++) if ($k == "log_heldout") {if (!c) c = k; else e = k}; next} {d = $e - $c; s += d; q += d * d; n++} END {v = (q - s * s / n) / (n - 1); printf("%+.2f %.2f\n", (s > 0 ? -s : s), sqrt(n * v))}' >"$dir/want"
+[ -s "$dir/want" ] && grep -qE -- "$(sed 's/[+.]/\\&/g; s/ / +/' "$dir/want")" "$dir/said"
+check $? "paired differences and standard errors are those of the rows" "$(cat "$dir/want" "$dir/said")"
+"$PVI" compare "$dir/one" "$dir/group" 2>"$dir/said"
+[ $? -eq 3 ] && grep -q "have different folds" "$dir/said"
+check $? "runs with different folds are not compared" "$(cat "$dir/said")"
+
+# ---- lambda chosen on folds ----
+"$PVI" fit $WILD --lambda auto --out "$dir/auto" >"$dir/said" 2>&1 && grep -q "was chosen on folds: held-out gain over Bayes +" "$dir/said" &&
+  tr -d ' \n' <"$dir/auto/summary.json" | grep -q '"lambda_path":\[{"lambda":"inf",.*"chosen":true'
+check $? "outliers: a lambda is chosen, and its gain told" "$(head -n 8 "$dir/said")"
+mv "$dir/elsewhere.stan" "$dir/groups.stan"
+"$PVI" fit "$dir/groups.stan" "$dir/groups.json" --lambda auto --folds 3 --out "$dir/enough" >"$dir/said" 2>&1 && grep -q "Bayes is enough here" "$dir/said" && grep -q '"score": "elbo"' "$dir/enough/summary.json"
+check $? "a right model of few data: Bayes is enough" "$(head -n 8 "$dir/said")"
+"$PVI" fit $WILD --lambda auto --regularize prior 2>"$dir/said"
+[ $? -eq 2 ] && grep -q "goes with the posterior regularizer" "$dir/said"
+check $? "lambda auto is for the posterior regularizer" "$(cat "$dir/said")"
 exit $failed

@@ -14,8 +14,18 @@
 #include <math.h>
 #include <string.h>
 
+/* A neighbouring fit of the same q, where one is given. */
+static bool begin_warm(Fitter *f, double *phi) {
+  const double *start = f->o->warm ? f->o->start(f->o->start_self, &f->q) : NULL;
+  if (!start) return false;
+  memcpy(phi, start, q_size(&f->q) * sizeof *phi);
+  f->has_phi = true;
+  return true;
+}
+
 /* VI's q, or the best of the starts for predictive scores. */
 static void begin(Fitter *f, double *phi) {
+  if (begin_warm(f, phi)) return;
   fit_centre(f);
   fit_at_centre(f, 1, phi);
   f->has_phi = true;
@@ -61,7 +71,7 @@ static void begin_selection(Fitter *f) {
 
 static void course(Fitter *f) {
   double *phi = f->fit->phi;
-  (f->few == f->train ? begin : begin_with_few)(f, phi);
+  (f->few == f->train || f->o->warm ? begin : begin_with_few)(f, phi);
   if (f->o->select_validation) begin_selection(f);
   (f->o->optimizer == OPTIM_LBFGS ? fit_finish : fit_stochastic)(f, phi);
   if (f->best_phi && isfinite(f->best_valid)) {

@@ -42,6 +42,7 @@ typedef struct {
   /* one more start: phi of the given family and shape, asked for when q is known; NULL: none */
   const double *(*start)(void *self, const Q *q);
   void *start_self;
+  bool warm;              /* begin at `start` at once: no VI, no other starts */
   bool select_validation; /* keep the iterate with the best validation score */
   uint64_t seed;
   /* Asked before every evaluation of the objective; true interrupts the fit. May be NULL. */

@@ -106,6 +106,23 @@ static void put_folds(JsonWriter *w, const Summary *s) {
   json_object_end(w);
 }
 
+static void put_path(JsonWriter *w, const Summary *s) {
+  if (!s->npath) return;
+  json_key(w, "lambda_path");
+  json_array(w);
+  for (size_t k = 0; k < s->npath; k++) {
+    json_object(w);
+    put_real(w, "lambda", s->path[k].lambda);
+    put_real(w, "heldout", s->path[k].sum);
+    put_real(w, "gain", s->path[k].gain);
+    put_real(w, "se", s->path[k].se);
+    json_key(w, "chosen");
+    json_bool(w, k == s->best);
+    json_object_end(w);
+  }
+  json_array_end(w);
+}
+
 static void put_scores(JsonWriter *w, const Summary *s) {
   json_key(w, "scores");
   json_object(w);
@@ -191,6 +208,7 @@ void summary_json(Text *out, const Summary *s) {
   put_int(w, "dim", (long long)s->dim);
   put_scores(w, s);
   put_folds(w, s);
+  put_path(w, s);
   put_parameters(w, s);
   put_lists(w, s);
   json_object_end(w);

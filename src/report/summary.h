@@ -29,6 +29,12 @@ typedef struct {
   long value;
 } SummaryCounter;
 
+/* One lambda of the path by which it was chosen; gain over Bayes, with its paired standard error.
+ */
+typedef struct {
+  double lambda, sum, gain, se;
+} SummaryLambda;
+
 typedef struct Summary {
   const char *version, *program, *data; /* data NULL: none */
   uint64_t seed;
@@ -44,7 +50,9 @@ typedef struct Summary {
   double seconds;
   size_t n_obs, dim;
   SummaryPart parts[PART_COUNT];
-  SummaryPart folds;      /* of every observation when it was held out; count 0: no folds */
+  SummaryPart folds;         /* of every observation when it was held out; count 0: no folds */
+  const SummaryLambda *path; /* lambda auto: npath steps from Bayes (lambda infinite) on */
+  size_t npath, best;
   const char *folds_rule; /* how they were made: "5", "group:county"; NULL: none */
   const SummaryParameter *parameters;
   size_t nparameters;

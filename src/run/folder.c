@@ -32,7 +32,7 @@ static void write_draws(Ctx *c, RunDir *d, const Run *r) {
   CmdstanRun run = {.model = arena_format(&c->arena, "%s_model", r->problem->name),
                     .data_file = s->data,
                     .seed = s->seed,
-                    .predictive = r->o->score != SCORE_elbo,
+                    .predictive = r->score != SCORE_elbo,
                     .keys = keys,
                     .nkeys = sizeof keys / sizeof *keys};
   /* Readers of these files know no other families. */
@@ -56,8 +56,7 @@ static void score_columns(Ctx *c, const Run *r, ScoreTable *t) {
     names[k] = k < n ? l->names[k] : arena_format(&c->arena, "%s_heldout", l->names[k - n]);
   for (size_t i = 0; i < t->n; i++)
     for (size_t k = 0; k < each; k++)
-      values[i * each + k] =
-          k < n ? r->scores->by_obs[i * n + k] : r->folds->by_obs[i * n + k - n];
+      values[i * each + k] = k < n ? r->scores->by_obs[i * n + k] : r->folds->by_obs[i * n + k - n];
   t->nscores = each;
   t->names = names;
   t->values = values;

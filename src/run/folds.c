@@ -1,7 +1,7 @@
 /* folds.c: cross-validation: folds, and the fits that predict them.
  *
- * Each fit has a Ctx of its own and runs on one thread; all of them read one Model. Which thread makes
- * which fit has no influence on any of them.
+ * Each fit has a Ctx of its own and runs on one thread; all of them read one Model. Which thread
+ * makes which fit has no influence on any of them.
  */
 #include "run/folds.h"
 
@@ -46,8 +46,8 @@ static const double *outcomes(Ctx *c, const Model *m) {
   return y;
 }
 
-/* Of every K observations that follow each other in the order of their outcomes, each fold gets one, by
- * lot. */
+/* Of every K observations that follow each other in the order of their outcomes, each fold gets
+ * one, by lot. */
 static void stratify(Ctx *c, const Problem *p, uint64_t seed, Folds *f, int *fold) {
   const Ranked *r = ranked(c, outcomes(c, p->model), f->n, seed);
   RngStream s = rngs_make(seed, 12);
@@ -70,10 +70,11 @@ static const double *column(Ctx *c, const Problem *p, const char *name) {
                                p->data->vars.count});
   }
   if (v->n != p->model->n_obs)
-    ctx_fail(c, PVI_USAGE, NOWHERE,
-             OPTION("folds") ": %s has %zu values, but there are %zu observations; it needs one value "
-                             "per observation",
-             name, v->n, p->model->n_obs);
+    ctx_fail(
+        c, PVI_USAGE, NOWHERE,
+        OPTION("folds") ": %s has %zu values, but there are %zu observations; it needs one value "
+                        "per observation",
+        name, v->n, p->model->n_obs);
   return v->values;
 }
 
@@ -102,25 +103,27 @@ static void by_time(Ctx *c, const double *value, uint64_t seed, Folds *f, int *f
   }
 }
 
-Folds *folds_make(Ctx *c, const Problem *p, const Options *o) {
+Folds *folds_make(Ctx *c, const Problem *p, const char *rule, uint64_t given) {
   Folds *f = NEW(&c->arena, Folds);
   int *fold = NEW_ARRAY(&c->arena, int, p->model->n_obs + 1);
-  uint64_t seed = rng_mix((uint64_t)o->seed + 101);
+  uint64_t seed = rng_mix(given + 101);
   *f = (Folds){.n = p->model->n_obs, .fold = fold};
   char *end;
-  long count = strtol(o->folds, &end, 10);
-  if (!strncmp(o->folds, "group:", 6)) {
-    by_group(c, column(c, p, o->folds + 6), seed, f, fold);
-  } else if (!strncmp(o->folds, "future:", 7)) {
-    by_time(c, column(c, p, o->folds + 7), seed, f, fold);
-  } else if (end != o->folds && !*end && count >= 2 && (size_t)count <= f->n) {
+  long count = strtol(rule, &end, 10);
+  if (!strncmp(rule, "group:", 6)) {
+    by_group(c, column(c, p, rule + 6), seed, f, fold);
+  } else if (!strncmp(rule, "future:", 7)) {
+    by_time(c, column(c, p, rule + 7), seed, f, fold);
+  } else if (end != rule && !*end && count >= 2 && (size_t)count <= f->n) {
     f->count = (size_t)count;
     stratify(c, p, seed, f, fold);
   } else {
-    ctx_fail(c, PVI_USAGE, NOWHERE,
-             OPTION("folds") " is a number from 2 to the %zu observations, group:NAME or future:NAME, not "
-                             "\"%s\"",
-             f->n, o->folds);
+    ctx_fail(
+        c, PVI_USAGE, NOWHERE,
+        OPTION(
+            "folds") " is a number from 2 to the %zu observations, group:NAME or future:NAME, not "
+                     "\"%s\"",
+        f->n, rule);
   }
   return f;
 }
@@ -145,13 +148,19 @@ typedef struct {
   const Folds *f;
   const FitOptions *o;
   const ScoreList *list;
+  const FoldStarts *starts; /* NULL: none */
   Scores *out;
   atomic_size_t next;
   atomic_bool failed;
-  Status *status;     /* of each fold */
-  char **message;     /* of one that failed: malloc'ed */
+  Status *status; /* of each fold */
+  char **message; /* of one that failed: malloc'ed */
   bool *not_converged;
 } Job;
+
+static const double *given_phi(void *self, const Q *q) {
+  (void)q; /* all folds have the q of the whole fit */
+  return self;
+}
 
 static const double *whole_phi(void *self, const Q *q) {
   const Run *r = self;
@@ -167,8 +176,11 @@ static void fit_fold(Ctx *c, Job *j, size_t k) {
   o.progress = NULL;
   o.start = whole_phi;
   o.start_self = (void *)j->r;
+  double *warm = j->starts ? j->starts->phi + k * j->starts->size : NULL;
+  if (warm) o.start = given_phi, o.start_self = warm, o.warm = true;
   if (!split->count[PART_TRAIN] || !split->count[PART_TEST]) return;
   const Fit *fit = fit_run(c, m, split, &o, pool);
+  if (warm) memcpy(warm, fit->phi, j->starts->size * sizeof *warm);
   ScoringPlan how = j->r->scoring;
   how.nodes = fit->exact ? fit->draws : 0;
   Scorer s = {.c = c, .model = m, .q = &fit->q, .phi = fit->phi, .how = &how, .pool = pool};
@@ -228,12 +240,12 @@ static void tell(Ctx *c, const Job *j) {
 }
 
 Scores *folds_score(Ctx *c, const Run *r, const Folds *f, const FitOptions *o,
-                    const ScoreList *list) {
+                    const ScoreList *list, const FoldStarts *starts) {
   Arena *a = &c->arena;
   Scores *out = NEW(a, Scores);
   *out = (Scores){.list = *list,
                   .n_obs = f->n,
-                  .by_obs = NEW_ARRAY(a, double, f->n *list->count + 1),
+                  .by_obs = NEW_ARRAY(a, double, f->n * list->count + 1),
                   .part = NEW_ARRAY(a, int, f->n + 1)};
   for (size_t k = 0; k < f->n * list->count; k++) out->by_obs[k] = NAN;
   for (size_t k = 0; k < f->n; k++) out->part[k] = -1;
@@ -241,6 +253,7 @@ Scores *folds_score(Ctx *c, const Run *r, const Folds *f, const FitOptions *o,
            .f = f,
            .o = o,
            .list = list,
+           .starts = starts,
            .out = out,
            .status = NEW_ARRAY(a, Status, f->count),
            .message = NEW_ARRAY(a, char *, f->count),

@@ -11,12 +11,19 @@ typedef struct {
   bool forward;    /* a fold is predicted from earlier folds alone, not from all others */
 } Folds;
 
-/* As the option says: a number K (random, stratified by the outcome), group:NAME (every value of the
- * data variable is a fold) or future:NAME (five stretches in the order of the variable, each predicted
- * from those before it). The seed fixes what is random. */
-Folds *folds_make(Ctx *c, const Problem *p, const Options *o);
-/* The fits, side by side on threads, each from the q of the whole fit and from its own starts; the
- * scores of every observation when it was held out, in the part "test". */
-Scores *folds_score(Ctx *c, const Run *r, const Folds *f, const FitOptions *o, const ScoreList *list);
+/* By a rule: a number K (random, stratified by the outcome), group:NAME (every value of the
+ * data variable is a fold) or future:NAME (five stretches in the order of the variable, each
+ * predicted from those before it). The seed fixes what is random. */
+Folds *folds_make(Ctx *c, const Problem *p, const char *rule, uint64_t seed);
+/* The q of every fold, one after the other: where its fit begins, and then what it found. */
+typedef struct {
+  double *phi; /* [folds x size] */
+  size_t size;
+} FoldStarts;
+
+/* The fits, side by side on threads; the scores of every observation when it was held out, in the
+ * part "test". starts NULL: each begins from the q of the whole fit and from its own starts. */
+Scores *folds_score(Ctx *c, const Run *r, const Folds *f, const FitOptions *o,
+                    const ScoreList *list, const FoldStarts *starts);
 
 #endif

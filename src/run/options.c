@@ -106,8 +106,14 @@ static int choice(Ctx *c, size_t k, const char *value) {
                              .count = n});
 }
 
+/* A REAL whose row names it takes the word `auto` too; the field is then NaN. */
+static bool is_auto(size_t k, const char *value) {
+  return rows[k].kind == OPT_REAL && strstr(rows[k].value, "|auto") && !strcmp(value, "auto");
+}
+
 static double number(Ctx *c, size_t k, const char *value) {
   const OptionRow *row = &rows[k];
+  if (is_auto(k, value)) return NAN;
   bool whole = row->kind == OPT_WHOLE;
   char *end;
   errno = 0;

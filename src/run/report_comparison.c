@@ -92,19 +92,21 @@ static HeldOut held_out(Ctx *c, const Compared *r) {
   return (HeldOut){r, NULL, 0};
 }
 
-/* Differences of single observations mean something only where the same ones were predicted from the
- * same others. */
+/* Differences of single observations mean something only where the same ones were predicted from
+ * the same others. */
 static void check_same_folds(Ctx *c, const Compared *a, const Compared *b) {
   const Asked *x = folder_asked(c, a->folder), *y = folder_asked(c, b->folder);
   bool same_data = !strcmp(x->data.hash, y->data.hash) && a->s->n_obs == b->s->n_obs;
   if (!same_data)
-    ctx_fail(c, PVI_DATA, NOWHERE,
-             "%s and %s are fits of different data (%zu and %zu observations); their scores cannot be "
-             "compared",
-             a->folder, b->folder, a->s->n_obs, b->s->n_obs);
+    ctx_fail(
+        c, PVI_DATA, NOWHERE,
+        "%s and %s are fits of different data (%zu and %zu observations); their scores cannot be "
+        "compared",
+        a->folder, b->folder, a->s->n_obs, b->s->n_obs);
   if (strcmp(a->s->folds_rule, b->s->folds_rule) != 0 || x->options->seed != y->options->seed)
     ctx_fail(c, PVI_DATA, NOWHERE,
-             "%s and %s have different folds (%s with seed %ld, %s with seed %ld); fit one of them again",
+             "%s and %s have different folds (%s with seed %ld, %s with seed %ld); fit one of them "
+             "again",
              a->folder, b->folder, a->s->folds_rule, x->options->seed, b->s->folds_rule,
              y->options->seed);
 }
@@ -136,8 +138,9 @@ static void put_folds(Ctx *c, const Compared *runs, size_t n, Text *t) {
     count++;
   }
   if (!count) return;
-  const char *headers[] = {"program", "fitted by", "family", "lambda", "log score, held out",
-                           "difference to the best", "se"};
+  const char *headers[] = {"program", "fitted by",           "family",
+                           "lambda",  "log score, held out", "difference to the best",
+                           "se"};
   Table *table = table_make(&c->arena, 7, headers);
   for (size_t k = 0; k < count; k++) {
     const Compared *r = h[k].run;

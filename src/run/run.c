@@ -1,8 +1,10 @@
 /* run.c: the course of a run. The stages in their order, each one call: see run_fit at the end. */
-#include "run/folds.h"
+#include "run/tune.h"
 
 #include <math.h>
 #include <string.h>
+
+#define USUAL_FOLDS "5" /* where tuning needs some */
 
 /* ---- what was asked -------------------------------------------------------------------------- */
 
@@ -38,6 +40,12 @@ _Noreturn static void no_observations(Ctx *c, const Problem *p) {
 
 void options_check_fit(Ctx *c, const Options *o) {
   bool lbfgs = o->optimizer == OPTIM_LBFGS;
+  if (isnan(o->lambda) && (o->interpolate || o->regularize != REG_POSTERIOR || o->start))
+    ctx_fail(
+        c, PVI_USAGE, NOWHERE,
+        OPTION(
+            "lambda") " auto is the path from Bayes: it goes with the posterior regularizer, and "
+                      "without " OPTION("interpolate") " and " OPTION("start"));
   if (o->interpolate && (o->lambda > 1 || o->regularize != REG_POSTERIOR))
     ctx_fail(c, PVI_USAGE, NOWHERE,
              OPTION("interpolate") " takes " OPTION(
@@ -106,13 +114,19 @@ static FitOptions fit_options(const Options *o, const RunHooks *h) {
   return f;
 }
 
+/* The q that the path over lambda ended with: one more start of the final fit. */
+static const double *path_start(void *self, const Q *q) {
+  (void)q;
+  return ((const TunePath *)self)->start;
+}
+
 /* ---- the stages ------------------------------------------------------------------------------ */
 
 /* The fit, with checkpoints where there is a folder for them. */
 static const Fit *fit_stage(Ctx *c, Run *r, FitOptions *f, RunDir *dir, Pool *pool) {
   TempArena *temp = temp_open(c);
   StartFile start = {c, r->o->start};
-  if (r->o->start) f->start = read_start, f->start_self = &start;
+  if (r->o->start && !r->tuned) f->start = read_start, f->start_self = &start;
   if (dir) {
     f->journal = folder_checkpoint(c, dir, &temp->arena);
     if (!f->journal) f->journal = journal_make(&temp->arena);
@@ -153,13 +167,33 @@ Run *run_make(Ctx *c, const Problem *p, const Options *o, const Split *split) {
   return r;
 }
 
+/* Lambda by held-out score: the fit is then made with what was chosen, from where the path came. */
+static void tune_stage(Ctx *c, Run *r, const Folds *folds, const ScoreList *list, FitOptions *f,
+                       Pool *pool) {
+  r->tuned = tune_lambda(c, r, folds, &(TuneOptions){f, list, pool});
+  const TuneStep *best = &r->tuned->steps[r->tuned->best];
+  bool bayes = isinf(best->lambda);
+  r->score = bayes ? SCORE_elbo : f->target.score;
+  r->lambda = bayes ? 1 : best->lambda;
+  r->folds = r->tuned->scores;
+  f->target.score = r->score;
+  f->target.lambda = r->lambda;
+  f->start = path_start;
+  f->start_self = (void *)r->tuned;
+}
+
 Run *run_fit(Ctx *c, const Problem *p, const Options *o, const Split *split, const RunHooks *h) {
   Run *r = run_make(c, p, o, split);
+  bool tune = isnan(o->lambda) && o->score != SCORE_elbo;
   ScoreList list = evaluate_list(c, p->model, &r->o->metric);
-  const Folds *folds = o->folds ? folds_make(c, p, r->o) : NULL;
+  const char *rule = o->folds ? o->folds : tune ? USUAL_FOLDS : NULL;
+  const Folds *folds = rule ? folds_make(c, p, rule, (uint64_t)o->seed) : NULL;
   FitOptions f = fit_options(r->o, h);
   RunDir *dir = o->out ? folder_open(c, r) : NULL;
   Pool *pool = pool_make(c, (int)o->threads);
+  r->score = f.target.score;
+  r->lambda = f.target.lambda;
+  if (tune) tune_stage(c, r, folds, &list, &f, pool);
   r->fit = fit_stage(c, r, &f, dir, pool);
   r->q = r->fit->q;
   r->phi = r->fit->phi;
@@ -167,7 +201,7 @@ Run *run_fit(Ctx *c, const Problem *p, const Options *o, const Split *split, con
   r->scoring.nodes = r->fit->exact ? r->fit->draws : 0;
   r->scores = evaluate_stage(c, r, &list, pool);
   pool_free(pool);
-  if (folds && !r->fit->interrupted) r->folds = folds_score(c, r, folds, &f, &list);
+  if (folds && !tune && !r->fit->interrupted) r->folds = folds_score(c, r, folds, &f, &list, NULL);
   r->draws = &run_draw(c, r, p, (size_t)o->save_draws, (uint64_t)o->seed)->draws;
   r->summary = run_summarise(c, r);
   if (dir) folder_write(c, dir, r);

@@ -23,9 +23,13 @@ typedef struct Run {
   Q q;
   const double *phi;
   ScoringPlan scoring; /* a prediction uses the same, and so agrees with scores.csv */
-  const Fit *fit;      /* NULL: read */
+  ScoreId score; /* what was maximised in the end, and its lambda: with lambda auto, as chosen */
+  double lambda;
+  const struct TunePath *tuned; /* lambda auto: how it was chosen; else NULL */
+  const Fit *fit;               /* NULL: read */
   const Scores *scores;
-  const Scores *folds; /* of every observation when it was held out; NULL: no folds were asked for */
+  const Scores
+      *folds; /* of every observation when it was held out; NULL: no folds were asked for */
   const Draws *draws;
   const Summary *summary;
   const char *folder; /* NULL: nowhere */

@@ -1,5 +1,5 @@
 /* summarise.c: a finished run in numbers and words: Summary, and what `pvi fit` prints of it. */
-#include "run/run.h"
+#include "run/tune.h"
 
 #include "report/table.h"
 
@@ -11,11 +11,36 @@ static size_t count_parameters(const Model *m, const Draws *d) {
   return n;
 }
 
+/* How lambda was chosen, step by step and in words. */
+static void add_path(Ctx *c, const Run *r, Summary *s) {
+  const TunePath *t = r->tuned;
+  SummaryLambda *steps = NEW_ARRAY(&c->arena, SummaryLambda, t->n);
+  for (size_t k = 0; k < t->n; k++)
+    steps[k] =
+        (SummaryLambda){t->steps[k].lambda, t->steps[k].sum, t->steps[k].gain, t->steps[k].se};
+  s->path = steps;
+  s->npath = t->n;
+  s->best = t->best;
+  const TuneStep *b = &t->steps[t->best];
+  const char **notes = NEW_ARRAY(&c->arena, const char *, s->nnotes + 1);
+  notes[0] =
+      t->best == 0
+          ? "Bayes is enough here: no lambda predicts observations that were held out better than "
+            "VI by more than one standard error"
+          : arena_format(&c->arena,
+                         "lambda %g was chosen on folds: held-out gain over Bayes %+.1f (standard "
+                         "error %.1f)",
+                         b->lambda, b->gain, b->se);
+  for (size_t k = 0; k < s->nnotes; k++) notes[k + 1] = s->notes[k];
+  s->notes = notes;
+  s->nnotes++;
+}
+
 const Summary *run_summarise(Ctx *c, const Run *r) {
   const Fit *fit = r->fit;
   const Options *o = r->o;
   const Model *m = r->problem->model;
-  bool vi = o->score == SCORE_elbo;
+  bool vi = r->score == SCORE_elbo;
   SummaryCounter *counters = NEW_ARRAY(&c->arena, SummaryCounter, 1);
   counters[0] = (SummaryCounter){"skipped_steps", fit->skipped};
   Summary *s = NEW(&c->arena, Summary);
@@ -23,10 +48,10 @@ const Summary *run_summarise(Ctx *c, const Run *r) {
                  .program = r->program_origin.shown,
                  .data = r->data_origin.shown,
                  .seed = (uint64_t)o->seed,
-                 .score = score_name((ScoreId)o->score),
+                 .score = score_name(r->score),
                  .family = family_name(r->q.family),
                  .regularizer = vi || o->regularize == REG_PRIOR ? "prior" : "posterior",
-                 .lambda = vi ? 1 : o->lambda,
+                 .lambda = vi ? 1 : r->lambda,
                  .exact = fit->exact,
                  .draws = (long)fit->draws,
                  .optimizer = optim_name((OptimKind)o->optimizer),
@@ -50,6 +75,10 @@ const Summary *run_summarise(Ctx *c, const Run *r) {
                  .stages = fit->stages,
                  .nstages = fit->nstages};
   memcpy(s->parts, r->scores->parts, sizeof s->parts);
-  if (r->folds) s->folds = r->folds->parts[PART_TEST], s->folds_rule = o->folds;
+  if (r->folds) {
+    s->folds = r->folds->parts[PART_TEST];
+    s->folds_rule = o->folds ? o->folds : "5";
+  }
+  if (r->tuned) add_path(c, r, s);
   return s;
 }
