@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # crash.sh KILLS CHECKPOINT COMMAND...: is a fit safe from kill -9? COMMAND is the arguments of `pvi fit`, without --out. The fit runs once
-# to its end; then KILLS times it is begun in a folder of its own, killed after a random part of that time, and resumed (and every
-# third time killed and resumed once more). All files but the times in them must be those of the whole run, and at no moment may a
+# to its end; then it is begun in folders of their own, killed after a random part of that time, and resumed (every third time killed
+# and resumed once more), until KILLS processes were killed. All files but the times in them must be those of the whole run, and at no moment may a
 # file be broken. Speaks TAP. PVI names the program.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -38,7 +38,8 @@ check $? "the whole fit ends ($elapsed ms)" "$(cat "$dir/said")"
 without_times "$dir/whole" >"$dir/whole.txt"
 
 killed=0
-for k in $(seq "$kills"); do
+for k in $(seq $((3 * kills))); do
+  [ $killed -ge "$kills" ] && break
   run=$dir/run$k
   "$PVI" fit "$@" --out "$run" --checkpoint "$checkpoint" --quiet >/dev/null 2>&1 &
   pid=$!
@@ -64,6 +65,6 @@ for k in $(seq "$kills"); do
   check $? "killed and resumed, number $k: the same bytes" "${bad:+broken: $bad }status $now: $(cat "$dir/said")"
   rm -rf "$run"
 done
-[ $killed -gt 0 ]
+[ $killed -ge "$kills" ]
 check $? "fits were killed ($killed)"
 exit $failed
