@@ -150,6 +150,19 @@ check $? "outliers: a lambda is chosen, and its gain told" "$(head -n 8 "$dir/sa
 mv "$dir/elsewhere.stan" "$dir/groups.stan"
 "$PVI" fit "$dir/groups.stan" "$dir/groups.json" --lambda auto --folds 3 --out "$dir/enough" >"$dir/said" 2>&1 && grep -q "Bayes is enough here" "$dir/said" && grep -q '"score": "elbo"' "$dir/enough/summary.json"
 check $? "a right model of few data: Bayes is enough" "$(head -n 8 "$dir/said")"
+
+# ---- which variables are free ----
+"$PVI" fit $WILD --free auto --family meanfield --out "$dir/free" >"$dir/said" 2>&1 && grep -qE "log_s( |,).*var(ies|y): held-out gain over Bayes \\+" "$dir/said" && grep -q '"name": "log_s"' "$dir/free/summary.json"
+check $? "outliers: the noise is what varies" "$(head -n 8 "$dir/said")"
+"$PVI" fit $WILD --free log_s --family meanfield --out "$dir/freed" --quiet && "$PVI" fit $WILD --score elbo --family meanfield --out "$dir/kept" --quiet
+means() { sed -n '/"means"/p; /"sds"/p' "$1/q.json" | tr -d '[]' | awk -F'[:,]' '{print $2, $3}'; }
+[ "$(means "$dir/freed")" = "$(means "$dir/kept")" ] && ! cmp -s "$dir/freed/q.json" "$dir/kept/q.json"
+check $? "--free NAME leaves the others as Bayes has them" "$(means "$dir/freed"; means "$dir/kept")"
+"$PVI" fit $WILD --free logs 2>"$dir/said"
+[ $? -eq 2 ] && grep -q 'unknown parameter in --free "logs"; did you mean "log_s"?' "$dir/said"
+check $? "a parameter that is not there" "$(cat "$dir/said")"
+"$PVI" fit $WILD --free none --out "$dir/none" --quiet && grep -q '"score": "elbo"' "$dir/none/summary.json"
+check $? "--free none is Bayes"
 "$PVI" fit $WILD --lambda auto --regularize prior 2>"$dir/said"
 [ $? -eq 2 ] && grep -q "goes with the posterior regularizer" "$dir/said"
 check $? "lambda auto is for the posterior regularizer" "$(cat "$dir/said")"

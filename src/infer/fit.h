@@ -42,6 +42,9 @@ typedef struct {
   /* one more start: phi of the given family and shape, asked for when q is known; NULL: none */
   const double *(*start)(void *self, const Q *q);
   void *start_self;
+  /* Flags of parameters that keep the distribution they have in `start`, dim of them; NULL: none.
+   * Goes with `warm` and families of normals. */
+  const bool *fixed;
   bool warm;              /* begin at `start` at once: no VI, no other starts */
   bool select_validation; /* keep the iterate with the best validation score */
   uint64_t seed;

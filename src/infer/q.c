@@ -244,3 +244,37 @@ void q_covariance(Arena *a, const Q *q, const double *phi, double *cov) {
   }
   arena_reset(a, mark);
 }
+
+/* ---- which parameter an entry belongs to ----------------------------------------------------- */
+
+/* Row i of a lower triangle that is kept row by row: the entries i (i + 1) / 2 and following. */
+static size_t triangle_row(size_t entry) {
+  size_t row = 0;
+  while ((row + 1) * (row + 2) / 2 <= entry) row++;
+  return row;
+}
+
+/* Among the shape.dim parameters of the family, by the shape of the slice: one row or one column
+ * per parameter, or the rows of a triangle. */
+static long owner_in_part(const Q *q, const FamilyPart *p, size_t at) {
+  size_t d = q->shape.dim;
+  if (p->rows == d) return (long)(at / p->cols);
+  if (p->cols == d) return (long)(at % d);
+  if (q->family == FAMILY_fullrank && p->rows * p->cols == d * (d + 1) / 2)
+    return (long)triangle_row(at);
+  return -1;
+}
+
+long q_owner(const Q *q, size_t e) {
+  size_t points = q_size(q) - q->npoint;
+  if (e >= points) return (long)q->point[e - points];
+  if (!q_is_normal(q)) return -1;
+  FamilyPart parts[FAMILY_PARTS];
+  int n = family_of(q->family)->parts(&q->shape, parts);
+  for (int k = 0; k < n; k++) {
+    if (e < parts[k].offset || e >= parts[k].offset + parts[k].rows * parts[k].cols) continue;
+    long own = owner_in_part(q, &parts[k], e - parts[k].offset);
+    return own >= 0 && q->free ? (long)q->free[own] : own;
+  }
+  return -1;
+}

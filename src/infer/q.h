@@ -55,6 +55,10 @@ void q_log_density(const Q *q, const double *phi, const double *theta, size_t n,
 /* dim x dim, with zeros for points: by a formula for normal families, their mixtures and
  * independent splines, for flows from a fixed set of draws. The arena is for working memory. */
 void q_covariance(Arena *a, const Q *q, const double *phi, double *cov);
+/* The parameter whose distribution entry e of phi describes, given those of all others: changing
+ * the entries of one parameter leaves the joint distribution of the others as it is. -1: it belongs
+ * to several. Families of normals only; flows have no such entries. */
+long q_owner(const Q *q, size_t e);
 bool q_has_scale(const Q *q);
 void q_scale(const Q *q, const double *phi, double *d);
 

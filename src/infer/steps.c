@@ -289,11 +289,52 @@ OptimResult fit_optimize(Fitter *f, Predictive *p, const Objective *objective, d
   return r;
 }
 
+/* An objective some of whose entries do not move: their derivatives are taken to be zero. */
+typedef struct {
+  Objective inner;
+  const bool *still; /* by entry of phi */
+} Masked;
+
+/* Entries of parameters that are fixed, and those that belong to several. */
+static const bool *still_entries(Fitter *f, const Q *q) {
+  bool *still = NEW_ARRAY(f->arena, bool, q_size(q));
+  for (size_t e = 0; e < q_size(q); e++) {
+    long k = q_owner(q, e);
+    still[e] = k < 0 || f->o->fixed[k];
+  }
+  return still;
+}
+
+static bool masked_eval(void *self, const double *phi, double *value, double *grad) {
+  const Masked *m = self;
+  bool finite = m->inner.eval(m->inner.self, phi, value, grad);
+  for (size_t e = 0; grad && e < m->inner.dim; e++)
+    if (m->still[e]) grad[e] = 0;
+  return finite;
+}
+
+static void masked_scale(void *self, const double *phi, double *d) {
+  const Masked *m = self;
+  m->inner.scale(m->inner.self, phi, d);
+}
+
+static void masked_state(void *self, Archive *a) {
+  const Masked *m = self;
+  m->inner.state(m->inner.self, a);
+}
+
 OptimResult fit_lbfgs(Fitter *f, Predictive *p, double *phi, long iterations, double tolerance,
                       const char *stage) {
   Objective objective = predictive_objective(p);
   OptimOptions o = optim_defaults(OPTIM_LBFGS);
   o.max_iterations = iterations;
   o.tol_relative = tolerance;
+  Masked masked = {objective, f->o->fixed ? still_entries(f, predictive_q(p)) : NULL};
+  if (f->o->fixed)
+    objective = (Objective){.dim = objective.dim,
+                            .self = &masked,
+                            .eval = masked_eval,
+                            .scale = objective.scale ? masked_scale : NULL,
+                            .state = objective.state ? masked_state : NULL};
   return fit_optimize(f, p, &objective, phi, &o, stage);
 }

@@ -123,6 +123,23 @@ static void put_path(JsonWriter *w, const Summary *s) {
   json_array_end(w);
 }
 
+static void put_freed(JsonWriter *w, const Summary *s) {
+  if (!s->verdict) return;
+  put_text(w, "verdict", s->verdict);
+  json_key(w, "freed");
+  json_array(w);
+  for (size_t k = 0; k < s->nfreed; k++) {
+    json_object(w);
+    put_text(w, "name", s->freed[k].name);
+    put_real(w, "gain", s->freed[k].gain);
+    put_real(w, "se", s->freed[k].se);
+    json_object_end(w);
+  }
+  json_array_end(w);
+  json_key(w, "freeing");
+  json_bool(w, s->freeing);
+}
+
 static void put_scores(JsonWriter *w, const Summary *s) {
   json_key(w, "scores");
   json_object(w);
@@ -209,6 +226,7 @@ void summary_json(Text *out, const Summary *s) {
   put_scores(w, s);
   put_folds(w, s);
   put_path(w, s);
+  put_freed(w, s);
   put_parameters(w, s);
   put_lists(w, s);
   json_object_end(w);

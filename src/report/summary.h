@@ -35,6 +35,12 @@ typedef struct {
   double lambda, sum, gain, se;
 } SummaryLambda;
 
+/* One variable that was freed, and the gain over Bayes with it and those before it. */
+typedef struct {
+  const char *name;
+  double gain, se;
+} SummaryFreed;
+
 typedef struct Summary {
   const char *version, *program, *data; /* data NULL: none */
   uint64_t seed;
@@ -52,7 +58,11 @@ typedef struct Summary {
   SummaryPart parts[PART_COUNT];
   SummaryPart folds;         /* of every observation when it was held out; count 0: no folds */
   const SummaryLambda *path; /* lambda auto: npath steps from Bayes (lambda infinite) on */
-  size_t npath, best;
+  size_t npath, best;        /* best: npath where freeing some variables was better */
+  const SummaryFreed *freed; /* forward selection */
+  size_t nfreed;
+  bool freeing;           /* the fit has these free, and no others */
+  const char *verdict;    /* of the search, in words; NULL: there was none */
   const char *folds_rule; /* how they were made: "5", "group:county"; NULL: none */
   const SummaryParameter *parameters;
   size_t nparameters;

@@ -114,7 +114,7 @@ static FitOptions fit_options(const Options *o, const RunHooks *h) {
   return f;
 }
 
-/* The q that the path over lambda ended with: one more start of the final fit. */
+/* The q from which a chosen fit goes on. */
 static const double *path_start(void *self, const Q *q) {
   (void)q;
   return ((const TunePath *)self)->start;
@@ -126,7 +126,7 @@ static const double *path_start(void *self, const Q *q) {
 static const Fit *fit_stage(Ctx *c, Run *r, FitOptions *f, RunDir *dir, Pool *pool) {
   TempArena *temp = temp_open(c);
   StartFile start = {c, r->o->start};
-  if (r->o->start && !r->tuned) f->start = read_start, f->start_self = &start;
+  if (r->o->start && !f->start) f->start = read_start, f->start_self = &start;
   if (dir) {
     f->journal = folder_checkpoint(c, dir, &temp->arena);
     if (!f->journal) f->journal = journal_make(&temp->arena);
@@ -167,33 +167,80 @@ Run *run_make(Ctx *c, const Problem *p, const Options *o, const Split *split) {
   return r;
 }
 
-/* Lambda by held-out score: the fit is then made with what was chosen, from where the path came. */
-static void tune_stage(Ctx *c, Run *r, const Folds *folds, const ScoreList *list, FitOptions *f,
-                       Pool *pool) {
-  r->tuned = tune_lambda(c, r, folds, &(TuneOptions){f, list, pool});
-  const TuneStep *best = &r->tuned->steps[r->tuned->best];
-  bool bayes = isinf(best->lambda);
+/* Is the option one of its words, rather than names? */
+static bool free_is(const Options *o, const char *word) {
+  return o->free.count == 1 && !strcmp(o->free.items[0], word);
+}
+
+/* What was chosen becomes what is fitted, from where the search came. */
+static void take_choice(Run *r, FitOptions *f) {
+  const TunePath *t = r->tuned;
+  bool bayes = isinf(t->lambda);
   r->score = bayes ? SCORE_elbo : f->target.score;
-  r->lambda = bayes ? 1 : best->lambda;
-  r->folds = r->tuned->scores;
+  r->lambda = bayes ? 1 : t->lambda;
+  r->folds = t->scores;
   f->target.score = r->score;
   f->target.lambda = r->lambda;
+  f->fixed = t->fixed;
+  f->warm = t->fixed != NULL;
   f->start = path_start;
-  f->start_self = (void *)r->tuned;
+  f->start_self = (void *)t;
+}
+
+/* The variables named are free: VI first, and the fit goes on from there. */
+static void free_stage(Ctx *c, Run *r, FitOptions *f, Pool *pool) {
+  TunePath *t = NEW(&c->arena, TunePath);
+  FitOptions vi = *f;
+  vi.target.score = SCORE_elbo;
+  vi.target.lambda = 1;
+  const Fit *bayes = fit_run(c, r->problem->model, r->split, &vi, pool);
+  if (!q_is_normal(&bayes->q))
+    ctx_fail(
+        c, PVI_USAGE, NOWHERE,
+        OPTION("free") " is not available for the family %s, because its parameters cannot be told "
+                       "apart",
+        family_name(bayes->q.family));
+  t->fixed = tune_fixed(c, r->problem->model, &r->o->free);
+  t->start = bayes->phi;
+  f->fixed = t->fixed;
+  f->warm = true;
+  f->choose_family = false;
+  f->family = bayes->q.family;
+  f->start = path_start;
+  f->start_self = t;
+}
+
+/* Lambda, what is free, or both, by held-out score; or as the user says. */
+static void choose_stage(Ctx *c, Run *r, const Folds *folds, const ScoreList *list, FitOptions *f,
+                         Pool *pool) {
+  bool lambda = isnan(r->o->lambda), free = free_is(r->o, "auto");
+  if (lambda || free) {
+    r->tuned = tune(c, r, folds, &(TuneOptions){f, list, lambda, free, pool});
+    take_choice(r, f);
+  } else if (free_is(r->o, "none")) {
+    r->score = f->target.score = SCORE_elbo;
+    r->lambda = f->target.lambda = 1;
+  } else if (!free_is(r->o, "all")) {
+    free_stage(c, r, f, pool);
+  }
+}
+
+static bool is_tuned(const Options *o) {
+  return o->score != SCORE_elbo && (isnan(o->lambda) || free_is(o, "auto"));
 }
 
 Run *run_fit(Ctx *c, const Problem *p, const Options *o, const Split *split, const RunHooks *h) {
   Run *r = run_make(c, p, o, split);
-  bool tune = isnan(o->lambda) && o->score != SCORE_elbo;
+  bool tuned = is_tuned(o);
   ScoreList list = evaluate_list(c, p->model, &r->o->metric);
-  const char *rule = o->folds ? o->folds : tune ? USUAL_FOLDS : NULL;
+  const char *rule = o->folds ? o->folds : tuned ? USUAL_FOLDS : NULL;
   const Folds *folds = rule ? folds_make(c, p, rule, (uint64_t)o->seed) : NULL;
   FitOptions f = fit_options(r->o, h);
   RunDir *dir = o->out ? folder_open(c, r) : NULL;
   Pool *pool = pool_make(c, (int)o->threads);
   r->score = f.target.score;
   r->lambda = f.target.lambda;
-  if (tune) tune_stage(c, r, folds, &list, &f, pool);
+  if (o->score != SCORE_elbo) choose_stage(c, r, folds, &list, &f, pool);
   r->fit = fit_stage(c, r, &f, dir, pool);
   r->q = r->fit->q;
   r->phi = r->fit->phi;
@@ -201,7 +248,7 @@ Run *run_fit(Ctx *c, const Problem *p, const Options *o, const Split *split, con
   r->scoring.nodes = r->fit->exact ? r->fit->draws : 0;
   r->scores = evaluate_stage(c, r, &list, pool);
   pool_free(pool);
-  if (folds && !tune && !r->fit->interrupted) r->folds = folds_score(c, r, folds, &f, &list, NULL);
+  if (folds && !tuned && !r->fit->interrupted) r->folds = folds_score(c, r, folds, &f, &list, NULL);
   r->draws = &run_draw(c, r, p, (size_t)o->save_draws, (uint64_t)o->seed)->draws;
   r->summary = run_summarise(c, r);
   if (dir) folder_write(c, dir, r);

@@ -3,6 +3,7 @@
 
 #include "report/table.h"
 
+#include <math.h>
 #include <string.h>
 
 static size_t count_parameters(const Model *m, const Draws *d) {
@@ -11,26 +12,50 @@ static size_t count_parameters(const Model *m, const Draws *d) {
   return n;
 }
 
-/* How lambda was chosen, step by step and in words. */
+/* sigma, beta and tau */
+static const char *listed(Ctx *c, const TunePath *t) {
+  Text out = text_make(&c->arena);
+  for (size_t k = 0; k < t->nfreed; k++)
+    text_printf(&out, "%s%s", k == 0 ? "" : k + 1 < t->nfreed ? ", " : " and ", t->freed[k].name);
+  return out.s;
+}
+
+/* The verdict of the search in words. */
+static const char *verdict(Ctx *c, const TunePath *t) {
+  if (isinf(t->lambda))
+    return "Bayes is enough here: nothing predicts observations that were held out better than VI "
+           "by "
+           "more than one standard error";
+  if (t->fixed)
+    return arena_format(
+        &c->arena,
+        "%s var%s: held-out gain over Bayes %+.1f (standard error %.1f) when only %s may "
+        "leave the Bayes distribution",
+        listed(c, t), t->nfreed == 1 ? "ies" : "y", t->gain, t->se, t->nfreed == 1 ? "it" : "they");
+  return arena_format(
+      &c->arena,
+      "lambda %g was chosen on folds: held-out gain over Bayes %+.1f (standard error %.1f)",
+      t->lambda, t->gain, t->se);
+}
+
+/* How the fit was chosen, step by step and in words. */
 static void add_path(Ctx *c, const Run *r, Summary *s) {
   const TunePath *t = r->tuned;
-  SummaryLambda *steps = NEW_ARRAY(&c->arena, SummaryLambda, t->n);
+  SummaryLambda *steps = NEW_ARRAY(&c->arena, SummaryLambda, t->n + 1);
+  SummaryFreed *freed = NEW_ARRAY(&c->arena, SummaryFreed, t->nfreed + 1);
   for (size_t k = 0; k < t->n; k++)
     steps[k] =
         (SummaryLambda){t->steps[k].lambda, t->steps[k].sum, t->steps[k].gain, t->steps[k].se};
+  for (size_t k = 0; k < t->nfreed; k++)
+    freed[k] = (SummaryFreed){t->freed[k].name, t->freed[k].gain, t->freed[k].se};
   s->path = steps;
   s->npath = t->n;
-  s->best = t->best;
-  const TuneStep *b = &t->steps[t->best];
+  s->best = t->fixed ? t->n : t->best;
+  s->freed = freed;
+  s->nfreed = t->nfreed;
+  s->freeing = t->fixed != NULL;
   const char **notes = NEW_ARRAY(&c->arena, const char *, s->nnotes + 1);
-  notes[0] =
-      t->best == 0
-          ? "Bayes is enough here: no lambda predicts observations that were held out better than "
-            "VI by more than one standard error"
-          : arena_format(&c->arena,
-                         "lambda %g was chosen on folds: held-out gain over Bayes %+.1f (standard "
-                         "error %.1f)",
-                         b->lambda, b->gain, b->se);
+  s->verdict = notes[0] = verdict(c, t);
   for (size_t k = 0; k < s->nnotes; k++) notes[k + 1] = s->notes[k];
   s->notes = notes;
   s->nnotes++;

@@ -1,4 +1,4 @@
-/* tune.c: the path over lambda, warm-started, scored on folds.
+/* tune.c: the path over lambda, and forward selection of variables, warm-started, scored on folds.
  *
  * With the posterior as the regularizer, lambda infinite is VI in the same family, and with lambda
  * falling q goes over into the one that only predicts. Every step begins where the one before
@@ -11,6 +11,7 @@
 
 static const double path[] = {10, 3, 1, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001};
 enum { STEPS = sizeof path / sizeof *path, DOWN = 2 /* so many steps down in a row are the end */ };
+static const double FREE_LAMBDA = 0.01; /* of fits with few variables free */
 
 /* The column of the score that is maximised among those that are reported. */
 static size_t column_of(Ctx *c, const ScoreList *l, ScoreId id) {
@@ -64,61 +65,221 @@ static const Fit *bayes_fit(Ctx *c, const Run *r, FitOptions vi, Pool *pool) {
   return fit_run(c, r->problem->model, r->split, &vi, pool);
 }
 
-/* Where the path stands: the q of every fold and of all data, and the best so far. */
+/* The q of every fold and of all data. */
 typedef struct {
   FoldStarts folds;
-  double *whole, *best;
-  double top, highest; /* largest gain minus standard error, and largest gain */
-  int down;            /* steps in a row that lost */
-} Walk;
+  size_t count;
+  double *whole;
+} Place;
 
-static Walk walk_from(Arena *a, const Fit *bayes, size_t folds) {
-  size_t size = q_size(&bayes->q);
-  Walk w = {.folds = {NEW_ARRAY(a, double, folds *size), size},
-            .whole = NEW_ARRAY(a, double, size),
-            .best = NEW_ARRAY(a, double, size)};
-  for (size_t k = 0; k < folds; k++)
-    memcpy(w.folds.phi + k * size, bayes->phi, size * sizeof(double));
-  memcpy(w.whole, bayes->phi, size * sizeof(double));
-  memcpy(w.best, bayes->phi, size * sizeof(double));
-  return w;
+static Place place_make(Arena *a, size_t folds, size_t size) {
+  return (Place){{NEW_ARRAY(a, double, folds *size), size}, folds, NEW_ARRAY(a, double, size)};
 }
 
-static void judge(TunePath *p, Walk *w, const TuneStep *s, const Scores *scores) {
-  if (s->gain - s->se > w->top) {
-    w->top = s->gain - s->se;
+static void place_copy(Place *to, const Place *from) {
+  size_t size = from->folds.size;
+  memcpy(to->folds.phi, from->folds.phi, from->count * size * sizeof(double));
+  memcpy(to->whole, from->whole, size * sizeof(double));
+}
+
+/* Everything that the search needs at hand. */
+typedef struct {
+  Ctx *c;
+  Run *r;
+  const Folds *f;
+  Pool *pool;
+  FitOptions o;        /* of the score, in VI's family */
+  ScoreList list;      /* the score alone */
+  size_t column;       /* of it */
+  const Scores *bayes; /* held out, by VI */
+  Place start, best;   /* at Bayes; at the choice */
+} Search;
+
+/* The score that is maximised, and no other. */
+static ScoreList only(Ctx *c, const Model *m, ScoreId id) {
+  static const OptionList none = {0};
+  ScoreList all = evaluate_list(c, m, &none), l = {.count = all.first, .first = all.first};
+  for (size_t k = 0; k < all.first; k++) l.names[k] = all.names[k];
+  if (id == SCORE_log && all.first) return l;
+  l.ids[l.nids++] = id;
+  l.names[l.count++] = score_name(id);
+  return l;
+}
+
+/* All folds and all data moved on to lambda, some parameters fixed; what the folds then score. */
+static TuneStep advance(const Search *s, Place *at, double lambda, const bool *fixed) {
+  TempArena *temp = temp_open(s->c);
+  FitOptions o = s->o;
+  o.target.lambda = lambda;
+  o.fixed = fixed;
+  const Scores *scores = folds_score(s->c, s->r, s->f, &o, &s->list, &at->folds);
+  move(s->c, s->r, &o, s->pool, at->whole, at->folds.size);
+  temp_close(temp);
+  return step_of(s->bayes, scores, s->column, lambda);
+}
+
+static double worth(const TuneStep *t) { return t->gain - t->se; }
+
+/* ---- lambda ---------------------------------------------------------------------------------- */
+
+static void search_lambda(Search *s, TunePath *p) {
+  TuneStep *steps = NEW_ARRAY(&s->c->arena, TuneStep, STEPS + 1);
+  Place at = place_make(&s->c->arena, s->f->count, s->start.folds.size);
+  place_copy(&at, &s->start);
+  double highest = 0, top = 0;
+  int down = 0;
+  steps[0] = step_of(s->bayes, s->bayes, s->column, INFINITY);
+  p->steps = steps;
+  p->n = 1;
+  for (int k = 0; k < STEPS && down < DOWN; k++, p->n++) {
+    TuneStep t = steps[p->n] = advance(s, &at, path[k], NULL);
+    down = t.gain < highest ? down + 1 : 0;
+    highest = fmax(highest, t.gain);
+    if (!(worth(&t) > top)) continue;
+    top = worth(&t);
     p->best = p->n;
-    p->scores = scores;
-    memcpy(w->best, w->whole, w->folds.size * sizeof *w->best);
+    p->lambda = t.lambda;
+    p->gain = t.gain;
+    p->se = t.se;
+    place_copy(&s->best, &at);
   }
-  w->down = s->gain < w->highest ? w->down + 1 : 0;
-  w->highest = fmax(w->highest, s->gain);
 }
 
-TunePath *tune_lambda(Ctx *c, Run *r, const Folds *f, const TuneOptions *t) {
-  TunePath *p = NEW(&c->arena, TunePath);
-  TuneStep *steps = NEW_ARRAY(&c->arena, TuneStep, STEPS + 1);
-  size_t column = column_of(c, t->list, t->fit->target.score);
-  FitOptions o = *t->fit;
-  o.target.score = SCORE_elbo;
-  o.target.lambda = 1;
-  const Fit *bayes = bayes_fit(c, r, o, t->pool);
-  r->q = bayes->q;
-  r->phi = bayes->phi;
-  r->scoring = evaluate_scoring(r->o, r->problem->model->n_obs);
-  Walk w = walk_from(&c->arena, bayes, f->count);
-  o.choose_family = false;
-  o.family = bayes->q.family;
-  const Scores *held = folds_score(c, r, f, &o, t->list, &w.folds);
-  steps[0] = step_of(held, held, column, INFINITY);
-  *p = (TunePath){.steps = steps, .n = 1, .start = w.best, .scores = held};
-  o.target = t->fit->target;
-  for (int k = 0; k < STEPS && w.down < DOWN; k++, p->n++) {
-    o.target.lambda = path[k];
-    const Scores *scores = folds_score(c, r, f, &o, t->list, &w.folds);
-    move(c, r, &o, t->pool, w.whole, w.folds.size);
-    steps[p->n] = step_of(held, scores, column, path[k]);
-    judge(p, &w, &steps[p->n], scores);
+/* ---- which variables are free ---------------------------------------------------------------- */
+
+static bool is_variable(const Output *o) {
+  return o->block == BLOCK_PARAMETERS && o->unconstrained > 0;
+}
+
+static void set_free(const Output *o, bool *fixed) {
+  for (int32_t i = 0; i < o->unconstrained; i++) fixed[o->offset + i] = false;
+}
+
+const bool *tune_fixed(Ctx *c, const Model *m, const OptionList *free) {
+  bool *fixed = NEW_ARRAY(&c->arena, bool, m->dim + 1);
+  const char **names = NEW_ARRAY(&c->arena, const char *, m->noutputs + 1);
+  size_t n = 0;
+  memset(fixed, true, m->dim);
+  for (int k = 0; k < m->noutputs; k++)
+    if (is_variable(&m->outputs[k])) names[n++] = m->outputs[k].name;
+  for (size_t v = 0; v < free->count; v++) {
+    bool found = false;
+    for (int k = 0; k < m->noutputs; k++) {
+      if (!is_variable(&m->outputs[k]) || strcmp(m->outputs[k].name, free->items[v])) continue;
+      set_free(&m->outputs[k], fixed);
+      found = true;
+    }
+    if (!found)
+      ctx_unknown(c, PVI_USAGE, NOWHERE,
+                  &(UnknownWord){"parameter in " OPTION("free"), free->items[v], NULL, names, n});
   }
+  return fixed;
+}
+
+/* From where it stands towards little regularization, in three steps: a narrow q is a saddle. */
+static TuneStep loosen(const Search *s, Place *at, const bool *fixed) {
+  const double to = isnan(s->o.target.lambda) ? FREE_LAMBDA : s->o.target.lambda;
+  for (double lambda = 1; lambda > 3 * to && lambda > 0.003; lambda *= 0.1)
+    advance(s, at, lambda, fixed);
+  return advance(s, at, to, fixed);
+}
+
+/* One round: of the variables that are still fixed, the one whose freedom is worth most. */
+static const Output *best_candidate(Search *s, const bool *fixed, Place *at, Place *found,
+                                    TuneStep *step) {
+  const Model *m = s->r->problem->model;
+  bool *trial = NEW_ARRAY(&s->c->arena, bool, m->dim + 1);
+  Place tried = place_make(&s->c->arena, s->f->count, at->folds.size);
+  const Output *best = NULL;
+  for (int k = 0; k < m->noutputs; k++) {
+    const Output *o = &m->outputs[k];
+    if (!is_variable(o) || !fixed[o->offset]) continue;
+    memcpy(trial, fixed, m->dim * sizeof *trial);
+    set_free(o, trial);
+    place_copy(&tried, at);
+    TuneStep t = loosen(s, &tried, trial);
+    if (best && !(worth(&t) > worth(step))) continue;
+    best = o;
+    *step = t;
+    place_copy(found, &tried);
+  }
+  return best;
+}
+
+/* Forward selection, as long as it pays. */
+static void search_free(Search *s, TunePath *p) {
+  const double pays = 0.5; /* nats of gain minus standard error */
+  Arena *a = &s->c->arena;
+  const Model *m = s->r->problem->model;
+  bool *fixed = NEW_ARRAY(a, bool, m->dim + 1);
+  FreedVariable *freed = NEW_ARRAY(a, FreedVariable, m->noutputs + 1);
+  Place at = place_make(a, s->f->count, s->start.folds.size),
+        found = place_make(a, s->f->count, s->start.folds.size);
+  place_copy(&at, &s->start);
+  memset(fixed, true, m->dim);
+  double top = 0;
+  for (TuneStep t = {0};;) {
+    const Output *o = best_candidate(s, fixed, &at, &found, &t);
+    if (!o || !(worth(&t) > top + pays)) break;
+    top = worth(&t);
+    set_free(o, fixed);
+    place_copy(&at, &found);
+    freed[p->nfreed++] = (FreedVariable){o->name, t.gain, t.se};
+  }
+  p->freed = freed;
+  if (!p->nfreed || !(top > p->gain - p->se)) return;
+  p->fixed = fixed;
+  p->lambda = isnan(s->o.target.lambda) ? FREE_LAMBDA : s->o.target.lambda;
+  p->gain = freed[p->nfreed - 1].gain;
+  p->se = freed[p->nfreed - 1].se;
+  place_copy(&s->best, &at);
+}
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
+/* VI, with all data and in every fold. */
+static void begin(Search *s, const FitOptions *o) {
+  FitOptions vi = *o;
+  vi.target.score = SCORE_elbo;
+  vi.target.lambda = 1;
+  const Fit *bayes = bayes_fit(s->c, s->r, vi, s->pool);
+  size_t size = q_size(&bayes->q);
+  s->r->q = bayes->q;
+  s->r->phi = bayes->phi;
+  s->r->scoring = evaluate_scoring(s->r->o, s->r->problem->model->n_obs);
+  s->start = place_make(&s->c->arena, s->f->count, size);
+  s->best = place_make(&s->c->arena, s->f->count, size);
+  for (size_t k = 0; k < s->f->count; k++)
+    memcpy(s->start.folds.phi + k * size, bayes->phi, size * sizeof(double));
+  memcpy(s->start.whole, bayes->phi, size * sizeof(double));
+  s->o.choose_family = vi.choose_family = false;
+  s->o.family = vi.family = bayes->q.family;
+  s->bayes = folds_score(s->c, s->r, s->f, &vi, &s->list, &s->start.folds);
+  place_copy(&s->best, &s->start);
+}
+
+/* All scores of the choice. */
+static const Scores *settle(Search *s, const TunePath *p, const ScoreList *list) {
+  FitOptions o = s->o;
+  bool bayes = isinf(p->lambda);
+  o.target.score = bayes ? SCORE_elbo : o.target.score;
+  o.target.lambda = bayes ? 1 : p->lambda;
+  o.fixed = p->fixed;
+  return folds_score(s->c, s->r, s->f, &o, list, &s->best.folds);
+}
+
+TunePath *tune(Ctx *c, Run *r, const Folds *f, const TuneOptions *t) {
+  const Model *m = r->problem->model;
+  Search s = {.c = c, .r = r, .f = f, .pool = t->pool, .o = *t->fit};
+  s.list = only(c, m, s.o.target.score);
+  s.column = column_of(c, &s.list, s.o.target.score);
+  s.o.journal = NULL;
+  TunePath *p = NEW(&c->arena, TunePath);
+  p->lambda = INFINITY;
+  begin(&s, t->fit);
+  if (t->lambda) search_lambda(&s, p);
+  if (t->free && q_is_normal(&r->q)) search_free(&s, p);
+  p->start = s.best.whole;
+  p->scores = settle(&s, p, t->list);
   return p;
 }

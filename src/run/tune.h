@@ -1,4 +1,5 @@
-/* tune.h: lambda chosen by held-out score: the path from Bayes towards nothing but prediction. */
+/* tune.h: lambda, and which variables may leave their Bayes distribution, chosen by held-out score.
+ */
 #ifndef PVI_TUNE_H
 #define PVI_TUNE_H
 
@@ -11,21 +12,37 @@ typedef struct {
   double gain, se; /* over Bayes, with the standard error of the paired difference */
 } TuneStep;
 
+/* One variable of the program that was let go from its Bayes distribution, and what the fit gained
+ * over Bayes with it and those before it. */
+typedef struct {
+  const char *name;
+  double gain, se;
+} FreedVariable;
+
 typedef struct TunePath {
-  const TuneStep *steps;
+  const TuneStep *steps; /* of lambda, with all parameters free */
   size_t n, best;
-  const double *start;  /* of the final fit: the q of all training data at the best lambda */
-  const Scores *scores; /* of every observation when it was held out, at the best lambda */
+  const FreedVariable *freed; /* forward selection; none: NULL */
+  size_t nfreed;
+  const bool
+      *fixed;    /* where freeing some beats the best lambda: the parameters that stay; else NULL */
+  double lambda; /* what the final fit has; infinite: Bayes is enough */
+  double gain, se;      /* of the choice, over Bayes */
+  const double *start;  /* of the final fit: the q of all training data */
+  const Scores *scores; /* of every observation when it was held out, under the choice */
 } TunePath;
 
 typedef struct {
   const FitOptions *fit;
   const ScoreList *list;
+  bool lambda, free; /* what is to be chosen */
   Pool *pool;
 } TuneOptions;
 
-/* Goes down the path with the training data of the run until it has turned down, and chooses the
- * step whose gain minus its standard error is largest: Bayes has 0. Leaves VI's q in the run. */
-TunePath *tune_lambda(Ctx *c, Run *r, const Folds *f, const TuneOptions *t);
+/* Chooses by the gain over Bayes on held-out observations minus its standard error; Bayes has 0.
+ * Leaves VI's q in the run. */
+TunePath *tune(Ctx *c, Run *r, const Folds *f, const TuneOptions *t);
+/* With given variables free: the parameters that stay, by their flags. */
+const bool *tune_fixed(Ctx *c, const Model *m, const OptionList *free);
 
 #endif
