@@ -150,6 +150,11 @@ race: deps ## the library's tests under ThreadSanitizer
 	  $(BUILD)-race/test/test_api $(BUILD)-race/test/test_threads
 	@for t in test_api test_threads; do $(BUILD)-race/test/$$t || exit 1; done
 
+heldout: deps ## nested cross-validation over posteriordb: does a tuned fit beat VI? (POSTERIORDB=checkout, HELDOUT_NAMES)
+	@+$(SUBMAKE) all
+	@[ -d "$(POSTERIORDB)/posterior_database" ] || { echo 'skipped: POSTERIORDB must name a checkout of posteriordb'; exit 0; } && \
+	  python3 tool/heldout.py $(BUILD)/pvi $(POSTERIORDB) $(or $(PVI_SHARED),../shared)/data/posteriordb $(HELDOUT_NAMES)
+
 fuzz: deps ## mutated programs and data under sanitizers (FUZZ_RUNS=300)
 	@tool/deps.sh $(PACKAGES_torture)
 	@+$(HOSTILE) $(SUBMAKE) $(HOSTILE_IN) all $(BUILD)-torture/test/fuzz_mutate
@@ -215,5 +220,5 @@ help: ## this list
 # Dependencies are made by compiling, never by a rule of their own.
 $(BUILD)/%.d: ;
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: all bench crash deps docs race demo test tests examples static torture valgrind format format-check install uninstall clean help
+.PHONY: all bench crash deps docs heldout race demo test tests examples static torture valgrind format format-check install uninstall clean help
 .SECONDARY:

@@ -27,11 +27,20 @@ static int by_value(const void *a, const void *b) {
   return x->tie < y->tie ? -1 : x->tie > y->tie;
 }
 
-static Ranked *ranked(Ctx *c, const double *value, size_t n, uint64_t seed) {
-  Ranked *r = NEW_ARRAY(&c->arena, Ranked, n + 1);
-  RngStream s = rngs_make(seed, 11);
-  for (size_t k = 0; k < n; k++) r[k] = (Ranked){value[k], rngs_uniform(&s), k};
-  qsort(r, n, sizeof *r, by_value);
+/* What is divided: the training observations, by the values of something. */
+typedef struct {
+  Ctx *c;
+  const size_t *rows;
+  size_t n;
+  uint64_t seed;
+} Divided;
+
+static Ranked *ranked(const Divided *d, const double *value) {
+  Ranked *r = NEW_ARRAY(&d->c->arena, Ranked, d->n + 1);
+  RngStream s = rngs_make(d->seed, 11);
+  for (size_t k = 0; k < d->n; k++)
+    r[k] = (Ranked){value[d->rows[k]], rngs_uniform(&s), d->rows[k]};
+  qsort(r, d->n, sizeof *r, by_value);
   return r;
 }
 
@@ -48,14 +57,14 @@ static const double *outcomes(Ctx *c, const Model *m) {
 
 /* Of every K observations that follow each other in the order of their outcomes, each fold gets
  * one, by lot. */
-static void stratify(Ctx *c, const Problem *p, uint64_t seed, Folds *f, int *fold) {
-  const Ranked *r = ranked(c, outcomes(c, p->model), f->n, seed);
-  RngStream s = rngs_make(seed, 12);
-  size_t *deal = NEW_ARRAY(&c->arena, size_t, f->count);
-  for (size_t from = 0; from < f->n; from += f->count) {
+static void stratify(const Divided *d, const Problem *p, Folds *f, int *fold) {
+  const Ranked *r = ranked(d, outcomes(d->c, p->model));
+  RngStream s = rngs_make(d->seed, 12);
+  size_t *deal = NEW_ARRAY(&d->c->arena, size_t, f->count);
+  for (size_t from = 0; from < d->n; from += f->count) {
     for (size_t k = 0; k < f->count; k++) deal[k] = k;
     rngs_shuffle(&s, deal, f->count);
-    for (size_t k = 0; k < f->count && from + k < f->n; k++) fold[r[from + k].obs] = (int)deal[k];
+    for (size_t k = 0; k < f->count && from + k < d->n; k++) fold[r[from + k].obs] = (int)deal[k];
   }
 }
 
@@ -78,52 +87,51 @@ static const double *column(Ctx *c, const Problem *p, const char *name) {
   return v->values;
 }
 
-static void by_group(Ctx *c, const double *value, uint64_t seed, Folds *f, int *fold) {
-  const Ranked *r = ranked(c, value, f->n, seed);
+static void by_group(const Divided *d, const double *value, Folds *f, int *fold) {
+  const Ranked *r = ranked(d, value);
   f->count = 0;
-  for (size_t k = 0; k < f->n; k++) {
+  for (size_t k = 0; k < d->n; k++) {
     f->count += k == 0 || r[k].value != r[k - 1].value;
     fold[r[k].obs] = (int)f->count - 1;
   }
   if (f->count < 2)
-    ctx_fail(c, PVI_USAGE, NOWHERE, OPTION("folds") ": there is only one group; two are needed");
+    ctx_fail(d->c, PVI_USAGE, NOWHERE, OPTION("folds") ": there is only one group; two are needed");
 }
 
 /* The first stretch is only learned from. Equal values stay together. */
-static void by_time(Ctx *c, const double *value, uint64_t seed, Folds *f, int *fold) {
+static void by_time(const Divided *d, const double *value, Folds *f, int *fold) {
   enum { STRETCHES = 5 };
-  const Ranked *r = ranked(c, value, f->n, seed);
+  const Ranked *r = ranked(d, value);
   f->forward = true;
   f->count = STRETCHES - 1;
   int stretch = 0;
-  for (size_t k = 0; k < f->n; k++) {
+  for (size_t k = 0; k < d->n; k++) {
     bool next = k > 0 && r[k].value != r[k - 1].value;
-    if (next) stretch = (int)(k * STRETCHES / f->n);
+    if (next) stretch = (int)(k * STRETCHES / d->n);
     fold[r[k].obs] = stretch - 1;
   }
 }
 
-Folds *folds_make(Ctx *c, const Problem *p, const char *rule, uint64_t given) {
+Folds *folds_make(Ctx *c, const Problem *p, const Split *split, const char *rule, uint64_t seed) {
   Folds *f = NEW(&c->arena, Folds);
   int *fold = NEW_ARRAY(&c->arena, int, p->model->n_obs + 1);
-  uint64_t seed = rng_mix(given + 101);
+  Divided d = {c, split->rows[PART_TRAIN], split->count[PART_TRAIN], rng_mix(seed + 101)};
   *f = (Folds){.n = p->model->n_obs, .fold = fold};
+  for (size_t k = 0; k < f->n; k++) fold[k] = FOLD_OUTSIDE;
   char *end;
   long count = strtol(rule, &end, 10);
   if (!strncmp(rule, "group:", 6)) {
-    by_group(c, column(c, p, rule + 6), seed, f, fold);
+    by_group(&d, column(c, p, rule + 6), f, fold);
   } else if (!strncmp(rule, "future:", 7)) {
-    by_time(c, column(c, p, rule + 7), seed, f, fold);
-  } else if (end != rule && !*end && count >= 2 && (size_t)count <= f->n) {
+    by_time(&d, column(c, p, rule + 7), f, fold);
+  } else if (end != rule && !*end && count >= 2 && (size_t)count <= d.n) {
     f->count = (size_t)count;
-    stratify(c, p, seed, f, fold);
+    stratify(&d, p, f, fold);
   } else {
-    ctx_fail(
-        c, PVI_USAGE, NOWHERE,
-        OPTION(
-            "folds") " is a number from 2 to the %zu observations, group:NAME or future:NAME, not "
-                     "\"%s\"",
-        f->n, rule);
+    ctx_fail(c, PVI_USAGE, NOWHERE,
+             OPTION("folds") " is a number from 2 to the %zu training observations, group:NAME or "
+                             "future:NAME, not \"%s\"",
+             d.n, rule);
   }
   return f;
 }
@@ -133,6 +141,7 @@ static Split *split_of_fold(Arena *a, const Folds *f, int k) {
   s->n = f->n;
   for (int p = 0; p < PART_COUNT; p++) s->rows[p] = NEW_ARRAY(a, size_t, f->n + 1);
   for (size_t i = 0; i < f->n; i++) {
+    if (f->fold[i] == FOLD_OUTSIDE) continue;
     bool tests = f->fold[i] == k, trains = f->forward ? f->fold[i] < k : !tests;
     Part p = tests ? PART_TEST : PART_TRAIN;
     if (tests || trains) s->rows[p][s->count[p]++] = i;

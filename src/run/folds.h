@@ -7,14 +7,17 @@
 /* Which observations are predicted together. */
 typedef struct {
   size_t n, count; /* observations, folds */
-  const int *fold; /* n: 0-based; -1: never held out (the earliest ones of `future`) */
-  bool forward;    /* a fold is predicted from earlier folds alone, not from all others */
+  const int
+      *fold; /* n: 0-based; FOLD_EARLIEST: never held out; FOLD_OUTSIDE: no training observation */
+  bool forward; /* a fold is predicted from earlier folds alone, not from all others */
 } Folds;
 
-/* By a rule: a number K (random, stratified by the outcome), group:NAME (every value of the
- * data variable is a fold) or future:NAME (five stretches in the order of the variable, each
- * predicted from those before it). The seed fixes what is random. */
-Folds *folds_make(Ctx *c, const Problem *p, const char *rule, uint64_t seed);
+enum { FOLD_EARLIEST = -1, FOLD_OUTSIDE = -2 };
+
+/* Of the training observations, by a rule: a number K (random, stratified by the outcome),
+ * group:NAME (every value of the data variable is a fold) or future:NAME (five stretches in the
+ * order of the variable, each predicted from those before it). The seed fixes what is random. */
+Folds *folds_make(Ctx *c, const Problem *p, const Split *split, const char *rule, uint64_t seed);
 /* The q of every fold, one after the other: where its fit begins, and then what it found. */
 typedef struct {
   double *phi; /* [folds x size] */

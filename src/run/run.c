@@ -234,7 +234,7 @@ Run *run_fit(Ctx *c, const Problem *p, const Options *o, const Split *split, con
   bool tuned = is_tuned(o);
   ScoreList list = evaluate_list(c, p->model, &r->o->metric);
   const char *rule = o->folds ? o->folds : tuned ? USUAL_FOLDS : NULL;
-  const Folds *folds = rule ? folds_make(c, p, rule, (uint64_t)o->seed) : NULL;
+  const Folds *folds = rule ? folds_make(c, p, r->split, rule, (uint64_t)o->seed) : NULL;
   FitOptions f = fit_options(r->o, h);
   RunDir *dir = o->out ? folder_open(c, r) : NULL;
   Pool *pool = pool_make(c, (int)o->threads);
