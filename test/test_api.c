@@ -554,16 +554,15 @@ TEST(wrong_simulators) {
 /* NULL where something is needed is a mistake like any other, and never a crash. */
 TEST(nothing_given) {
   pvi_context *p = open_context();
-  pvi_model *m = normal_model(p);
+  pvi_model *m = normal_model(p), *none;
   pvi_run *r = NULL;
   pvi_draws *d;
   const char *text;
   double x[4] = {0};
-  assert_int_equal(pvi_load(p, NULL, NULL, NULL, &m), PVI_STATUS_USAGE);
-  m = normal_model(p);
+  assert_int_equal(pvi_load(p, NULL, NULL, NULL, &none), PVI_STATUS_USAGE);
+  assert_null(none);
   assert_int_equal(pvi_load(p, LOGISTIC, GOLF, NULL, NULL), PVI_STATUS_USAGE);
-  assert_int_equal(pvi_load(NULL, LOGISTIC, GOLF, NULL, &m), PVI_STATUS_USAGE);
-  m = normal_model(p);
+  assert_int_equal(pvi_load(NULL, LOGISTIC, GOLF, NULL, &none), PVI_STATUS_USAGE);
   assert_int_equal(pvi_fit(p, NULL, NULL, NULL, &r), PVI_STATUS_USAGE);
   assert_int_equal(pvi_fit(p, m, NULL, NULL, NULL), PVI_STATUS_USAGE);
   assert_int_equal(pvi_density(p, m, NULL, 1, &(pvi_densities){.lp = x}), PVI_STATUS_USAGE);
