@@ -155,10 +155,11 @@ heldout: deps ## nested cross-validation over posteriordb: does a tuned fit beat
 	@[ -d "$(POSTERIORDB)/posterior_database" ] || { echo 'skipped: POSTERIORDB must name a checkout of posteriordb'; exit 0; } && \
 	  python3 tool/heldout.py $(BUILD)/pvi $(POSTERIORDB) $(or $(PVI_SHARED),../shared)/data/posteriordb $(HELDOUT_NAMES)
 
-fuzz: deps ## mutated programs and data under sanitizers (FUZZ_RUNS=300)
+fuzz: deps ## mutated programs and data, and programs over every builtin, under sanitizers (FUZZ_RUNS=300, FUZZ_TYPES=20000)
 	@tool/deps.sh $(PACKAGES_torture)
-	@+$(HOSTILE) $(SUBMAKE) $(HOSTILE_IN) all $(BUILD)-torture/test/fuzz_mutate
+	@+$(HOSTILE) $(SUBMAKE) $(HOSTILE_IN) all $(BUILD)-torture/test/fuzz_mutate $(BUILD)-torture/test/fuzz_types
 	@PVI=$(BUILD)-torture/pvi tool/fuzz.sh $(BUILD)-torture/test/fuzz_mutate
+	@$(BUILD)-torture/test/fuzz_types $(or $(FUZZ_TYPES),20000) $(or $(FUZZ_SEED),1)
 
 $(BUILD)/bench/%: bench/%.c $(BUILD)/libpvi.a
 	@mkdir -p $(@D)

@@ -18,8 +18,7 @@ TEST(code_as_flags_say) {
     if (cdf != ((flags & CDFS) && !without_cdf(id)))
       fail_msg("%s: cumulative functions", stan_dist_names[id]);
     if (rng != ((flags & RNG) != 0)) fail_msg("%s_rng", stan_dist_names[id]);
-    if ((flags & JOINT) ? code->rng != NULL : code->rng_joint != NULL)
-      fail_msg("%s_rng is of the other kind", stan_dist_names[id]);
+    if (code->rng && code->rng_joint) fail_msg("%s has two rngs", stan_dist_names[id]);
     if (code->cdf && code->count_cdf) fail_msg("%s has two cdfs", stan_dist_names[id]);
     if (code->count_cdf && !(flags & PMF)) fail_msg("%s is no count", stan_dist_names[id]);
     if (code->simulate && !rng) fail_msg("%s is simulated only", stan_dist_names[id]);

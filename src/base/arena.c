@@ -2,7 +2,9 @@
  *
  * Large blocks are mapped: the system gives them zeroed, page by page as they are written (what is
  * never written takes no room), and has them back the moment they are freed. The torture build
- * makes blocks tiny (PVI_ARENA_BLOCK) and lets the k-th block allocation fail (Ctx.alloc_left). */
+ * makes blocks tiny (PVI_ARENA_BLOCK) and lets the k-th block allocation fail (Ctx.alloc_left).
+ * Under the address sanitizer whatever is not allocated is poisoned: the red zone behind every
+ * allocation, what is left of a block, and what was reset. */
 #include "base/base.h"
 
 #include <stdlib.h>
@@ -11,6 +13,24 @@
 
 #ifndef PVI_ARENA_BLOCK
 #define PVI_ARENA_BLOCK (64 * 1024)
+#endif
+
+#if defined(__SANITIZE_ADDRESS__)
+#define PVI_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define PVI_ASAN 1
+#endif
+#endif
+#ifdef PVI_ASAN
+#include <sanitizer/asan_interface.h>
+enum { RED_ZONE = 32 };
+#define POISON(p, n) ASAN_POISON_MEMORY_REGION(p, n)
+#define UNPOISON(p, n) ASAN_UNPOISON_MEMORY_REGION(p, n)
+#else
+enum { RED_ZONE = 0 };
+#define POISON(p, n) ((void)(p), (void)(n))
+#define UNPOISON(p, n) ((void)(p), (void)(n))
 #endif
 
 struct ArenaBlock {
@@ -43,6 +63,7 @@ static ArenaBlock *get_block(size_t size) {
 }
 
 static void free_block(ArenaBlock *b) {
+  UNPOISON(block_payload(b), b->size);
   if (b->size < MAPPED) {
     free(b);
   } else {
@@ -60,6 +81,7 @@ static void add_block(Arena *a, size_t need) {
   if (!b) ctx_fail(a->ctx, PVI_FAILURE, NOWHERE, "out of memory (%zu bytes wanted)", need);
   b->older = a->block;
   b->size = size;
+  POISON(block_payload(b), size);
   a->block = b;
   a->used = 0;
 }
@@ -69,13 +91,14 @@ void *arena_alloc(Arena *a, size_t bytes) {
   size_t at = (a->used + align - 1) / align * align;
   if (bytes > SIZE_MAX - 256)
     ctx_fail(a->ctx, PVI_FAILURE, NOWHERE, "out of memory (%zu bytes wanted)", bytes);
-  bool fresh = !a->block || at > a->block->size || a->block->size - at < bytes;
+  bool fresh = !a->block || at > a->block->size || a->block->size - at < bytes + RED_ZONE;
   if (fresh) {
-    add_block(a, bytes ? bytes : 1);
+    add_block(a, bytes + RED_ZONE ? bytes + RED_ZONE : 1);
     at = 0;
   }
-  a->used = at + bytes;
+  a->used = at + bytes + RED_ZONE;
   char *p = (char *)block_payload(a->block) + at;
+  UNPOISON(p, bytes);
   return fresh && a->block->size >= MAPPED ? p : memset(p, 0, bytes);
 }
 
@@ -115,6 +138,7 @@ void arena_reset(Arena *a, ArenaMark m) {
     free_block(b);
   }
   a->used = m.used;
+  if (a->block) POISON((char *)block_payload(a->block) + m.used, a->block->size - m.used);
 }
 
 void arena_free(Arena *a) { arena_reset(a, (ArenaMark){NULL, 0}); }

@@ -105,8 +105,6 @@ Outcome outcome_as(DistId id, Value *y, Value *const *par);
 Outcome outcome_of_trials(Value *trials, Outcome o); /* binomial */
 Outcome outcome_of_categories(Outcome o);            /* categorical: one vector of probabilities */
 
-/* Matrices that go with vectors or matrices of a size (dists_vector.c). */
-void dist_need_order(Eval *E, const Value *S, int32_t size);
-Value *dist_factor(Eval *E, Value *S, const char *who); /* Cholesky's */
+Value *dist_factor(Eval *E, Value *S, const char *who); /* Cholesky's (dists_vector.c) */
 
 #endif

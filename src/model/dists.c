@@ -56,14 +56,6 @@ Value *dist_inc_beta(Eval *E, Value *a, Value *b, Value *x, bool complement) {
 
 /* ---- densities ------------------------------------------------------------------------------- */
 
-static void check_sizes(Eval *E, DistId id, Value **a, int n, Loc loc) {
-  for (int i = 0; i < n; i++)
-    for (int j = 0; j < i; j++)
-      if (a[i]->ndims && a[j]->ndims && a[i]->n != a[j]->n)
-        ctx_fail(E->ctx, PVI_PROGRAM, loc, "%s: arguments of different sizes, %d and %d",
-                 stan_dist_names[id], a[j]->n, a[i]->n);
-}
-
 /* A density of data is a likelihood: the mark stays with everything made of it. */
 static Value *mark(Eval *E, Value *v) {
   if (v->known) {
@@ -77,8 +69,8 @@ Value *dist_lpdf(Eval *E, DistId id, Value **a, int n, Loc loc) {
   if (!codes[id].lpdf)
     ctx_fail(E->ctx, PVI_PROGRAM, loc, "the distribution %s is not supported yet",
              stan_dist_names[id]);
-  if (!(stan_dist_flags(id) & JOINT)) check_sizes(E, id, a, n, loc);
-  dist_check_support(E, id, a, n, loc);
+  dist_check_sizes(E, id, DF_LPDF, a, n, loc);
+  dist_check_support(E, id, DF_LPDF, a, n, loc);
   E->density = loc;
   Value *v = codes[id].lpdf(E, a, n);
   return a[0]->known && !(E->integral && a[0]->axis) ? mark(E, v) : v;
@@ -164,21 +156,36 @@ Value *dist_simulate(Eval *E, DistId id, Value **a, int n) {
 
 static bool is_discrete(DistId id) { return stan_dist_flags(id) & PMF; }
 
-_Noreturn static void no_rng(Eval *E, DistId id, const char *also, Loc loc) {
-  ctx_fail(E->ctx, PVI_PROGRAM, loc, "%s_rng is not supported yet%s", stan_dist_names[id], also);
+/* Of parameters that are not allowed there are no random numbers: a mistake in transformed data,
+ * and trouble of a draw in generated quantities. */
+static double no_number(DistId id) { return is_discrete(id) ? INT32_MIN : (double)NAN; }
+
+_Noreturn static void refuse_parameters(Eval *E, DistId id, Loc loc) {
+  ctx_fail(E->ctx, PVI_DATA, loc, "%s_rng: its parameters are out of range", stan_dist_names[id]);
 }
 
-/* Element e of a container of random numbers; of nan parameters there is none. */
+/* Element e of a container of random numbers. */
 static double draw_element(Eval *E, DistId id, Value **a, int n, int32_t e, Loc loc) {
   double x[4] = {0};
-  bool nan = false;
+  bool allowed = true;
   for (int k = 0; k < n && k < 4; k++) {
     x[k] = a[k]->v[a[k]->n == 1 ? 0 : e];
-    nan |= isnan(x[k]);
+    Value one = {.kind = TY_REAL, .n = 1, .known = true, .v = &x[k]};
+    allowed &= !isnan(x[k]) && dist_parameters_allowed(id, &one, k);
   }
-  if (nan) return is_discrete(id) ? INT32_MIN : (double)NAN;
-  double y = codes[id].rng(E->rng, x);
-  if (isnan(y)) no_rng(E, id, ", or its parameters are out of range", loc);
+  double y = allowed ? codes[id].rng(E->rng, x) : (double)NAN;
+  if (is_discrete(id) && fabs(y) > INT32_MAX) y = (double)NAN; /* no int can hold it */
+  if (isnan(y) && !eval_is_draw(E)) refuse_parameters(E, id, loc);
+  return isnan(y) ? no_number(id) : y;
+}
+
+/* A vector, matrix or category. */
+static Value *draw_joint(Eval *E, DistId id, Value **a, int n, Loc loc) {
+  bool allowed = true;
+  for (int k = 0; k < n; k++) allowed &= dist_parameters_allowed(id, a[k], k);
+  if (!allowed && !eval_is_draw(E)) refuse_parameters(E, id, loc);
+  Value *y = codes[id].rng_joint(E, a, loc);
+  for (int32_t e = 0; !allowed && e < y->n; e++) y->v[e] = no_number(id);
   return y;
 }
 
@@ -210,14 +217,17 @@ Value *dist_rng(Eval *E, DistId id, Value **a, int n, Loc loc) {
   for (int k = 0; k < n; k++)
     if (!a[k]->known)
       ctx_fail(E->ctx, PVI_PROGRAM, loc, "%s_rng of parameters", stan_dist_names[id]);
-  if (code->rng_joint) return code->rng_joint(E, a, loc);
-  if (!code->rng) no_rng(E, id, "", loc);
+  if (code->rng_joint) return draw_joint(E, id, a, n, loc);
+  if (!code->rng)
+    ctx_fail(E->ctx, PVI_PROGRAM, loc, "%s_rng is not supported yet", stan_dist_names[id]);
   return draw_elements(E, id, a, n, loc);
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
 Value *dist_call(Eval *E, DistId id, DistFun fun, Value **args, int n, Loc loc) {
+  if (fun != DF_LPDF) dist_check_sizes(E, id, fun, args, n, loc);
+  if (fun != DF_LPDF && fun != DF_RNG) dist_check_support(E, id, fun, args, n, loc);
   switch (fun) {
   case DF_LPDF: return value_sum(E, dist_lpdf(E, id, args, n, loc));
   case DF_LCDF: return value_sum(E, log_cdf(E, id, args, n, false, loc));

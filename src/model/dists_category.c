@@ -52,9 +52,6 @@ static Value *cutpoint(Eval *E, Value *c, Value *y, int shift) {
     ctx_fail(E->ctx, PVI_PROGRAM, E->density,
              "the outcome of an ordered distribution must be data");
   y = value_on_axis(E, y, E->axis);
-  if (c->array_dims && c->dims[0] != y->n)
-    ctx_fail(E->ctx, PVI_PROGRAM, E->density, "%d vectors of cutpoints for %d outcomes", c->dims[0],
-             y->n);
   int32_t *index = NEW_ARRAY(E->arena, int32_t, value_total(y));
   for (int32_t k = 0; k < value_total(y); k++) {
     double at = y->v[k] + shift;

@@ -102,36 +102,71 @@ static Value *log_beta(Eval *E, Value *x, Value *y) {
   return SUB(ADD(M(LGAMMA, x), M(LGAMMA, y)), M(LGAMMA, ADD(x, y)));
 }
 
-static double largest(const Value *v) { /* of known numbers */
-  double most = -INFINITY;
-  for (int32_t k = 0; k < value_total(v); k++)
-    if (v->v[k] > most) most = v->v[k];
-  return most;
+/* Without a closed form a cumulative function is a sum of probabilities, for counts that are data.
+ * Each outcome has a range of terms, from .. from + count - 1: those up to the outcome, whose sum
+ * is F, or, where there are at most N and these are fewer, those above it, whose sum is 1 - F. */
+enum { MOST_TERMS = 1000000 }; /* of all outcomes together */
+
+typedef struct {
+  const Value *like;    /* what there is a result for every element of */
+  double *from, *count; /* per element */
+  Value *upper;         /* per element: is it the sum of those above? */
+  double width;         /* the greatest count */
+} Ranges;
+
+static double element(const Value *v, int32_t e) { return v->v[v->n == 1 ? 0 : e]; }
+
+static Ranges ranges(Eval *E, Value **a, int n, const Value *most) {
+  Ranges r = {.like = a[0]};
+  for (int k = 1; k < n; k++)
+    if (a[k]->ndims) r.like = a[k]; /* all containers are of one size */
+  Value shape = *r.like;
+  if (shape.kind == TY_INT) shape.kind = TY_REAL;
+  r.upper = value_known(E, &shape, NULL);
+  r.from = NEW_ARRAY(E->arena, double, r.like->n);
+  r.count = NEW_ARRAY(E->arena, double, r.like->n);
+  for (int32_t e = 0; e < r.like->n; e++) {
+    double y = element(a[0], e), above = most ? fmax(element(most, e) - y, 0) : INFINITY;
+    bool upper = above < y + 1;
+    r.upper->v[e] = upper;
+    r.from[e] = upper ? y + 1 : 0;
+    r.count[e] = upper ? above : y + 1;
+    r.width = fmax(r.width, r.count[e]);
+  }
+  return r;
 }
 
-/* Without a closed form: the log of sum p(k), k = 0 .. y, for counts that are data; else NULL. All
- * terms of all outcomes are evaluated together, `width` of them an outcome. */
-static Value *summed(Eval *E, DistLpdf *lpdf, Value **a, int n, bool complement) {
+/* most: N, or NULL. All terms of all outcomes are evaluated together, `width` of them an outcome.
+ * NULL: it cannot be computed so. */
+static Value *summed(Eval *E, DistLpdf *lpdf, Value **a, int n, Value *most, bool complement) {
+  bool bounded = most && most->known && !most->axis;
   if (!a[0]->known || a[0]->axis) return NULL;
-  const Value *like = a[0];
-  for (int k = 1; k < n; k++)
-    if (a[k]->n > like->n) like = a[k];
-  double most = largest(a[0]);
-  int32_t width = most < 0 ? 1 : (int32_t)most + 1, total = width * like->n;
+  Ranges r = ranges(E, a, n, bounded ? most : NULL);
+  if (r.width * r.like->n > MOST_TERMS)
+    ctx_fail(E->ctx, PVI_PROGRAM, E->density,
+             "a cumulative distribution function that is a sum of %.0f probabilities is not "
+             "supported: at most %d",
+             r.width * r.like->n, MOST_TERMS);
+  int32_t width = r.width < 1 ? 1 : (int32_t)r.width, total = width * r.like->n;
+  if (!total) return value_known(E, r.upper, NULL);
   Value **each = NEW_ARRAY(E->arena, Value *, n), *shape = value_shape(E, TY_VECTOR, 0, 1, &total),
-        *terms = value_known(E, shape, NULL);
+        *terms = value_known(E, shape, NULL), *beyond = value_known(E, shape, NULL);
   int32_t *index = NEW_ARRAY(E->arena, int32_t, total);
-  for (int32_t e = 0; e < total; e++) terms->v[e] = e % width;
-  for (int k = 0; k < n; k++) {
+  for (int32_t e = 0; e < total; e++) {
+    bool is_beyond = e % width >= r.count[e / width];
+    beyond->v[e] = is_beyond;
+    terms->v[e] = is_beyond ? 0 : r.from[e / width] + e % width;
+  }
+  each[0] = terms;
+  for (int k = 1; k < n; k++) {
     for (int32_t e = 0; e < total; e++) index[e] = a[k]->n == 1 ? 0 : e / width;
     each[k] = value_take(E, a[k], shape, NULL, index);
   }
-  Value *beyond = LESS(each[0], terms);
-  each[0] = terms;
   Value *l = CHOOSE(beyond, NUM(-INFINITY), lpdf(E, each, n));
-  Value *out = value_like(E, like);
-  if (out->kind == TY_INT) out->kind = TY_REAL;
-  return dist_from_lower(E, value_reduce_rows(E, IR_LSE, l, width, out), complement);
+  Value *sum = value_reduce_rows(E, IR_LSE, l, width, r.upper);
+  Value *wanted = complement ? r.upper : M(NOT, r.upper); /* is the sum itself what is asked for? */
+  Value *other = M(LOG1M_EXP, CHOOSE(wanted, NUM(-1), sum)); /* which may be 0 where it is */
+  return CHOOSE(wanted, sum, other);
 }
 
 /* lchoose(N, y) + lbeta(y + alpha, N - y + beta) - lbeta(alpha, beta) */
@@ -139,7 +174,7 @@ LPDF(beta_binomial) {
   Value *v = SUB(log_beta(E, ADD(a[0], a[2]), ADD(SUB(a[1], a[0]), a[3])), log_beta(E, a[2], a[3]));
   return ADD(log_choose(E, a[1], a[0]), v);
 }
-COUNT_CDF(beta_binomial) { return summed(E, lpdf_beta_binomial, a, n, complement); }
+COUNT_CDF(beta_binomial) { return summed(E, lpdf_beta_binomial, a, n, a[1], complement); }
 RNG(beta_binomial) { return (double)rngs_beta_binomial(r, (int64_t)a[0], a[1], a[2]); }
 
 /* lgamma(y + r) - lgamma(r) - log y! + lbeta(y + beta, r + alpha) - lbeta(beta, alpha) */
@@ -147,7 +182,7 @@ LPDF(beta_neg_binomial) {
   Value *k = SUB(SUB(M(LGAMMA, ADD(a[0], a[1])), M(LGAMMA, a[1])), dist_log_factorial(E, a[0]));
   return ADD(k, SUB(log_beta(E, ADD(a[0], a[3]), ADD(a[1], a[2])), log_beta(E, a[3], a[2])));
 }
-COUNT_CDF(beta_neg_binomial) { return summed(E, lpdf_beta_neg_binomial, a, n, complement); }
+COUNT_CDF(beta_neg_binomial) { return summed(E, lpdf_beta_neg_binomial, a, n, NULL, complement); }
 RNG(beta_neg_binomial) {
   double p = rngs_beta(r, a[1], a[2]);
   return (double)rngs_neg_binomial(r, a[0], p / (1 - p));

@@ -5,10 +5,7 @@
 
 /* x beta + alpha */
 static Value *linear_predictor(Eval *E, Value *x, Value *alpha, Value *beta) {
-  Value *eta = eval_binary(E, OP_MUL, x, beta, E->density);
-  if (eta->ndims && alpha->ndims && eta->n != alpha->n)
-    ctx_fail(E->ctx, PVI_PROGRAM, E->density, "%d intercepts for %d rows", alpha->n, eta->n);
-  return ADD(eta, alpha);
+  return ADD(eval_binary(E, OP_MUL, x, beta, E->density), alpha);
 }
 
 /* The one of the arguments x = a[k], alpha = a[k + 1], beta = a[k + 2]. */
@@ -48,8 +45,6 @@ OUTCOME(neg_binomial_2_log_glm) { return AS(neg_binomial_2, M(EXP, PREDICTOR(1))
 static Value *logits_of(Eval *E, Value *x, Value *alpha, Value *beta) {
   int32_t K = beta->dims[1], N = x->kind == TY_MATRIX ? x->dims[0] : 1,
           *index = NEW_ARRAY(E->arena, int32_t, N * K);
-  if (alpha->n != K)
-    ctx_fail(E->ctx, PVI_PROGRAM, E->density, "%d intercepts for %d categories", alpha->n, K);
   Value **columns = NEW_ARRAY(E->arena, Value *, K), *by_column = value_transpose(E, beta);
   for (int32_t k = 0; k < K; k++)
     columns[k] = linear_predictor(E, x, value_element(E, alpha, k),
@@ -66,16 +61,16 @@ LPDF(categorical_logit_glm) {
   if (!y->known)
     ctx_fail(E->ctx, PVI_PROGRAM, E->density,
              "the outcome of a categorical distribution must be data");
-  if (y->ndims && N > 1 && y->n != N)
-    ctx_fail(E->ctx, PVI_PROGRAM, E->density, "%d outcomes for %d rows", y->n, N);
   Value *shape = y->n > N ? value_like(E, y)
                           : value_shape(E, TY_REAL, y->ndims || N > 1, y->ndims || N > 1, &N);
   shape->kind = TY_REAL;
   int32_t *index = NEW_ARRAY(E->arena, int32_t, rows * shape->n);
   for (int32_t e = 0; e < rows * shape->n; e++) {
     int32_t n_ = e % shape->n;
-    index[e] =
-        (N == 1 ? 0 : n_ * K) + (int32_t)y->v[e / shape->n * y->n + (y->n == 1 ? 0 : n_)] - 1;
+    double at = y->v[e / shape->n * y->n + (y->n == 1 ? 0 : n_)];
+    if (!(at >= 1 && at <= K))
+      ctx_fail(E->ctx, PVI_DATA, E->density, "category %g is out of range", at);
+    index[e] = (N == 1 ? 0 : n_ * K) + (int32_t)at - 1;
   }
   Value *total = value_reduce_rows(E, IR_LSE, logits, K, value_shape(E, TY_REAL, N > 1, N > 1, &N));
   return SUB(value_take(E, value_on_axis(E, logits, E->axis), shape, y->axis, index), total);

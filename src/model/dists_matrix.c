@@ -23,12 +23,6 @@ static Value *lkj_constant(Eval *E, Value *eta, int32_t K) {
   return SUB(top, ADD(sum, NUM(0.25 * LOG_PI * K * (K - 1))));
 }
 
-static void need_square(Eval *E, const Value *A) {
-  if (A->dims[0] != A->dims[1])
-    ctx_fail(E->ctx, PVI_PROGRAM, E->density, "a %d x %d matrix is not square", A->dims[0],
-             A->dims[1]);
-}
-
 /* The factor of a correlation matrix: partial correlations from beta distributions, column by
  * column, each row a stick that is broken (Lewandowski, Kurowicka and Joe 2009, section 2.4). */
 static Value *lkj_factor(Eval *E, Value **a, Loc loc) {
@@ -56,7 +50,6 @@ static Value *with_transpose(Eval *E, Value *A) {
 
 /* constant + sum_{k > 1} (K - k + 2 eta - 2) log L_kk */
 LPDF(lkj_corr_cholesky) {
-  need_square(E, a[0]);
   int32_t K = a[0]->dims[0];
   if (K < 2) return NUM(0);
   Value *log_diagonal = M(LOG, value_slice(E, linear_diagonal(E, a[0]), 1, K - 1));
@@ -75,7 +68,6 @@ RNG_JOINT(lkj_corr) { return with_transpose(E, lkj_factor(E, a, loc)); }
 
 /* lkj_corr of the correlations, lognormal of every scale */
 LPDF(lkj_cov) {
-  need_square(E, a[0]);
   int32_t K = a[0]->dims[0], *row = NEW_ARRAY(E->arena, int32_t, a[0]->n),
           *column = NEW_ARRAY(E->arena, int32_t, a[0]->n);
   Value *sd = M(SQRT, linear_diagonal(E, a[0]));
@@ -108,7 +100,6 @@ static Value *trace_of(Eval *E, Value *L, Value *B) {
  * ... - nu sum log L_kk + (nu - K - 1) sum log C_kk - |L^-1 C|^2 / 2 */
 static Value *log_wishart(Eval *E, Value *C, Value *nu, Value *L) {
   int32_t K = C->dims[0];
-  dist_need_order(E, L, K);
   Value *dets =
       SUB(MUL(SUB(nu, NUM(K + 1)), linear_log_diagonal(E, C)), MUL(nu, linear_log_diagonal(E, L)));
   return ADD(wishart_constant(E, nu, K), SUB(dets, MUL(NUM(0.5), trace_of(E, L, C))));
@@ -117,7 +108,6 @@ static Value *log_wishart(Eval *E, Value *C, Value *nu, Value *L) {
 /* ... + nu sum log L_kk - (nu + K + 1) sum log C_kk - |C^-1 L|^2 / 2 */
 static Value *log_inv_wishart(Eval *E, Value *C, Value *nu, Value *L) {
   int32_t K = C->dims[0];
-  dist_need_order(E, L, K);
   Value *dets =
       SUB(MUL(nu, linear_log_diagonal(E, L)), MUL(ADD(nu, NUM(K + 1)), linear_log_diagonal(E, C)));
   return ADD(wishart_constant(E, nu, K), SUB(dets, MUL(NUM(0.5), trace_of(E, C, L))));
@@ -135,8 +125,9 @@ static Value *wishart_factor(Eval *E, double nu, Value *L) {
   return eval_binary(E, OP_MUL, L, A, NOWHERE);
 }
 
-static Value *inverse_of(Eval *E, Value *A) {
-  return eval_function(E, FUN_inverse_spd, (Value *[]){A}, 1, NULL);
+static Value *inverse_of(Eval *E, Value *A, Loc loc) {
+  const Expr call = {.kind = EX_CALL, .loc = loc, .name = "inv_wishart"};
+  return eval_function(E, FUN_inverse_spd, (Value *[]){A}, 1, &call);
 }
 
 /* The derivative of C C' by C: 2^K prod C_kk^(K - k + 1) */
@@ -163,8 +154,8 @@ LPDF(inv_wishart) {
 }
 /* The inverse of a wishart(nu, S^-1). */
 RNG_JOINT(inv_wishart) {
-  Value *L = linear_cholesky(E, inverse_of(E, a[1]), "inv_wishart", loc);
-  return inverse_of(E, with_transpose(E, wishart_factor(E, a[0]->v[0], L)));
+  Value *L = linear_cholesky(E, inverse_of(E, a[1], loc), "inv_wishart", loc);
+  return inverse_of(E, with_transpose(E, wishart_factor(E, a[0]->v[0], L)), loc);
 }
 
 LPDF(inv_wishart_cholesky) {

@@ -9,7 +9,6 @@
 
 /* ---- items ----------------------------------------------------------------------------------- */
 
-static int32_t count_of(const Value *v) { return v->array_dims ? v->dims[0] : 1; }
 static int32_t size_of(const Value *v) { return v->ndims ? v->dims[v->ndims - 1] : v->n; }
 
 /* The arguments that are vectors, or arrays of them: how many observations, of which size. */
@@ -21,17 +20,11 @@ typedef struct {
 static Family family(Eval *E, Value **vectors, int n) {
   Family f = {.count = 1, .size = size_of(vectors[0])};
   bool array = false;
-  for (int k = 0; k < n; k++) {
-    if (size_of(vectors[k]) != f.size)
-      ctx_fail(E->ctx, PVI_PROGRAM, E->density, "vectors of different sizes, %d and %d", f.size,
-               size_of(vectors[k]));
-    array |= vectors[k]->array_dims != 0;
-    int32_t count = count_of(vectors[k]);
-    if (vectors[k]->array_dims && f.count != 1 && count != f.count)
-      ctx_fail(E->ctx, PVI_PROGRAM, E->density, "arrays of different sizes, %d and %d", f.count,
-               count);
-    if (vectors[k]->array_dims) f.count = count;
-  }
+  for (int k = 0; k < n; k++)
+    if (vectors[k]->array_dims) {
+      array = true;
+      f.count = vectors[k]->dims[0];
+    }
   f.shape = value_shape(E, TY_REAL, array, array, &f.count);
   return f;
 }
@@ -47,12 +40,6 @@ static Value *sum_each(Eval *E, const Family *f, Value *v) {
   return value_reduce_rows(E, IR_SUM, v, f->size, f->shape);
 }
 
-void dist_need_order(Eval *E, const Value *S, int32_t size) {
-  if (S->dims[0] != size || S->dims[1] != size)
-    ctx_fail(E->ctx, PVI_PROGRAM, E->density, "a %d x %d matrix for vectors of %d elements",
-             S->dims[0], S->dims[1], size);
-}
-
 Value *dist_factor(Eval *E, Value *S, const char *who) {
   return linear_cholesky(E, S, who, E->density);
 }
@@ -64,15 +51,11 @@ static Value *log_multinomial(Eval *E, Value *y) {
   return SUB(dist_log_factorial(E, value_sum(E, y)), value_sum(E, dist_log_factorial(E, y)));
 }
 
-static void need_same(Eval *E, Value **a) {
-  if (a[0]->n != a[1]->n)
-    ctx_fail(E->ctx, PVI_PROGRAM, E->density, "arguments of different sizes, %d and %d", a[0]->n,
-             a[1]->n);
-}
-
 /* `total` draws from categories with the probabilities p. */
-static Value *draw_from(Eval *E, const Value *p, const Value *total) {
+static Value *draw_from(Eval *E, const Value *p, const Value *total, Loc loc) {
   int32_t n = p->n;
+  if (!(total->v[0] >= 0))
+    ctx_fail(E->ctx, PVI_DATA, loc, "the number of draws is negative: %g", total->v[0]);
   int64_t *drawn = NEW_ARRAY(E->arena, int64_t, n);
   rngs_multinomial(E->rng, (int64_t)total->v[0], p->v, (size_t)n, drawn);
   Value *y = value_known(E, value_shape(E, TY_INT, 1, 1, &n), NULL);
@@ -82,30 +65,27 @@ static Value *draw_from(Eval *E, const Value *p, const Value *total) {
 
 /* ... + sum y log theta */
 LPDF(multinomial) {
-  need_same(E, a);
   return ADD(log_multinomial(E, a[0]), value_sum(E, map2(E, IR_LMULTIPLY, a[0], a[1])));
 }
-RNG_JOINT(multinomial) { return draw_from(E, a[0], a[1]); }
+RNG_JOINT(multinomial) { return draw_from(E, a[0], a[1], loc); }
 
 /* ... + sum y (gamma - log sum exp gamma) */
 LPDF(multinomial_logit) {
-  need_same(E, a);
   return ADD(log_multinomial(E, a[0]),
              value_sum(E, MUL(a[0], SUB(a[1], value_reduce(E, IR_LSE, a[1])))));
 }
 RNG_JOINT(multinomial_logit) {
-  return draw_from(E, eval_function(E, FUN_softmax, a, 1, NULL), a[1]);
+  return draw_from(E, eval_function(E, FUN_softmax, a, 1, NULL), a[1], loc);
 }
 
 /* ... + lgamma(A) - lgamma(N + A) + sum (lgamma(y + alpha) - lgamma(alpha)), A = sum alpha */
 LPDF(dirichlet_multinomial) {
-  need_same(E, a);
   Value *total = value_sum(E, a[1]),
         *k = SUB(M(LGAMMA, total), M(LGAMMA, ADD(total, value_sum(E, a[0]))));
   Value *t = SUB(M(LGAMMA, ADD(a[0], a[1])), M(LGAMMA, a[1]));
   return ADD(log_multinomial(E, a[0]), ADD(k, value_sum(E, t)));
 }
-RNG_JOINT(dirichlet_multinomial) { return draw_from(E, draw_dirichlet(E, a, loc), a[1]); }
+RNG_JOINT(dirichlet_multinomial) { return draw_from(E, draw_dirichlet(E, a, loc), a[1], loc); }
 
 /* lgamma(sum alpha) - sum lgamma(alpha) + sum (alpha - 1) log theta */
 LPDF(dirichlet) {
@@ -130,10 +110,8 @@ static Value *squared_norms(Eval *E, const Family *f, Value *y, Value *mu, Value
 }
 
 /* mu + s L z, for every vector of an array; s = sqrt(nu / chi_square(nu)), or 1 when nu is 0 */
-static Value *normal_vectors(Eval *E, Value *mu, Value *L, double nu, Loc loc) {
+static Value *normal_vectors(Eval *E, Value *mu, Value *L, double nu) {
   int32_t K = L->dims[0];
-  if (!mu->ndims || mu->dims[mu->ndims - 1] != K)
-    ctx_fail(E->ctx, PVI_PROGRAM, loc, "a %d x %d matrix for vectors of another size", K, K);
   Value *r = value_known(E, mu, NULL);
   r->kind = TY_VECTOR;
   double *z = NEW_ARRAY(E->arena, double, K);
@@ -149,25 +127,23 @@ static Value *normal_vectors(Eval *E, Value *mu, Value *L, double nu, Loc loc) {
 /* -K/2 log(2 pi) - sum log L_kk - q/2 */
 LPDF(multi_normal_cholesky) {
   Family f = family(E, a, 2);
-  dist_need_order(E, a[2], f.size);
   if (!f.size) return value_vector(E, 0);
   Value *k = ADD(NUM(0.5 * LOG_2PI * f.size), linear_log_diagonal(E, a[2]));
   return SUB(MUL(NUM(-0.5), squared_norms(E, &f, a[0], a[1], a[2])), k);
 }
-RNG_JOINT(multi_normal_cholesky) { return normal_vectors(E, a[0], a[1], 0, loc); }
+RNG_JOINT(multi_normal_cholesky) { return normal_vectors(E, a[0], a[1], 0); }
 
 LPDF(multi_normal) {
   Value *L = dist_factor(E, a[2], "multi_normal");
   return lpdf_multi_normal_cholesky(E, (Value *[]){a[0], a[1], L}, 3);
 }
 RNG_JOINT(multi_normal) {
-  return normal_vectors(E, a[0], linear_cholesky(E, a[1], "multi_normal", loc), 0, loc);
+  return normal_vectors(E, a[0], linear_cholesky(E, a[1], "multi_normal", loc), 0);
 }
 
 /* q = |C' d|^2 with C C' = Omega, and log det Omega = 2 sum log C_kk */
 LPDF(multi_normal_prec) {
   Family f = family(E, a, 2);
-  dist_need_order(E, a[2], f.size);
   if (!f.size) return value_vector(E, 0);
   Value *C = dist_factor(E, a[2], "multi_normal_prec"),
         *d = SUB(for_each(E, &f, a[0]), for_each(E, &f, a[1]));
@@ -187,7 +163,6 @@ LPDF(multi_normal_prec) {
 /* lgamma((nu + K)/2) - lgamma(nu/2) - K/2 log(nu pi) - sum log L_kk - (nu + K)/2 log(1 + q/nu) */
 LPDF(multi_student_t_cholesky) {
   Family f = family(E, (Value *[]){a[0], a[2]}, 2);
-  dist_need_order(E, a[3], f.size);
   if (!f.size) return value_vector(E, 0);
   Value *half = MUL(NUM(0.5), a[1]), *more = ADD(half, NUM(0.5 * f.size));
   Value *k = SUB(SUB(M(LGAMMA, more), M(LGAMMA, half)),
@@ -195,7 +170,7 @@ LPDF(multi_student_t_cholesky) {
   Value *q = squared_norms(E, &f, a[0], a[2], a[3]);
   return SUB(SUB(k, linear_log_diagonal(E, a[3])), MUL(more, M(LOG1P, DIV(q, a[1]))));
 }
-RNG_JOINT(multi_student_t_cholesky) { return normal_vectors(E, a[1], a[2], a[0]->v[0], loc); }
+RNG_JOINT(multi_student_t_cholesky) { return normal_vectors(E, a[1], a[2], a[0]->v[0]); }
 
 LPDF(multi_student_t) {
   Value *L = dist_factor(E, a[3], "multi_student_t");
@@ -203,14 +178,12 @@ LPDF(multi_student_t) {
 }
 RNG_JOINT(multi_student_t) {
   Value *L = linear_cholesky(E, a[2], "multi_student_t", loc);
-  return normal_vectors(E, a[1], L, a[0]->v[0], loc);
+  return normal_vectors(E, a[1], L, a[0]->v[0]);
 }
 
 /* Row i of y is normal with mean 0 and covariance L L' / w_i: one observation a row. */
 LPDF(multi_gp_cholesky) {
   int32_t K = a[0]->dims[0], N = a[0]->dims[1];
-  dist_need_order(E, a[1], N);
-  if (a[2]->n != K) ctx_fail(E->ctx, PVI_PROGRAM, E->density, "%d weights for %d rows", a[2]->n, K);
   if (!a[0]->n) return value_vector(E, 0);
   Value *z = linear_solve(E, LOWER, a[1], (Items){a[0], K, N}).v;
   Value *q = value_reduce_rows(E, IR_SUM, M(SQUARE, z), N, value_shape(E, TY_VECTOR, 0, 1, &K));
@@ -237,12 +210,6 @@ static Value *as_variance(Eval *E, Value *v) {
 LPDF(gaussian_dlm_obs) {
   Value *F = a[1], *G = a[2], *V = as_variance(E, a[3]), *m = a[5], *C = a[6], *lp = NUM(0);
   int32_t rows = a[0]->dims[0], states = G->dims[0];
-  bool fits = F->dims[0] == states && F->dims[1] == rows && m->n == states;
-  if (!fits)
-    ctx_fail(E->ctx, PVI_PROGRAM, E->density, "%d variables, %d states and a %d x %d matrix", rows,
-             states, F->dims[0], F->dims[1]);
-  dist_need_order(E, G, states), dist_need_order(E, V, rows), dist_need_order(E, a[4], states),
-      dist_need_order(E, C, states);
   Value *Y = value_transpose(E, a[0]), *Ft = value_transpose(E, F), *Gt = value_transpose(E, G);
   for (int32_t t = 0; t < a[0]->dims[1]; t++) {
     Value *mean = times(E, G, m), *R = ADD(times(E, times(E, G, C), Gt), a[4]),

@@ -246,8 +246,13 @@ Value *dist_call(Eval *E, DistId id, DistFun fun, Value **args, int nargs,
 /* The log probability between two ends, either of which may be NULL. */
 Value *dist_truncation(Eval *E, DistId id, Value **args, int nargs, Value *const ends[2], Loc loc);
 
-void dist_check_support(Eval *E, DistId id, Value **args, int nargs,
-                        Loc loc); /* support.c: of arguments that are data */
+/* support.c: ctx_fail where sizes do not go together as the row says, */
+void fun_check_sizes(Eval *E, FunId id, Value *const *args, int nargs, Loc loc);
+void dist_check_sizes(Eval *E, DistId id, DistFun fun, Value *const *args, int nargs, Loc loc);
+/* and where data are outside of the support, of a cumulative function in its parameters only. */
+void dist_check_support(Eval *E, DistId id, DistFun fun, Value **args, int nargs, Loc loc);
+/* Is every number of parameter k of a generator allowed? */
+bool dist_parameters_allowed(DistId id, const Value *v, int k);
 Value *dist_rng(Eval *E, DistId id, Value **args, int nargs, Loc loc); /* numbers, or noise nodes */
 /* A draw as a differentiable function of the parameters and of noise nodes; NULL where
  * there is none. args: parameters. */

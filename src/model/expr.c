@@ -278,6 +278,12 @@ static Value *power(Eval *E, Value *a, Value *b) {
   return map2(E, IR_POW, a, b);
 }
 
+/* A \ B, or A / B with a matrix B */
+static Value *division(Eval *E, FunId id, Value *a, Value *b, Loc loc) {
+  const Expr call = {.kind = EX_CALL, .loc = loc, .name = stan_fun_names[id]};
+  return eval_function(E, id, (Value *[]){a, b}, 2, &call);
+}
+
 Value *eval_binary(Eval *E, Operator op, Value *a, Value *b, Loc loc) {
   bool scalars = !a->ndims && !b->ndims;
   bool ints = a->kind == TY_INT && b->kind == TY_INT && scalars;
@@ -293,12 +299,12 @@ Value *eval_binary(Eval *E, Operator op, Value *a, Value *b, Loc loc) {
   case OP_MUL: return product(E, a, b, loc);
   case OP_ELT_MUL: return map2(E, IR_MUL, a, b);
   case OP_DIV:
-    if (equation) return eval_function(E, FUN_mdivide_right, (Value *[]){a, b}, 2, NULL);
+    if (equation) return division(E, FUN_mdivide_right, a, b, loc);
     return map2(E, IR_DIV, a, b);
   case OP_ELT_DIV: return map2(E, IR_DIV, a, b);
   case OP_POW:
   case OP_ELT_POW: return power(E, a, b);
-  case OP_LDIV: return eval_function(E, FUN_mdivide_left, (Value *[]){a, b}, 2, NULL);
+  case OP_LDIV: return division(E, FUN_mdivide_left, a, b, loc);
   default:
     ctx_fail(E->ctx, PVI_PROGRAM, loc,
              "this operator cannot be applied to values that depend on parameters");

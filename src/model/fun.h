@@ -28,7 +28,6 @@ int32_t fun_size(Eval *E, Value *v, const Expr *call); /* one that is a size */
 const FunDef *fun_function(Eval *E,
                            const Expr *call); /* the first argument, a function of the program */
 void fun_need_known(Eval *E, const Value *v, const Expr *call);
-void fun_same_size(Eval *E, const Value *a, const Value *b, const Expr *call);
 Value *fun_int_if(Value *r, const Value *like); /* an int where `like` is one */
 
 #endif

@@ -32,13 +32,11 @@ static bool same_point(const Points *p, int32_t i, int32_t j) {
   return true;
 }
 
-static Points points(Eval *E, Value **a, int n, int rest, const Expr *call) {
+static Points points(Eval *E, Value **a, int n, int rest) {
   bool two = two_sets(a, n, rest);
   Points p = {.x = a[0], .y = two ? a[1] : a[0], .rest = a + (two ? 2 : 1), .rows = a[0]->dims[0]};
   p.cols = p.y->dims[0];
   p.dim = p.x->ndims > 1 ? p.x->dims[1] : 1;
-  if (p.rows && p.cols && p.dim != (p.y->ndims > 1 ? p.y->dims[1] : 1))
-    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "%s: points of different sizes", call->name);
   int32_t all = p.rows * p.cols;
   p.left = NEW_ARRAY(E->arena, int32_t, all), p.right = NEW_ARRAY(E->arena, int32_t, all),
   p.at = NEW_ARRAY(E->arena, int32_t, all);
@@ -76,12 +74,9 @@ static Value *squared_distances(Eval *E, const Points *p) {
 }
 
 /* sum_d ((x_id - x_jd) / length_d)^2; one length is for all coordinates */
-static Value *scaled_squares(Eval *E, const Points *p, Value *length, const Expr *call) {
+static Value *scaled_squares(Eval *E, const Points *p, Value *length) {
   Value *weight = M(INV_SQUARE, length);
   if (!length->ndims) return MUL(squared_distances(E, p), weight);
-  if (length->n != p->dim)
-    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call),
-             "%s: %d length scales for points of %d coordinates", call->name, length->n, p->dim);
   return value_matmul(E, M(SQUARE, differences(E, p)), weight, (MatrixProduct){p->pairs, p->dim, 1},
                       pair_shape(E, p));
 }
@@ -97,34 +92,40 @@ static Value *covariance(Eval *E, const Points *p, Value *k) {
 
 /* exp(-r^2 / 2) */
 static Value *exp_quad(Eval *E, Value *r2) { return M(EXP, MUL(NUM(-0.5), r2)); }
+/* sqrt(r2), whose derivative at 0, where points that are not known meet, counts as 0 */
+static Value *root(Eval *E, Value *r2) {
+  if (r2->known) return M(SQRT, r2);
+  Value *none = map2(E, IR_EQ, r2, NUM(0));
+  return map3(E, IR_SELECT, none, NUM(0), M(SQRT, map3(E, IR_SELECT, none, NUM(1), r2)));
+}
+
 /* exp(-r) */
-static Value *exponential(Eval *E, Value *r2) { return M(EXP, M(NEG, M(SQRT, r2))); }
+static Value *exponential(Eval *E, Value *r2) { return M(EXP, M(NEG, root(E, r2))); }
 /* (1 + s) e^-s, s = sqrt(3) r */
 static Value *matern32(Eval *E, Value *r2) {
-  Value *s = M(SQRT, MUL(NUM(3), r2));
+  Value *s = root(E, MUL(NUM(3), r2));
   return MUL(ADD(NUM(1), s), M(EXP, M(NEG, s)));
 }
 /* (1 + s + s^2 / 3) e^-s, s = sqrt(5) r */
 static Value *matern52(Eval *E, Value *r2) {
-  Value *s2 = MUL(NUM(5), r2), *s = M(SQRT, s2);
+  Value *s2 = MUL(NUM(5), r2), *s = root(E, s2);
   return MUL(ADD(NUM(1), ADD(s, DIV(s2, NUM(3)))), M(EXP, M(NEG, s)));
 }
 
-static Value *stationary(Eval *E, Value **a, int n, const Expr *call,
-                         Value *(*kernel)(Eval *, Value *)) {
-  Points p = points(E, a, n, 2, call);
-  return covariance(E, &p, p.pairs ? kernel(E, scaled_squares(E, &p, p.rest[1], call)) : NULL);
+static Value *stationary(Eval *E, Value **a, int n, Value *(*kernel)(Eval *, Value *)) {
+  Points p = points(E, a, n, 2);
+  return covariance(E, &p, p.pairs ? kernel(E, scaled_squares(E, &p, p.rest[1])) : NULL);
 }
-FN(gp_exp_quad_cov) { return stationary(E, a, n, call, exp_quad); }
-FN(gp_exponential_cov) { return stationary(E, a, n, call, exponential); }
-FN(gp_matern32_cov) { return stationary(E, a, n, call, matern32); }
-FN(gp_matern52_cov) { return stationary(E, a, n, call, matern52); }
+FN(gp_exp_quad_cov) { return stationary(E, a, n, exp_quad); }
+FN(gp_exponential_cov) { return stationary(E, a, n, exponential); }
+FN(gp_matern32_cov) { return stationary(E, a, n, matern32); }
+FN(gp_matern52_cov) { return stationary(E, a, n, matern52); }
 
 /* exp(-2 (sin(pi |x - y| / period) / length)^2) */
 FN(gp_periodic_cov) {
-  Points p = points(E, a, n, 3, call);
+  Points p = points(E, a, n, 3);
   if (!p.pairs) return covariance(E, &p, NULL);
-  Value *angle = DIV(MUL(NUM(M_PI), M(SQRT, squared_distances(E, &p))), p.rest[2]);
+  Value *angle = DIV(MUL(NUM(M_PI), root(E, squared_distances(E, &p))), p.rest[2]);
   return covariance(E, &p, M(EXP, MUL(NUM(-2), M(SQUARE, DIV(M(SIN, angle), p.rest[1])))));
 }
 
@@ -133,8 +134,6 @@ FN(gp_dot_prod_cov) {
   bool two = two_sets(a, n, 1);
   Value *x = a[0], *y = two ? a[1] : a[0];
   int32_t dim = x->ndims > 1 ? x->dims[1] : 1, rows = x->dims[0], cols = y->dims[0];
-  if (rows && cols && dim != (y->ndims > 1 ? y->dims[1] : 1))
-    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "%s: points of different sizes", call->name);
   Value *t = value_transpose(E, value_reshape(E, y, TY_MATRIX, 0, 2, (int32_t[]){cols, dim}));
   const Value *shape = value_shape(E, TY_MATRIX, 0, 2, (int32_t[]){rows, cols});
   return ADD(value_matmul(E, x, t, (MatrixProduct){rows, dim, cols}, shape),

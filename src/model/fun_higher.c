@@ -82,10 +82,6 @@ static Value *item(Eval *E, Value *v, int32_t k) {
 /* f(phi, theta_k, x_r[k], x_i[k]) for each k, one after the other */
 FN(map_rect) {
   int32_t shards = a[2]->dims[0], total = 0;
-  if (a[3]->dims[0] != shards || a[4]->dims[0] != shards)
-    ctx_fail(E->ctx, PVI_PROGRAM, call->loc,
-             "map_rect: %d parameters, %d reals and %d ints of shards", shards, a[3]->dims[0],
-             a[4]->dims[0]);
   Value **parts = NEW_ARRAY(E->arena, Value *, shards + 1);
   for (int32_t k = 0; k < shards; k++) {
     Value *args[4] = {a[1], item(E, a[2], k), item(E, a[3], k), item(E, a[4], k)};
@@ -178,20 +174,11 @@ FN(integrate_1d) {
 
 /* ---- hidden Markov models: of log omega (states x times), Gamma, rho ------------------------- */
 
-static void need_chain(Eval *E, Value **a, const Expr *call) {
-  int32_t K = a[0]->dims[0];
-  if (a[1]->dims[0] != K || a[1]->dims[1] != K || a[2]->n != K)
-    ctx_fail(E->ctx, PVI_PROGRAM, call->loc,
-             "%s: %d states, a %d x %d matrix and %d initial probabilities", call->name, K,
-             a[1]->dims[0], a[1]->dims[1], a[2]->n);
-}
-
 /* l_1 = log rho + log omega_1; l_t[j] = log omega_t[j] + log sum_i exp(l_{t-1}[i] + log Gamma[i,
  * j]); log sum exp l_T */
 FN(hmm_marginal) {
-  need_chain(E, a, call);
   int32_t K = a[0]->dims[0], T = a[0]->dims[1], *from = NEW_ARRAY(E->arena, int32_t, K * K);
-  if (!T || !K) return NUM(0);
+  if (!T) return NUM(0);
   for (int32_t e = 0; e < K * K; e++) from[e] = e % K;
   Value *steps = M(LOG, value_transpose(E, a[1])), *omega = value_transpose(E, a[0]);
   const Value *state = value_shape(E, TY_VECTOR, 0, 1, &K);
@@ -223,7 +210,6 @@ static double *filtered(Eval *E, Value **a) {
 
 /* s_T = f_T; s_t[i] = f_t[i] sum_j Gamma[i, j] s_{t+1}[j] / sum_k f_t[k] Gamma[k, j] */
 FN(hmm_hidden_state_prob) {
-  need_chain(E, a, call);
   for (int k = 0; k < 3; k++) fun_need_known(E, a[k], call);
   int32_t K = a[0]->dims[0], T = a[0]->dims[1];
   double *f = filtered(E, a);
@@ -243,7 +229,6 @@ FN(hmm_hidden_state_prob) {
 
 /* Backwards: the last state from f_T, each one before from f_t[i] Gamma[i, next]. */
 FN(hmm_latent_rng) {
-  need_chain(E, a, call);
   if (!E->rng)
     ctx_fail(E->ctx, PVI_PROGRAM, call->loc,
              "random numbers are drawn only in transformed data and generated quantities");

@@ -106,7 +106,6 @@ static void set_times(Problem *p, Value *t0, Value *ts) {
   o->ntimes = ts->n;
   o->from_time = is_parameter(p, t0, p->call->args[2]);
   o->timed = o->from_time || is_parameter(p, ts, p->call->args[3]);
-  if (!ts->n) ctx_fail(p->E->ctx, PVI_PROGRAM, p->call->loc, "%s is given no times", p->call->name);
   if (t0->known && ts->known) check_times(p, t0->v[0], ts);
   if (o->timed) return;
   o->t0 = t0->v[0];
@@ -219,8 +218,6 @@ static void give_arguments(Problem *p, Value **a, const Form *f) {
   IrOde *o = p->ode;
   Eval *E = p->E;
   o->states = a[1]->n;
-  if (!o->states)
-    ctx_fail(E->ctx, PVI_PROGRAM, p->call->loc, "the initial state of %s is empty", p->call->name);
   o->from_state = o->from_time || is_parameter(p, a[1], p->call->args[1]);
   p->args[p->nargs++] = leaf(p, value_shape(E, TY_REAL, 0, 0, NULL), 0);
   p->args[p->nargs++] = leaf(p, a[1], 1);

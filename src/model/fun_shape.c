@@ -78,6 +78,8 @@ FN(ones_array) { return filled(E, a[0], call, TY_REAL, 1); }
 FN(ones_int_array) { return filled(E, a[0], call, TY_INT, 1); }
 FN(uniform_simplex) {
   Value *r = filled(E, a[0], call, TY_VECTOR, 1);
+  if (!r->n)
+    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "uniform_simplex: the size must be positive");
   for (int32_t k = 0; k < r->n; k++) r->v[k] /= r->n;
   return r;
 }
@@ -144,13 +146,13 @@ FN(to_matrix) {
   Value *v = a[0];
   int32_t dims[2];
   if (n == 1) {
-    dims[0] = v->kind == TY_ROW_VECTOR ? 1 : v->dims[0];
+    dims[0] = v->ndims == 1 && v->kind == TY_ROW_VECTOR ? 1 : v->dims[0];
     dims[1] = v->ndims == 2 ? v->dims[1] : v->kind == TY_ROW_VECTOR ? v->n : 1;
     return value_reshape(E, v, TY_MATRIX, 0, 2, dims);
   }
   dims[0] = fun_size(E, a[1], call);
   dims[1] = fun_size(E, a[2], call);
-  if (dims[0] * dims[1] != v->n)
+  if ((int64_t)dims[0] * dims[1] != v->n)
     ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "%d elements do not make %d x %d", v->n, dims[0],
              dims[1]);
   bool by_column = n < 4 || fun_int(E, a[3], call) != 0;
@@ -169,8 +171,6 @@ static int32_t matrix_cols(const Value *v) {
 
 FN(append_row) {
   int32_t dims[2] = {matrix_rows(a[0]) + matrix_rows(a[1]), matrix_cols(a[0])};
-  if (matrix_cols(a[0]) != matrix_cols(a[1]))
-    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "numbers of columns differ");
   bool vector = a[0]->kind != TY_MATRIX && a[1]->kind != TY_MATRIX && a[0]->kind != TY_ROW_VECTOR;
   return value_join(E, a, 2,
                     vector ? value_shape(E, TY_VECTOR, 0, 1, dims)
@@ -178,8 +178,6 @@ FN(append_row) {
 }
 FN(append_col) {
   int32_t dims[2] = {matrix_rows(a[0]), matrix_cols(a[0]) + matrix_cols(a[1])};
-  if (matrix_rows(a[0]) != matrix_rows(a[1]))
-    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "numbers of rows differ");
   if (a[0]->kind != TY_MATRIX && a[1]->kind != TY_MATRIX && a[0]->kind != TY_VECTOR)
     return value_join(E, a, 2, value_shape(E, TY_ROW_VECTOR, 0, 1, dims + 1));
   int32_t turned[2] = {dims[1], dims[0]};

@@ -49,8 +49,7 @@ static int32_t *rows_of(Eval *E, Value **a, const Expr *call) {
   int32_t count = a[2]->n, *row = NEW_ARRAY(E->arena, int32_t, count);
   fun_need_known(E, a[3], call);
   fun_need_known(E, a[4], call);
-  bool right =
-      m >= 0 && a[3]->n == count && a[4]->n == m + 1 && a[4]->v[0] == 1 && a[4]->v[m] == count + 1;
+  bool right = m >= 0 && a[4]->n == m + 1 && a[4]->v[0] == 1 && a[4]->v[m] == count + 1;
   for (int32_t k = 0; right && k < count; k++)
     right = a[3]->v[k] >= 1 && a[3]->v[k] <= (double)cols;
   for (long i = 0; right && i < m; i++) {
@@ -75,7 +74,7 @@ FN(csr_to_dense_matrix) {
 /* Products w b[v], padded with zeros to rows of one width, which are summed. */
 FN(csr_matrix_times_vector) {
   int32_t *row = rows_of(E, a, call), m = fun_size(E, a[0], call), count = a[2]->n, width = 1;
-  if (a[5]->n != fun_int(E, a[1], call))
+  if (a[5]->n != fun_int(E, a[1], call)) /* in a lifted loop the row of the table did not see it */
     ctx_fail(E->ctx, PVI_PROGRAM, call->loc, "%s: the vector has %d elements", call->name, a[5]->n);
   if (!m || !count) return value_vector(E, m);
   for (int32_t i = 0; i < m; i++) {

@@ -123,9 +123,6 @@ static Spectrum spectrum_by_rotations(Eval *E, Value *A, const Expr *call) {
 }
 
 static Spectrum spectrum(Eval *E, Value *A, const Expr *call) {
-  if (A->dims[0] != A->dims[1])
-    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "%s: a %d x %d matrix is not square", call->name,
-             A->dims[0], A->dims[1]);
   return A->known && !A->axis ? spectrum_of_numbers(E, A, call) : spectrum_by_rotations(E, A, call);
 }
 

@@ -35,11 +35,6 @@ void fun_need_known(Eval *E, const Value *v, const Expr *call) {
   if (v->axis) lift_bail(E, "a function that works on whole columns of data is called");
 }
 
-void fun_same_size(Eval *E, const Value *a, const Value *b, const Expr *call) {
-  if (a->n != b->n)
-    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "sizes do not match: %d and %d", a->n, b->n);
-}
-
 Value *fun_int_if(Value *r, const Value *like) {
   if (like->kind == TY_INT && r->known) r->kind = TY_INT;
   return r;
@@ -106,13 +101,11 @@ static const FunRow rows[FUN_COUNT] = {
 
 Value *eval_function(Eval *E, FunId id, Value **args, int nargs, const Expr *call) {
   const FunRow *row = &rows[id];
+  fun_check_sizes(E, id, args, nargs, fun_place(call));
   if (row->code) return row->code(E, args, nargs, call);
   if (!row->op)
     ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "the function %s is not supported yet",
              stan_fun_names[id]);
-  for (int i = 0; i < nargs; i++)
-    for (int k = 0; k < i; k++)
-      if (args[i]->ndims && args[k]->ndims) fun_same_size(E, args[k], args[i], call);
   Value *r = value_map(E, row->op, args);
   if (call && call->type && call->type->kind == TY_INT) r->kind = TY_INT; /* abs of an int */
   return r;

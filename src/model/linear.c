@@ -6,6 +6,7 @@
 #include "model/arith.h"
 #include "num/linalg.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
@@ -112,9 +113,7 @@ static Value *without_column(Eval *E, Value *S, Value *l, int32_t m) {
 
 /* L_kk = sqrt(A_kk), L_ik = A_ik / L_kk, then A_ij -= L_ik L_jk */
 Value *linear_cholesky(Eval *E, Value *A, const char *who, Loc loc) {
-  if (A->dims[0] != A->dims[1])
-    ctx_fail(E->ctx, PVI_PROGRAM, loc, "%s: a %d x %d matrix is not square", who, A->dims[0],
-             A->dims[1]);
+  assert(A->dims[0] == A->dims[1]);
   if (A->known || !A->n) return known_cholesky(E, A, who, loc);
   int32_t K = A->dims[0], *index = NEW_ARRAY(E->arena, int32_t, A->n);
   Value *S = lower_triangle(E, A);

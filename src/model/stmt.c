@@ -212,6 +212,7 @@ static Term eval_term(Eval *E, const Expr *e) {
   if (e->kind == EX_CALL && e->call == CALL_DIST && e->distfun == DF_LPDF) {
     Value **args = NEW_ARRAY(E->arena, Value *, e->nargs);
     for (int k = 0; k < e->nargs; k++) args[k] = eval_expr(E, e->args[k]);
+    dist_check_sizes(E, (DistId)e->builtin, DF_LPDF, args, e->nargs, e->loc);
     if (args[0]->known) t.outcome = outcome_of(E, (DistId)e->builtin, args);
     t.v = dist_lpdf(E, (DistId)e->builtin, args, e->nargs, e->loc);
     t.density = true;

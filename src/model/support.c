@@ -1,10 +1,52 @@
-/* support.c: are the data inside of the supports that dists.def states? What depends on parameters
- * is not looked at: there a density without support is numerical trouble of a draw, not a user's
- * mistake. */
+/* support.c: what the rows of functions.def and dists.def demand of arguments, looked at before any
+ * code sees them: sizes that go together, and data inside of the supports. The values of what
+ * depends on parameters are not looked at: there a density without support is numerical trouble of
+ * a draw, not a user's mistake. */
 #include "model/eval.h"
 
 #include <float.h>
 #include <math.h>
+
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
+/* The arguments as stan/sizes.c wants them; false where all are single numbers, which always fit.
+ */
+static bool describe(Value *const *args, int n, SizedArg *out) {
+  bool any = false;
+  for (int k = 0; k < n && k < MOST_SIZED; k++) {
+    const Value *v = args[k];
+    if (!v) {
+      out[k] = (SizedArg){.kind = TY_FUNCTION};
+      continue;
+    }
+    bool number = v->kind == TY_INT && !v->ndims && v->known && !v->axis;
+    out[k] = (SizedArg){v->kind, v->array_dims, v->ndims, v->dims, number ? v->v : NULL};
+    any |= v->ndims != 0;
+  }
+  return any;
+}
+
+void fun_check_sizes(Eval *E, FunId id, Value *const *args, int n, Loc loc) {
+  SizedArg sized[MOST_SIZED];
+  if (!describe(args, n, sized)) return;
+  const char *wrong = stan_function_sizes(E->program, id, sized, n, E->arena);
+  if (wrong) ctx_fail(E->ctx, PVI_PROGRAM, loc, "%s: %s", stan_fun_names[id], wrong);
+}
+
+void dist_check_sizes(Eval *E, DistId id, DistFun fun, Value *const *args, int n, Loc loc) {
+  static const char *const endings[] = {[DF_LPDF] = "",
+                                        [DF_CDF] = "_cdf",
+                                        [DF_LCDF] = "_lcdf",
+                                        [DF_LCCDF] = "_lccdf",
+                                        [DF_RNG] = "_rng"};
+  SizedArg sized[MOST_SIZED];
+  if (!describe(args, n, sized)) return;
+  const char *wrong = stan_dist_sizes(E->program, id, fun, sized, n, E->arena);
+  if (wrong)
+    ctx_fail(E->ctx, PVI_PROGRAM, loc, "%s%s: %s", stan_dist_names[id], endings[fun], wrong);
+}
+
+/* ---- supports -------------------------------------------------------------------------------- */
 
 /* The words of dists.def. Those from TRIALS on have an upper end that another argument tells. */
 typedef enum {
@@ -85,12 +127,19 @@ _Noreturn static void refuse(Eval *E, const Item *i, Loc loc) {
            i->x, which, intervals[i->demand].text, end);
 }
 
-void dist_check_support(Eval *E, DistId id, Value **args, int n, Loc loc) {
-  if (E->quiet || E->guard) return; /* numbers of a draw; or what may never be reached */
+bool dist_parameters_allowed(DistId id, const Value *v, int k) {
+  Demand d = k + 1 < MOST_ARGUMENTS ? demands[id][k + 1] : ANYTHING;
+  for (int32_t e = 0; d != ANYTHING && e < v->n; e++)
+    if (!(v->v[e] >= intervals[d].lower && v->v[e] <= intervals[d].upper)) return false;
+  return true;
+}
+
+void dist_check_support(Eval *E, DistId id, DistFun fun, Value **args, int n, Loc loc) {
+  if (eval_is_draw(E) || E->guard) return; /* numbers of a draw; or what may never be reached */
   Value *a[MOST_ARGUMENTS];
   if (n > MOST_ARGUMENTS) return;
   for (int k = 0; k < n; k++) a[k] = value_on_axis(E, args[k], E->axis);
-  for (int k = 0; k < n; k++) {
+  for (int k = fun == DF_LPDF ? 0 : 1; k < n; k++) {
     const Value *v = a[k];
     Demand d = demands[id][k];
     if (d == ANYTHING || !v->known) continue;

@@ -1,5 +1,5 @@
-/* bessel.c: modified Bessel functions, for the von Mises distribution and Stan's functions of the
- * same names. */
+/* bessel.c: Bessel functions, for the von Mises distribution and Stan's functions of the same
+ * names. J and Y are libm's. */
 #include <math.h>
 
 #include "num/special.h"
@@ -73,10 +73,30 @@ double num_log_bessel_i(double nu, double x) {
   return log_i_peak(nu, x);
 }
 
-double num_bessel_i(int n, double x) {
-  int m = n < 0 ? -n : n;
-  double r = exp(num_log_bessel_i(m, fabs(x)));
-  return x < 0 && (m & 1) ? -r : r;
+double num_bessel_i(double n, double x) {
+  double m = fabs(n), r = exp(num_log_bessel_i(m, fabs(x)));
+  return x < 0 && fmod(m, 2) != 0 ? -r : r;
+}
+
+/* Recurrences take as many steps as the order has, so there is an end to it. Where the order is
+ * much larger than x, |J_n| <= (x/2)^n / n! and -Y_n >= (n-1)!/pi (2/x)^n. */
+enum { MOST_ORDER = 1000000 };
+
+static bool vanishes(double m, double x) {
+  return m * log(0.5 * fabs(x)) - num_lgamma(m + 1) < -800;
+}
+
+double num_bessel_j(double n, double x) {
+  double m = fabs(n);
+  if (m > MOST_ORDER) return m > fabs(x) && vanishes(m, x) ? 0 : (double)NAN;
+  return jn((int)n, x);
+}
+
+double num_bessel_y(double n, double x) {
+  double m = fabs(n), sign = n < 0 && fmod(m, 2) != 0 ? 1 : -1;
+  if (m > MOST_ORDER)
+    return x > 0 && m > x && vanishes(m, x) ? sign * (double)INFINITY : (double)NAN;
+  return yn((int)n, x);
 }
 
 /* K_0 = -(log(x/2) + gamma) I_0 + sum_k y^k/(k!)^2 (1 + 1/2 + ... + 1/k), and K_1 from the
@@ -117,15 +137,15 @@ static void k_steed(double x, double *k0, double *k1) {
   *k1 = *k0 * (x + 0.5 - a1 * h) / x;
 }
 
-double num_bessel_k(int n, double x) {
+double num_bessel_k(double n, double x) {
   if (!(x > 0)) return x == 0 ? (double)INFINITY : (double)NAN;
-  double k0, k1;
+  double k0, k1, m = fabs(n);
+  if (m > MOST_ORDER) return m > x && vanishes(m, x) ? (double)INFINITY : (double)NAN;
   if (x < 2)
     k_series(x, &k0, &k1);
   else
     k_steed(x, &k0, &k1);
-  int m = n < 0 ? -n : n;
-  for (int i = 0; i < m; i++) { /* K_(i+2) = K_i + 2 (i+1)/x K_(i+1) */
+  for (int i = 0; i < m && isfinite(k0); i++) { /* K_(i+2) = K_i + 2 (i+1)/x K_(i+1) */
     double next = k0 + 2.0 * (i + 1) / x * k1;
     k0 = k1;
     k1 = next;

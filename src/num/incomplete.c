@@ -42,6 +42,7 @@ typedef struct {
   bool lower;
   double logF, logF_a, logF_b;
   Dual s;
+  double density; /* the derivative in x, divided by F */
 } Pieces;
 
 static double direct(Pieces p) { return exp(p.logF) * p.s.v; }
@@ -59,6 +60,13 @@ static double log_upper(Pieces p) { return p.lower ? log_complement(p) : log_dir
 /* Derivatives of the lower function, divided by F. */
 static double lower_da(Pieces p) { return (p.lower ? 1 : -1) * (p.s.a + p.s.v * p.logF_a); }
 static double lower_db(Pieces p) { return (p.lower ? 1 : -1) * (p.s.b + p.s.v * p.logF_b); }
+
+/* What turns a derivative of the lower function, divided by F, into that of the log of the lower
+ * or the upper one, whose value is log_value: neither F nor its inverse need be a number. */
+static double log_scale(Pieces p, bool upper, double log_value) {
+  double scale = p.lower != upper ? 1 / p.s.v : exp(p.logF - log_value);
+  return upper ? -scale : scale;
+}
 
 /* ---- pieces of F ----------------------------------------------------------------------------- */
 
@@ -107,7 +115,7 @@ static Pieces gamma_series(double a, double x) {
   }
   double la = a < 10 ? log(x) - num_digamma(a + 1)
                      : log(x / a) - digamma_minus_log(a) - 1 / a; /* log x - psi(a + 1) */
-  return (Pieces){true, gamma_log_factor(a, x), la, 0, s};
+  return (Pieces){true, gamma_log_factor(a, x), la, 0, s, a / x};
 }
 
 /* Q = x^a e^-x / Gamma(a) * 1/(x+1-a - 1(1-a)/(x+3-a - 2(2-a)/(x+5-a - ...))), by Lentz' method. */
@@ -125,7 +133,8 @@ static Pieces gamma_fraction(double a, double x) {
     h = mul(h, del);
     if (fabs(del.v - 1) < 1e-16 && fabs(del.a) * fabs(h.v) <= 1e-16 * fabs(h.a)) break;
   }
-  return (Pieces){false, gamma_log_factor(a, x) + log(a), log(x / a) - digamma_minus_log(a), 0, h};
+  return (Pieces){false, gamma_log_factor(a, x) + log(a), log(x / a) - digamma_minus_log(a), 0, h,
+                  1 / x};
 }
 
 /* Q for a < 1, x < 1, where 1 - P would cancel: with g = x^a / Gamma(1+a) and S = sum_n>0 (-x)^n /
@@ -159,6 +168,10 @@ static double gamma_huge(double a, double x, bool upper) {
   double eta = gamma_eta(a, x), z = eta * sqrt(a), r = gamma_huge_rest(a, eta);
   return upper ? num_Phi(-z) + r : num_Phi(z) - r;
 }
+static double log_gamma_huge(double a, double x, bool upper) {
+  double r = gamma_huge(a, x, upper), z = gamma_eta(a, x) * sqrt(a);
+  return r > 1e-290 ? log(r) : num_log_Phi(upper ? -z : z);
+}
 
 /* What needs no work: the ends and the wrong. Returns true with *p = P(a, x). */
 static bool gamma_trivial(double a, double x, double *p) {
@@ -186,7 +199,7 @@ double num_gamma_q(double a, double x) {
 double num_log_gamma_p(double a, double x) {
   double p;
   if (gamma_trivial(a, x, &p)) return log(p);
-  if (a > A_HUGE) return log(gamma_huge(a, x, false));
+  if (a > A_HUGE) return log_gamma_huge(a, x, false);
   return a < 1 && x < 1 && (p = gamma_q_small(a, x)) < 0.5 ? log1p(-p)
                                                            : log_lower(gamma_pieces(a, x));
 }
@@ -194,7 +207,7 @@ double num_log_gamma_p(double a, double x) {
 double num_log_gamma_q(double a, double x) {
   double p;
   if (gamma_trivial(a, x, &p)) return log1p(-p);
-  if (a > A_HUGE) return log(gamma_huge(a, x, true));
+  if (a > A_HUGE) return log_gamma_huge(a, x, true);
   return a < 1 && x < 1 ? log(gamma_q_small(a, x)) : log_upper(gamma_pieces(a, x));
 }
 
@@ -222,6 +235,29 @@ double num_gamma_p_da(double a, double x) {
   if (a > A_HUGE) return -num_gamma_p_dx(a, x) * gamma_huge_dx_da(a, x);
   Pieces q = gamma_pieces(a, x);
   return lower_da(q) * exp(q.logF);
+}
+
+/* The density divided by a probability given by its log; where that is none any more, as in the far
+ * tails of a normal. */
+static double gamma_hazard(double a, double x, double log_value) {
+  double h = exp(gamma_log_factor(a, x) - log_value) * (a / x);
+  return isfinite(h) ? h : fabs(a - x) / x;
+}
+
+void num_log_gamma_d(double a, double x, bool upper, double log_value, double *da, double *dx) {
+  double p, sign = upper ? -1 : 1;
+  if (gamma_trivial(a, x, &p)) {
+    *da = isnan(p) ? p : 0;
+    *dx = isnan(p) ? p : upper ? -num_gamma_p_dx(a, x) : x == 0 ? (double)INFINITY : 0;
+  } else if (a > A_HUGE) {
+    *dx = sign * gamma_hazard(a, x, log_value);
+    *da = -*dx * gamma_huge_dx_da(a, x);
+  } else {
+    Pieces q = gamma_pieces(a, x);
+    double scale = log_scale(q, upper, log_value);
+    *da = scale * lower_da(q);
+    *dx = scale * q.density;
+  }
 }
 
 /* Newton's iteration on log P in log x (or on log Q, for the upper half), bracketed; the start is
@@ -304,7 +340,57 @@ static double beta_digammas(double a, double b) {
   return log1p(b / a) + digamma_minus_log(n) - digamma_minus_log(a) - 1 / a;
 }
 
+/* With a huge first shape I_x(a, b) is Q(b, z), z = -(a + (b - 1)/2) log x, up to b (b/a)^2
+ * (DiDonato and Morris 1992, section 9); derivatives: dQ/db at z, and through z. */
+static Pieces beta_as_gamma(double a, double b, double lx, double x) {
+  double n = a + 0.5 * (b - 1), z = -n * lx;
+  Pieces g = gamma_pieces(b, z), p = g;
+  double sign = g.lower ? 1 : -1; /* of the derivative of F s in z */
+  p.lower = !g.lower;
+  p.logF_a = p.logF_b = 0;
+  p.s.a = sign * g.density * -lx;
+  p.s.b = g.s.a + g.s.v * g.logF_a + sign * g.density * -0.5 * lx;
+  p.density = g.density * n / x;
+  return p;
+}
+
+/* The same with the shapes and the tails exchanged: I_x(a, b) = 1 - I_y(b, a). */
+static Pieces exchanged(Pieces p) {
+  Pieces q = p;
+  q.lower = !p.lower;
+  q.s = (Dual){p.s.v, p.s.b, p.s.a};
+  return q;
+}
+
+/* With two huge shapes the function is normal, in the variable w whose square is twice the deviance
+ * of the binomial (Temme 1982): I = Phi(w) + phi(w) (1/w - sd / (x - mean)), up to 1/n. Its
+ * derivatives in the shapes are those of x at fixed w, to the first order: mean and sd. */
+static Pieces beta_as_normal(double a, double b, double x, double y) {
+  double n = a + b, mean = a / n, e = b * x - a * y, sd = sqrt(mean * (b / n) / n);
+  double w = sqrt(2 * (deviance_of(a, n * x, e) + deviance_of(b, n * y, -e)));
+  double far = e / n / sd, skew = (b - a) / n / (n * sd), near = (e < 0 ? -1 : 1) * skew / 3;
+  double rest = w > 1e-3 ? 1 / w - 1 / fabs(far) : near;
+  Pieces p = {.lower = e < 0, .logF = num_log_Phi(-w)};
+  double log_phi = -0.5 * w * w - LOG_SQRT_2PI - p.logF;
+  p.s = constant(1 - rest * exp(log_phi));
+  double log_density = log_phi - log(sd), sign = p.lower ? 1 : -1;
+  p.density = exp(log_density);
+  double by_sd = 0.5 * far * sd; /* sd^2 = a b / n^3 */
+  p.s.a = sign * -p.density * (b / n / n + by_sd * (1 / a - 3 / n));
+  p.s.b = sign * -p.density * (-mean / n + by_sd * (1 / b - 3 / n));
+  return p;
+}
+
+/* The continued fraction needs as many terms as the root of the larger shape has. */
+static Pieces beta_huge(double a, double b, double x, double y) {
+  double lx = x < 0.5 ? log(x) : log1p(-y), ly = y < 0.5 ? log(y) : log1p(-x);
+  if (b < 1e-5 * a && b < A_HUGE) return beta_as_gamma(a, b, lx, x);
+  if (a < 1e-5 * b && a < A_HUGE) return exchanged(beta_as_gamma(b, a, ly, y));
+  return beta_as_normal(a, b, x, y);
+}
+
 static Pieces beta_pieces(double a, double b, double x, double y) {
+  if (fmax(a, b) > A_HUGE) return beta_huge(a, b, x, y);
   bool lower = x <= (a + 1) / (a + b + 2);
   double lx = x < 0.5 ? log(x) : log1p(-y), ly = y < 0.5 ? log(y) : log1p(-x);
   double na = digamma_minus_log(a + b);
@@ -314,11 +400,13 @@ static Pieces beta_pieces(double a, double b, double x, double y) {
     p.logF_a = lx + beta_digammas(a, b);
     p.logF_b = ly + log1p(a / b) + na - digamma_minus_log(b);
     p.s = beta_fraction((Dual){a, 1, 0}, (Dual){b, 0, 1}, x);
+    p.density = a / (x * y);
   } else {
     p.logF = beta_log_factor(b, a, y, x);
     p.logF_a = lx + log1p(b / a) + na - digamma_minus_log(a);
     p.logF_b = ly + beta_digammas(b, a);
     p.s = beta_fraction((Dual){b, 0, 1}, (Dual){a, 1, 0}, y);
+    p.density = b / (x * y);
   }
   return p;
 }
@@ -345,11 +433,6 @@ double num_log1m_inc_beta(double a, double b, double x) {
   return beta_trivial(a, b, x, &p) ? log1p(-p) : log_upper(beta_pieces(a, b, x, 1 - x));
 }
 
-/* x^(a-1) y^(b-1) / B(a, b) = F times this */
-static double beta_density_factor(Pieces p, double a, double b, double x, double y) {
-  return (p.lower ? a : b) / (x * y);
-}
-
 void num_inc_beta_d(double a, double b, double x, double *da, double *db, double *dx) {
   double p;
   if (beta_trivial(a, b, x, &p)) {
@@ -364,7 +447,21 @@ void num_inc_beta_d(double a, double b, double x, double *da, double *db, double
   double F = exp(q.logF);
   *da = lower_da(q) * F;
   *db = lower_db(q) * F;
-  *dx = F * beta_density_factor(q, a, b, x, 1 - x);
+  *dx = F * q.density;
+}
+
+void num_log_inc_beta_d(double a, double b, double x, double log_value, double *d) {
+  double p;
+  if (beta_trivial(a, b, x, &p)) {
+    num_inc_beta_d(a, b, x, &d[0], &d[1], &d[2]);
+    if (x == 0) d[2] = (double)INFINITY;
+    return;
+  }
+  Pieces q = beta_pieces(a, b, x, 1 - x);
+  double scale = log_scale(q, false, log_value);
+  d[0] = scale * lower_da(q);
+  d[1] = scale * lower_db(q);
+  d[2] = scale * q.density;
 }
 
 void num_beta_dx_dab(double a, double b, double x, double *da, double *db) {
@@ -372,7 +469,7 @@ void num_beta_dx_dab(double a, double b, double x, double *da, double *db) {
   *da = *db = 0;
   if (beta_trivial(a, b, x, &p)) return;
   Pieces q = beta_pieces(a, b, x, 1 - x);
-  double r = -1 / beta_density_factor(q, a, b, x, 1 - x);
+  double r = -1 / q.density;
   *da = lower_da(q) * r;
   *db = lower_db(q) * r;
 }
@@ -423,6 +520,21 @@ void num_student_t_cdf_d(double t, double nu, double *dt, double *dnu) {
   double tail = 0.25 * lower_da(p) * exp(p.logF) +
                 0.5 * fabs(t) / nu * *dt; /* dI/dx dx/dnu = 2 f(t) |t| / (2 nu) */
   *dnu = t < 0 ? tail : -tail;
+}
+
+void num_student_t_log_cdf_d(double t, double nu, double log_value, double *dt, double *dnu) {
+  num_student_t_cdf_d(t, nu, dt, dnu);
+  double scale = exp(-log_value);
+  *dt *= scale, *dnu *= scale;
+  if (scale < 1e290 || t_trivial(t, nu)) return;
+  double x, y; /* far in the lower tail */
+  if (nu > 1e15) {
+    *dt = num_log_Phi_d(t);
+    return;
+  }
+  Pieces p = t_pieces(t, nu, &x, &y);
+  *dt = exp(p.logF - log_value) * p.density * x * y / fabs(t);
+  *dnu = 0.25 * lower_da(p) * exp(p.logF - log_value) + 0.5 * fabs(t) / nu * *dt;
 }
 
 /* Newton's steps inside of an interval that always holds the root; halved where a step would leave

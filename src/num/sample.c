@@ -20,12 +20,13 @@ static double gamma_large(RngStream *r, double shape) {
 
 /* gamma(a) = gamma(a+1) U^(1/a), on the log scale. */
 double rngs_log_gamma(RngStream *r, double shape) {
+  if (!(shape > 0) || isinf(shape)) return shape > 0 ? shape : (double)NAN;
   if (shape >= 1) return log(gamma_large(r, shape));
   return log(gamma_large(r, shape + 1)) + log(rngs_uniform(r)) / shape;
 }
 
 double rngs_gamma(RngStream *r, double shape) {
-  return shape >= 1 ? gamma_large(r, shape) : exp(rngs_log_gamma(r, shape));
+  return shape >= 1 && !isinf(shape) ? gamma_large(r, shape) : exp(rngs_log_gamma(r, shape));
 }
 
 /* x/(x+y) of two gammas, which may both underflow: through their logs. */
@@ -60,6 +61,7 @@ double rngs_skew_normal(RngStream *r, double alpha) {
 /* Best & Fisher 1979: rejection from a wrapped Cauchy; for tiny kappa the uniform itself, for huge
  * kappa the normal limit. */
 double rngs_von_mises(RngStream *r, double mu, double kappa) {
+  if (isnan(kappa)) return kappa;
   if (kappa < 1e-8) return mu + M_PI * (2 * rngs_uniform(r) - 1);
   if (kappa > 1e8) return mu + rngs_normal(r) / sqrt(kappa);
   double tau = 1 + sqrt(1 + 4 * kappa * kappa), rho = (tau - sqrt(2 * tau)) / (2 * kappa),
@@ -103,6 +105,7 @@ static int64_t poisson_large(RngStream *r, double lambda) {
 
 int64_t rngs_poisson(RngStream *r, double lambda) {
   if (!(lambda > 0)) return 0;
+  if (lambda > 0x1p60) return INT64_C(1) << 60; /* as near as counts of this kind come */
   return lambda < 10 ? poisson_small(r, lambda) : poisson_large(r, lambda);
 }
 
@@ -161,6 +164,7 @@ int64_t rngs_hypergeometric(RngStream *r, int64_t n, int64_t a, int64_t b) {
   double u = rngs_uniform(r), up = top, down = top;
   if ((u -= top) <= 0) return mode;
   for (int64_t i = mode + 1, j = mode - 1; i <= hi || j >= lo; i++, j--) {
+    if (!(fmax(up, down) > 1e-300)) break;
     if (i <= hi) {
       double k = (double)i;
       up *= (A - k + 1) * (N - k + 1) / (k * (B - N + k));

@@ -8,6 +8,7 @@
 #ifndef PVI_NUM_SPECIAL_H
 #define PVI_NUM_SPECIAL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* ---- on the log scale (special.c) ------------------------------------------------------------ */
@@ -50,8 +51,11 @@ double num_gamma_p(double a, double x);
 double num_gamma_q(double a, double x);
 double num_log_gamma_p(double a, double x);
 double num_log_gamma_q(double a, double x);
-double num_gamma_p_da(double a, double x);  /* dP/da; dQ/da is minus this */
-double num_gamma_p_dx(double a, double x);  /* dP/dx, the density */
+double num_gamma_p_da(double a, double x); /* dP/da; dQ/da is minus this */
+double num_gamma_p_dx(double a, double x); /* dP/dx, the density */
+/* The partials of log P or, upper, of log Q, whose value is given: where P itself is too small for
+ * a number, too. */
+void num_log_gamma_d(double a, double x, bool upper, double log_value, double *da, double *dx);
 double num_gamma_dx_da(double a, double x); /* the implicit derivative of a gamma(a, 1) draw:
                                                -(dP/da)/(dP/dx), free of underflow */
 double num_gamma_quantile(double a, double p);
@@ -61,7 +65,9 @@ double num_inc_beta(double a, double b, double x);
 double num_log_inc_beta(double a, double b, double x);   /* log I */
 double num_log1m_inc_beta(double a, double b, double x); /* log(1 - I) */
 void num_inc_beta_d(double a, double b, double x, double *da, double *db,
-                    double *dx);                       /* the partials of I */
+                    double *dx); /* the partials of I */
+void num_log_inc_beta_d(double a, double b, double x, double log_value,
+                        double *d);                    /* those of log I, whose value is given */
 double num_inv_inc_beta(double a, double b, double p); /* x with I_x(a, b) = p */
 void num_beta_dx_dab(double a, double b, double x, double *da,
                      double *db); /* implicit derivatives of a beta(a, b) draw */
@@ -70,14 +76,18 @@ void num_beta_dx_dab(double a, double b, double x, double *da,
 double num_student_t_cdf(double t, double nu);
 double num_student_t_log_cdf(double t, double nu);
 void num_student_t_cdf_d(double t, double nu, double *dt, double *dnu);
+void num_student_t_log_cdf_d(double t, double nu, double log_value, double *dt, double *dnu);
 
-/* ---- Bessel functions (bessel.c); J and Y are libm's jn and yn ------------------------------- */
+/* ---- Bessel functions (bessel.c) of whole order n; nan for orders above a million that are
+ * neither 0 nor infinite --- */
+double num_bessel_j(double n, double x);      /* J_n(x) */
+double num_bessel_y(double n, double x);      /* Y_n(x) */
 double num_log_bessel_i0(double x);           /* log I_0(x) */
 double num_log_bessel_i1(double x);           /* log I_1(x), x > 0 */
 double num_bessel_ratio(double x);            /* I_1(x)/I_0(x) = d log I_0(x) / dx */
 double num_log_bessel_i(double nu, double x); /* log I_nu(x), nu >= 0, x > 0 */
-double num_bessel_i(int n, double x);         /* I_n(x) */
-double num_bessel_k(int n, double x);         /* K_n(x), x > 0 */
+double num_bessel_i(double n, double x);      /* I_n(x) */
+double num_bessel_k(double n, double x);      /* K_n(x), x > 0 */
 
 /* ---- log density of a first passage time t of a Wiener process, from w to 0 before 1 (wiener.c)
  */

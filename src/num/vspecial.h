@@ -51,10 +51,27 @@ static inline void v_inc_beta_d(vd a, vd b, vd x, vd *da, vd *db, vd *dx) {
   }
 }
 
-static inline void v_student_t_cdf_d(vd t, vd nu, vd *dt, vd *dnu) {
+/* Derivatives of logarithms, of which r is the value. */
+static inline void v_log_gamma_d(vd a, vd x, bool upper, vd r, vd *da, vd *dx) {
   for (int i = 0; i < VL; i++) {
     double d[2];
-    num_student_t_cdf_d(t[i], nu[i], &d[0], &d[1]);
+    num_log_gamma_d(a[i], x[i], upper, r[i], &d[0], &d[1]);
+    (*da)[i] = d[0], (*dx)[i] = d[1];
+  }
+}
+
+static inline void v_log_inc_beta_d(vd a, vd b, vd x, vd r, vd *da, vd *db, vd *dx) {
+  for (int i = 0; i < VL; i++) {
+    double d[3];
+    num_log_inc_beta_d(a[i], b[i], x[i], r[i], d);
+    (*da)[i] = d[0], (*db)[i] = d[1], (*dx)[i] = d[2];
+  }
+}
+
+static inline void v_student_t_log_cdf_d(vd t, vd nu, vd r, vd *dt, vd *dnu) {
+  for (int i = 0; i < VL; i++) {
+    double d[2];
+    num_student_t_log_cdf_d(t[i], nu[i], r[i], &d[0], &d[1]);
     (*dt)[i] = d[0], (*dnu)[i] = d[1];
   }
 }
@@ -67,14 +84,9 @@ static inline void v_log_passage_d(vd t, vd w, vd *dt, vd *dw) {
   }
 }
 
-/* Bessel functions of whole order n. */
-static inline double bessel_j(double n, double x) { return jn((int)n, x); }
-static inline double bessel_y(double n, double x) { return yn((int)n, x); }
-static inline double bessel_i(double n, double x) { return num_bessel_i((int)n, x); }
-static inline double bessel_k(double n, double x) { return num_bessel_k((int)n, x); }
-LIFT2(v_bessel_j, bessel_j)
-LIFT2(v_bessel_y, bessel_y)
-LIFT2(v_bessel_i, bessel_i)
-LIFT2(v_bessel_k, bessel_k)
+LIFT2(v_bessel_j, num_bessel_j)
+LIFT2(v_bessel_y, num_bessel_y)
+LIFT2(v_bessel_i, num_bessel_i)
+LIFT2(v_bessel_k, num_bessel_k)
 
 #endif

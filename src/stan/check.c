@@ -288,6 +288,7 @@ void stan_check(Ctx *c, Program *p) {
     map_set(&k->builtins, stan_fun_names[i], (void *)(intptr_t)(i + 1));
   for (int i = 0; i < DIST_COUNT; i++)
     map_set(&k->dists, stan_dist_names[i], (void *)(intptr_t)(i + 1));
+  p->sigs = &k->sigs;
   check_functions(k);
   k->nslots = 0;
   for (int b = BLOCK_DATA; b < BLOCK_COUNT; b++)

@@ -6,43 +6,6 @@
 #include <assert.h>
 #include <string.h>
 
-typedef struct Pattern Pattern;
-
-typedef enum { PAT_TYPE, PAT_VARIABLE, PAT_TUPLE /* results only */, PAT_FUNCTION } PatternKind;
-
-/* The words that stand for one type throughout a signature. */
-typedef enum {
-  VAR_MAP,
-  VAR_IMAP,
-  VAR_CMAP,
-  VAR_BOX,
-  VAR_CBOX,
-  VAR_VEC,
-  VAR_CVEC,
-  VAR_T,
-  VAR_COUNT
-} Variable;
-
-enum { ANY_DIMS = -1 };
-
-struct Pattern {
-  PatternKind kind;
-  bool data;
-  int dims;       /* array dimensions before the word, or ANY_DIMS */
-  TypeKind type;  /* PAT_TYPE */
-  Variable var;   /* PAT_VARIABLE */
-  const Sig *fun; /* PAT_FUNCTION; PAT_TUPLE: its items are the arguments */
-  Pattern *other; /* behind a "/" */
-};
-
-struct Sig {
-  Pattern *result;
-  Pattern **args;
-  int nargs, cap;
-  bool rest; /* ends in "..." */
-  Sig *next;
-};
-
 /* ---- the tables ------------------------------------------------------------------------------ */
 
 static const char *const function_texts[FUN_COUNT] = {
@@ -86,6 +49,8 @@ unsigned stan_dist_flags(DistId d) { return flags_of[d]; }
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+enum { MAX_SIZES = 10 };
+
 typedef struct {
   Arena *a;
   const char *at;
@@ -113,11 +78,12 @@ static bool take_word(Reader *r, const char *word) {
   return true;
 }
 
-/* Words that abbreviate alternatives. */
+/* Words that abbreviate alternatives; those that are containers have n elements everywhere. */
 static const char *abbreviation(Reader *r) {
-  if (take_word(r, "reals")) return "real/array[] real/vector/row_vector";
-  if (take_word(r, "ints")) return "int/array[] int";
-  if (take_word(r, "vectors")) return "vector/row_vector/array[] vector/array[] row_vector";
+  if (take_word(r, "reals")) return "real/array[n] real/vector[n]/row_vector[n]";
+  if (take_word(r, "ints")) return "int/array[n] int";
+  if (take_word(r, "vectors"))
+    return "vector[k]/row_vector[k]/array[n] vector[k]/array[n] row_vector[k]";
   return NULL;
 }
 
@@ -139,6 +105,40 @@ static void read_word(Reader *r, Pattern *p) {
   p->var = (Variable)v;
 }
 
+/* size = [letter ["+" (letter | digit)] | "min(" letter "," letter ")"] [">0"] */
+static Size read_size(Reader *r) {
+  Size z = {0};
+  if (take(r, "min(")) {
+    z = (Size){.a = r->at[0], .b = r->at[2], .sign = 'm'};
+    r->at += strlen("a,b)");
+  } else if (word_length(r->at) == 1) {
+    z.a = *r->at++;
+    if (take(r, "+")) {
+      z.sign = '+';
+      z.b = *r->at++;
+    }
+  }
+  z.positive = take(r, ">0");
+  return z;
+}
+
+/* sizes = [size {"," size}] "]" */
+static void read_sizes(Reader *r, Pattern *p) {
+  Size sizes[MAX_SIZES] = {0};
+  int n = 0;
+  do {
+    assert(n < MAX_SIZES);
+    sizes[n++] = read_size(r);
+  } while (take(r, ","));
+  take(r, "]");
+  int all = p->nsizes + n;
+  Size *list = NEW_ARRAY(r->a, Size, all);
+  if (p->nsizes) memcpy(list, p->sizes, (size_t)p->nsizes * sizeof *list);
+  memcpy(list + p->nsizes, sizes, (size_t)n * sizeof *list);
+  p->sizes = list;
+  p->nsizes = all;
+}
+
 /* tuple = "tuple(" args ")" */
 static bool read_tuple(Reader *r, Pattern *p) {
   if (!take(r, "tuple(")) return false;
@@ -147,21 +147,32 @@ static bool read_tuple(Reader *r, Pattern *p) {
   return true;
 }
 
-/* dims = ["array[" ({","} | "...") "]"] */
-static int read_dims(Reader *r) {
-  int dims = 1;
-  if (!take(r, "array[")) return 0;
-  if (take(r, "...")) dims = ANY_DIMS;
-  while (take(r, ",")) dims++;
-  take(r, "]");
-  return dims;
+/* dims = ["array[" (sizes | "...]")] */
+static void read_dims(Reader *r, Pattern *p) {
+  if (!take(r, "array[")) return;
+  if (take(r, "...]")) {
+    p->dims = ANY_DIMS;
+    return;
+  }
+  read_sizes(r, p);
+  p->dims = p->nsizes;
 }
 
-/* type = dims (tuple | word) ["(" args ")"] */
+/* Does a single letter follow, the name of an int? */
+static bool at_name(Reader *r) {
+  blanks(r);
+  return word_length(r->at) == 1 && *r->at != 'T';
+}
+
+/* type = dims (tuple | word) ["[" sizes | size] ["(" args ")"] */
 static Pattern *read_type(Reader *r) {
   Pattern *p = NEW(r->a, Pattern);
-  p->dims = read_dims(r);
+  read_dims(r, p);
   if (!read_tuple(r, p)) read_word(r, p);
+  if (take(r, "["))
+    read_sizes(r, p);
+  else if (at_name(r))
+    p->value = read_size(r);
   if (*r->at != '(') return p;
   r->at++;
   Sig *fun = NEW(r->a, Sig);
@@ -224,7 +235,7 @@ static void read_dist(Checker *k, DistId d) {
   Sig *first = NULL, **end = &first;
   do {
     if (take_word(&r, "rng")) {
-      k->rng_sigs[d] = read_signature(&r);
+      k->sigs.rngs[d] = read_signature(&r);
       continue;
     }
     Sig *s = NEW(r.a, Sig);
@@ -233,22 +244,24 @@ static void read_dist(Checker *k, DistId d) {
     end = &s->next;
     if (r.at[-1] == ';') r.at--;
   } while (take(&r, ";"));
-  k->density_sigs[d] = first;
+  k->sigs.densities[d] = first;
 }
 
 const Sig *sig_function(Checker *k, FunId f) {
-  if (!k->fun_sigs[f]) k->fun_sigs[f] = read_row(k, function_texts[f]);
-  return k->fun_sigs[f];
+  if (!k->sigs.functions[f]) k->sigs.functions[f] = read_row(k, function_texts[f]);
+  return k->sigs.functions[f];
 }
 
 const Sig *sig_operator(Checker *k, Operator op) {
-  if (!k->op_sigs[op]) k->op_sigs[op] = read_row(k, operator_texts[op]);
-  return k->op_sigs[op];
+  if (!k->sigs.operators[op]) k->sigs.operators[op] = read_row(k, operator_texts[op]);
+  if (op == OP_LDIV) sig_function(k, FUN_mdivide_left); /* which do their work */
+  if (op == OP_DIV) sig_function(k, FUN_mdivide_right);
+  return k->sigs.operators[op];
 }
 
 const Sig *sig_density(Checker *k, DistId d) {
-  if (!k->density_sigs[d]) read_dist(k, d);
-  return k->density_sigs[d];
+  if (!k->sigs.densities[d]) read_dist(k, d);
+  return k->sigs.densities[d];
 }
 
 /* ---- matching -------------------------------------------------------------------------------- */
@@ -481,7 +494,7 @@ static const Type *rng_result(Checker *k, const Pattern *outcome, const Pattern 
 
 const Type *sig_match_rng(Checker *k, DistId d, const Args *args, int *cost) {
   const Sig *density = sig_density(k, d);
-  if (k->rng_sigs[d]) return sig_match(k, k->rng_sigs[d], args, cost);
+  if (k->sigs.rngs[d]) return sig_match(k, k->sigs.rngs[d], args, cost);
   Sig params = {.result = density->result, .args = density->args + 1, .nargs = density->nargs - 1};
   Binding b = {.k = k};
   *cost = match_sig(&b, &params, args);
@@ -525,10 +538,22 @@ static void describe_words(Text *out, const char *s, const char *end) {
   }
 }
 
+/* Where the arguments of a signature begin: the first bracket that is not within its result. */
+static const char *arguments_at(const char *s) {
+  size_t depth = 0;
+  for (; *s; s++) {
+    if (*s == '(' && !depth) return s;
+    if (*s == '[') depth++;
+    if (*s == ']') depth--;
+    if (strncmp(s, "tuple(", strlen("tuple(")) == 0) s += strcspn(s, ")");
+  }
+  return s;
+}
+
 /* "real(vector, int)" -> "real name(vector, int)"; a distribution's "ints | reals" -> "name(ints |
  * reals)" */
 static void describe_one(Text *out, const char *name, const char *s, const char *end, bool dist) {
-  const char *head = dist ? s : s + strcspn(s, "(");
+  const char *head = dist ? s : arguments_at(s);
   describe_words(out, s, head);
   text_printf(out, "%s%s%s", head > s ? " " : "", name, dist ? "(" : "");
   describe_words(out, head, end);

@@ -213,6 +213,8 @@ struct FunDef {
   int nslots; /* frame size */
 };
 
+typedef struct Signatures Signatures;
+
 typedef struct Program {
   const Source *source;
   FunDef **functions; /* in order */
@@ -220,6 +222,7 @@ typedef struct Program {
   Stmt *blocks[BLOCK_COUNT]; /* ST_BLOCK each, or NULL where absent; BLOCK_FUNCTIONS unused */
   int nslots;                /* variables of all blocks together */
   bool broken;               /* has syntax errors: stan_check leaves it alone */
+  const Signatures *sigs;    /* of the builtins that it calls; set by the checker */
 } Program;
 
 /* ---- the builtin tables ---------------------------------------------------------------------- */
@@ -240,7 +243,6 @@ typedef enum {
   DIST_COUNT
 } DistId;
 
-/* JOINT: its arguments have sizes of their own, they are not one outcome per element. */
 enum DistFlag {
   PDF = 1,
   PMF = 2,
@@ -248,14 +250,31 @@ enum DistFlag {
   LCDF = 8,
   LCCDF = 16,
   CDFS = CDF | LCDF | LCCDF,
-  RNG = 32,
-  JOINT = 64
+  RNG = 32
 };
 
 extern const char *const stan_fun_names[FUN_COUNT];
 extern const char *const stan_dist_names[DIST_COUNT];
 unsigned stan_dist_flags(DistId d);
 const char *stan_constraint_name(ConstraintKind k); /* "bounds", "simplex"; "" of CON_NONE */
+
+/* ---- sizes of arguments (sizes.c) ------------------------------------------------------------ */
+
+/* An argument of a builtin as the evaluator has it. */
+typedef struct {
+  TypeKind kind;
+  int array_dims, ndims;
+  const int32_t *dims;
+  const double *value; /* of an int that is known; else NULL */
+} SizedArg;
+
+enum { MOST_SIZED = 16 }; /* arguments behind these have no sizes that a row states */
+
+/* NULL where the sizes of the arguments fit the row, else what is wrong with them, for a message.
+ * Rows that the program does not call fit. */
+const char *stan_function_sizes(const Program *p, FunId f, const SizedArg *args, int n, Arena *a);
+const char *stan_dist_sizes(const Program *p, DistId d, DistFun fun, const SizedArg *args, int n,
+                            Arena *a);
 
 /* ---- verbs ----------------------------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
  *   dists.def         distributions              parse_type.c  types and declarations
  *   constraints.def   constraints                parse_stmt.c  statements
  *   operators.def     the operators' types       parse_expr.c  expressions
- *   signatures.c      the little language of the tables
+ *   signatures.c      the little language of the tables; sizes.c: the sizes it states
  *   types.c           equality, promotion        check.c       blocks, scopes, functions
  *   print.c           every stage as text        check_*.c     declarations, statements, ...
  */
@@ -128,6 +128,58 @@ const char *stan_block_name(BlockId b);
 
 typedef struct Sig Sig; /* one signature; the alternatives of a row hang on `next` */
 
+typedef enum { PAT_TYPE, PAT_VARIABLE, PAT_TUPLE /* results only */, PAT_FUNCTION } PatternKind;
+
+/* The words that stand for one type throughout a signature. */
+typedef enum {
+  VAR_MAP,
+  VAR_IMAP,
+  VAR_CMAP,
+  VAR_BOX,
+  VAR_CBOX,
+  VAR_VEC,
+  VAR_CVEC,
+  VAR_T,
+  VAR_COUNT
+} Variable;
+
+enum { ANY_DIMS = -1 };
+
+/* One size between brackets: a letter; two of them, or a letter and a digit, with a sign between
+ * them; or nothing. */
+typedef struct {
+  char a, b;     /* a == 0: any size */
+  char sign;     /* '+', 'm' (the smaller one), or 0: a alone */
+  bool positive; /* ... > 0 */
+} Size;
+
+typedef struct Pattern {
+  PatternKind kind;
+  bool data;
+  int dims;       /* array dimensions before the word, or ANY_DIMS */
+  TypeKind type;  /* PAT_TYPE */
+  Variable var;   /* PAT_VARIABLE */
+  const Sig *fun; /* PAT_FUNCTION; PAT_TUPLE: its items are the arguments */
+  Size *sizes;    /* of the dimensions, those of the array first; NULL: none is named */
+  int nsizes;
+  Size value;            /* of an int: its name, where other sizes depend on it */
+  struct Pattern *other; /* behind a "/" */
+} Pattern;
+
+struct Sig {
+  Pattern *result;
+  Pattern **args;
+  int nargs, cap;
+  bool rest; /* ends in "..." */
+  Sig *next;
+};
+
+/* The rows that a program names, as they were first asked for. */
+struct Signatures {
+  const Sig *functions[FUN_COUNT], *densities[DIST_COUNT], *operators[OP_TRANSPOSE + 1];
+  const Sig *rngs[DIST_COUNT]; /* NULL: the parameters of the density */
+};
+
 /* What a function is called with. */
 typedef struct {
   int n;
@@ -170,8 +222,7 @@ struct Checker {
   const FunDef *fun; /* the function whose body this is, or NULL */
   int loops;         /* how many loops around */
   int nslots;
-  const Sig *fun_sigs[FUN_COUNT], *density_sigs[DIST_COUNT], *rng_sigs[DIST_COUNT],
-      *op_sigs[OP_TRANSPOSE + 1];
+  Signatures sigs;
 };
 
 /* What a function's name promises by its ending. */
