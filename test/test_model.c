@@ -143,6 +143,24 @@ static const Twin lifting[] = {
 };
 
 static const Twin dependences[] = {
+    /* What the failed attempt to vectorize the loop made of values from outside must not stay. */
+    {"a vector built outside by element, a loop one by one", 0, UNROLLED, "",
+     "model { vector[2] T = [b[1], 0]'; int m = 1; for (j in 1:2) { target += "
+     "normal_lpdf(segment(a, m, 2) | T, 1); m += 1; } }",
+     "model { target += normal_lpdf(a[1] | b[1], 1) + normal_lpdf(a[2] | 0, 1) + normal_lpdf(a[2] "
+     "| "
+     "b[1], 1) + normal_lpdf(a[3] | 0, 1); }"},
+    {"the same in a product", 0, UNROLLED, "",
+     "model { vector[2] T = [b[1], s]'; int m = 1; for (j in 1:2) { target += "
+     "-square(sum(segment(a, "
+     "m, 2) .* T)); m += 1; } }",
+     "model { target += -square(a[1] * b[1] + a[2] * s) - square(a[2] * b[1] + a[3] * s); }"},
+    {"a matrix built outside by element", 0, UNROLLED, "",
+     "model { matrix[2, 2] T = [[b[1], 1], [s, b[2]]]; int m = 1; for (j in 1:2) { target += "
+     "-dot_self(T * segment(a, m, 2)); m += 1; } }",
+     "model { matrix[2, 2] T = [[b[1], 1], [s, b[2]]]; target += -dot_self(T * a[1:2]) - "
+     "dot_self(T * "
+     "a[2:3]); }"},
     {"an accumulator", 0, UNROLLED, "",
      "model { real t = 0; for (n in 1:N) t += x[n] * b[1]; target += -square(t); }",
      "model { target += -square(sum(x) * b[1]); }"},

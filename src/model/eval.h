@@ -112,6 +112,8 @@ typedef struct Eval {
   size_t nprior, cap_prior; /* scalars */
   Value **jacobian;
   size_t njacobian, cap_jacobian;
+  Value **packed; /* Values whose elements became a node while a loop was being vectorized */
+  size_t npacked, cap_packed;
   LoopInfo *loops;
   size_t nloops, cap_loops;
   int loop; /* number of the running outermost loop instance, -1 */

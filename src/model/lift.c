@@ -170,12 +170,15 @@ bool lift_body(Eval *E, int32_t rows, const Stmt *changes, LiftBody *body, void 
     *why = reason(E, l, messages);
     E->ctx->nmessages = messages;
     E->ctx->nerrors = errors;
+    /* Values from outside the loop may have got a node that is gone now. */
+    for (size_t k = before.npacked; k < E->npacked; k++) E->packed[k]->node = NO_NODE;
     Eval grown = *E; /* arrays may have moved; their first items are as before */
     *E = before;
     E->sites = grown.sites, E->cap_sites = grown.cap_sites;
     E->prior = grown.prior, E->cap_prior = grown.cap_prior;
     E->jacobian = grown.jacobian, E->cap_jacobian = grown.cap_jacobian;
     E->loops = grown.loops, E->cap_loops = grown.cap_loops;
+    E->packed = grown.packed, E->cap_packed = grown.cap_packed;
     for (int k = 0; k < l->nvars; k++) l->vars[k].var->value = l->vars[k].before;
     ir_truncate(E->graph, nodes);
     return false;

@@ -116,6 +116,7 @@ Node value_node(Eval *E, Value *v) {
       for (int32_t k = 0; k < v->n; k++) picks[r * v->n + k] = value_pick(E, v, r, k);
     v->node = ir_pack(E->graph, picks, total);
     v->likelihood |= ir_node(E->graph, v->node)->likelihood;
+    if (E->lift) PUSH(E->arena, E->packed, E->npacked, E->cap_packed, v);
   }
   return v->node;
 }
