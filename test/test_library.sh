@@ -76,18 +76,18 @@ line score=mmd family=meanfield draws=32 iterations=10 simulate=y_sim observed=y
 SETS
 
 # ---- as a user installs it ----
-if make -s install DESTDIR="$dir/root" PREFIX=/usr BUILD="$build" >"$dir/said" 2>&1; then
-  pc=$dir/root/usr/lib/pkgconfig/pvi.pc
+if make -s install DESTDIR="$dir/tree" PREFIX=/usr BUILD="$build" >"$dir/said" 2>&1; then
+  pc=$dir/tree/usr/lib/pkgconfig/pvi.pc
   grep -q '^libdir=${prefix}/lib$' "$pc"
   check $? "pkg-config names libdir"
   if nm -D "$build/libpvi.so" | grep -q __asan; then
     echo "ok - a program built against the installed shared library # SKIP under sanitizers"
   else
-    ${CC:-gcc} -I"$dir/root/usr/include" -o "$dir/simulator" examples/simulator/simulator.c -L"$dir/root/usr/lib" -lpvi -lm 2>"$dir/said" &&
-      LD_LIBRARY_PATH=$dir/root/usr/lib "$dir/simulator" | grep -q 'PVI: normal'
+    ${CC:-gcc} -I"$dir/tree/usr/include" -o "$dir/simulator" examples/simulator/simulator.c -L"$dir/tree/usr/lib" -lpvi -lm 2>"$dir/said" &&
+      LD_LIBRARY_PATH=$dir/tree/usr/lib "$dir/simulator" | grep -q 'PVI: normal'
     check $? "a program built against the installed shared library runs"
   fi
-  [ -s "$dir/root/usr/share/man/man1/pvi.1" ] && bash -n "$dir/root/usr/share/bash-completion/completions/pvi"
+  [ -s "$dir/tree/usr/share/man/man1/pvi.1" ] && bash -n "$dir/tree/usr/share/bash-completion/completions/pvi"
   check $? "the manual page and the completion are installed"
 else
   check 1 "make install: $(tail -n 2 "$dir/said")"
