@@ -62,7 +62,7 @@ same_bytes() {
   local threads status file
   for threads in 1 2 3 7; do
     timeout 120 "$PVI" fit examples/golf/logistic.stan examples/golf/golf.csv "$@" --iterations 5 --save-draws 20 --holdout 0.3 --quiet \
-      --threads $threads --out "$dir/$threads" >"$dir/said" 2>&1
+      --threads $threads --force --out "$dir/$threads" >"$dir/said" 2>&1
     status=$?
     if [ $status -ne 0 ] && [ $status -ne 5 ]; then
       echo "not ok - fit $*: $threads threads: status $status: $(cat "$dir/said")"
@@ -82,8 +82,8 @@ same_bytes() {
 failed=0
 attempts 1 check "$dir/small.stan" "$dir/small.json" || failed=1
 attempts 3 density "$dir/small.stan" "$dir/small.json" --at "$dir/points.json" || failed=1
-attempts 7 fit "$dir/small.stan" "$dir/small.json" --iterations 2 --draws 8 --save-draws 3 --quiet --threads 3 --out "$dir/run" || failed=1
-attempts 31 fit "$dir/small.stan" "$dir/small.json" --iterations 2 --save-draws 3 --quiet --threads 3 --out "$dir/run" || failed=1
+attempts 7 fit "$dir/small.stan" "$dir/small.json" --iterations 2 --draws 8 --save-draws 3 --quiet --threads 3 --force --out "$dir/run" || failed=1
+attempts 31 fit "$dir/small.stan" "$dir/small.json" --iterations 2 --save-draws 3 --quiet --threads 3 --force --out "$dir/run" || failed=1
 same_bytes --family meanfield --draws 64 || failed=1
 same_bytes --family mixture --integrate exact || failed=1
 same_bytes --score quadratic --family fullrank || failed=1

@@ -91,6 +91,7 @@ bool args_read(Cli *cli, const Command *command, int argc, char **argv, int *sta
   }
   char width[32];
   snprintf(width, sizeof width, "%zu", help_width());
-  if (!strcmp(pvi_get(cli->o, "width"), "0")) pvi_set(cli->o, "width", width);
-  return true;
+  if (!strcmp(pvi_get(cli->o, "width"), "0"))
+    *status = cli_said(cli, pvi_set(cli->o, "width", width));
+  return *status == PVI_STATUS_OK;
 }
