@@ -68,6 +68,11 @@ static const struct Row {
     {"cov_matrix[1] p;", "", 1},
     {"cov_matrix[0] p; real q;", "", 1},
     {"array[2] cov_matrix[2] p;", "", 6},
+    {"column_stochastic_matrix[3, 2] p;", "", 4},
+    {"column_stochastic_matrix[2, 4] p;", "", 4},
+    {"row_stochastic_matrix[3, 2] p;", "", 3},
+    {"row_stochastic_matrix[2, 4] p;", "", 6},
+    {"array[2] row_stochastic_matrix[2, 3] p;", "", 8},
     {"array[0] real<lower=0> p; array[0] simplex[3] r; real q;", "", 1},
 };
 
@@ -208,7 +213,7 @@ static const struct {
     {"sum_to_zero_vector[0] p;", "p: there is no sum_to_zero_vector"},
     {"sum_to_zero_matrix[0, 2] p;", "p: there is no sum_to_zero_matrix of size 0 x 2"},
     {"cholesky_factor_cov[2, 3] p;", "p: there is no cholesky_factor_cov of size 2 x 3"},
-    {"row_stochastic_matrix[2, 3] p;", "are not supported yet"},
+    {"row_stochastic_matrix[2, 0] p;", "p: there is no row_stochastic_matrix of size 2 x 0"},
     {"vector<lower=[0, 1]'>[3] p;", "2 bounds for 3 elements"},
 };
 
@@ -222,12 +227,130 @@ TEST(refusals) {
   }
 }
 
+/* ---- the same transforms, called by the program ---------------------------------------------- */
+
+static const struct Called {
+  const char *declared;    /* the type of p, a parameter */
+  const char *free, *type; /* of the unconstrained numbers, and of p, both without constraint */
+  const char *function, *sizes,
+      *numbers; /* simplex, "", to_vector(x) of the free x; NULL: no way back */
+} calls[] = {
+    {"real<lower=-1.5>", "real", "real", "lower_bound", ", -1.5", "rep_vector(x, 1)"},
+    {"vector<upper=[1, 2]'>[2]", "vector[2]", "vector[2]", "upper_bound", ", [1, 2]'", "x"},
+    {"vector<lower=0, upper=3>[2]", "vector[2]", "vector[2]", "lower_upper_bound", ", 0, 3", "x"},
+    {"vector<lower=[negative_infinity(), 1]'>[2]", "vector[2]", "vector[2]", "lower_bound",
+     ", [negative_infinity(), 1]'", "x"},
+    {"matrix<offset=2, multiplier=3>[2, 3]", "matrix[2, 3]", "matrix[2, 3]", "offset_multiplier",
+     ", 2, 3", "to_vector(x)"},
+    {"ordered[3]", "vector[3]", "vector[3]", "ordered", "", "x"},
+    {"array[2] ordered[3]", "array[2] vector[3]", "array[2] vector[3]", "ordered", "",
+     "append_row(x[1], x[2])"},
+    {"positive_ordered[3]", "vector[3]", "vector[3]", "positive_ordered", "", "x"},
+    {"simplex[4]", "vector[3]", "vector[4]", "simplex", "", "x"},
+    {"array[2] simplex[3]", "array[2] vector[2]", "array[2] vector[3]", "simplex", "",
+     "append_row(x[1], x[2])"},
+    {"unit_vector[3]", "vector[3]", "vector[3]", "unit_vector", "", NULL},
+    {"sum_to_zero_vector[4]", "vector[3]", "vector[4]", "sum_to_zero", "", "x"},
+    {"sum_to_zero_matrix[3, 4]", "matrix[2, 3]", "matrix[3, 4]", "sum_to_zero", "", "to_vector(x)"},
+    {"column_stochastic_matrix[3, 2]", "matrix[2, 2]", "matrix[3, 2]", "stochastic_column", "",
+     "to_vector(x)"},
+    {"row_stochastic_matrix[3, 4]", "matrix[3, 3]", "matrix[3, 4]", "stochastic_row", "",
+     "to_vector(x)"},
+    {"array[2] row_stochastic_matrix[2, 3]", "array[2] matrix[2, 2]", "array[2] matrix[2, 3]",
+     "stochastic_row", "", "append_row(to_vector(x[1]), to_vector(x[2]))"},
+    {"corr_matrix[3]", "vector[3]", "matrix[3, 3]", "corr_matrix", ", 3", "x"},
+    {"cov_matrix[3]", "vector[6]", "matrix[3, 3]", "cov_matrix", ", 3", "x"},
+    {"cholesky_factor_corr[4]", "vector[6]", "matrix[4, 4]", "cholesky_factor_corr", ", 4", "x"},
+    {"cholesky_factor_cov[3, 2]", "vector[5]", "matrix[3, 2]", "cholesky_factor_cov", ", 3, 2",
+     "x"},
+    {"array[2] cov_matrix[2]", "array[2] vector[3]", "array[2] matrix[2, 2]", "cov_matrix", ", 2",
+     "append_row(x[1], x[2])"},
+};
+
+/* An array of real numbers counts as any other: something that depends on every element. */
+static const char *user =
+    "functions { real f(real p) { return sin(p); } real f(vector p) { return dot_product(p, "
+    "linspaced_vector(num_elements(p), 1, 2)); } real f(matrix p) { return f(to_vector(p)) + "
+    "f(to_vector(p .* p)); } real f(array[] vector p) { return f(p[1]) + 3 * f(p[2]); } "
+    "real f(array[] matrix p) { return f(p[1]) + 3 * f(p[2]); } }\n";
+
+static void compare_densities(Ctx *c, const Model *m, const Model *n) {
+  assert_int_equal(m->dim, n->dim);
+  for (uint64_t seed = 1; seed <= 3; seed++) {
+    const double *u = test_point(c, m->dim, seed, 1.5);
+    DensityAt a = density(c, m, u), b = density(c, n, u);
+    assert_close(a.lp, b.lp, 1e-12);
+    assert_close(a.jacobian, b.jacobian, 1e-12);
+    for (size_t k = 0; k < m->dim; k++) assert_close(a.grad[k], b.grad[k], 1e-11);
+  }
+}
+
+/* A declared parameter is the function of unconstrained numbers that adds its Jacobian. */
+TEST(as_functions) {
+  const struct Called *f = row;
+  const Model *declared =
+      model_of(c,
+               arena_format(&c->arena, "%sparameters { %s p; } model { target += f(p); }", user,
+                            f->declared),
+               NULL);
+  const Model *called =
+      model_of(c,
+               arena_format(&c->arena,
+                            "%sparameters { %s u; } transformed parameters { %s p = "
+                            "%s_jacobian(u%s); } model { target += f(p); }",
+                            user, f->free, f->type, f->function, f->sizes),
+               NULL);
+  compare_densities(c, declared, called);
+}
+
+/* The way back leads back, and its derivative is the identity. */
+TEST(and_back) {
+  const struct Called *f = row;
+  const char *sizes = strchr(f->function, '_') && strstr("corr_matrix cov_matrix "
+                                                         "cholesky_factor_corr "
+                                                         "cholesky_factor_cov",
+                                                         f->function)
+                          ? ""
+                          : f->sizes;
+  const Model *there = model_of(
+      c,
+      arena_format(
+          &c->arena,
+          "parameters { %s u; } model { %s x = %s_unconstrain(%s_constrain(u%s)%s); target "
+          "+= sum(%s .* %s); }",
+          f->free, f->free, f->function, f->function, f->sizes, sizes, f->numbers, f->numbers),
+      NULL);
+  for (uint64_t seed = 1; seed <= 3; seed++) {
+    const double *u = test_point(c, there->dim, seed, 1.5);
+    DensityAt at = density(c, there, u);
+    double sum = 0;
+    for (size_t k = 0; k < there->dim; k++) sum += u[k] * u[k];
+    assert_close(at.lp, sum, 1e-12);
+    for (size_t k = 0; k < there->dim; k++) assert_close(at.grad[k], 2 * u[k], 1e-10);
+  }
+}
+
+static void make_called(Ctx *c, void *text) { model_of(c, text, NULL); }
+
+TEST(called_wrongly) {
+  assert_int_equal(attempt(c, make_called,
+                           "parameters { vector[4] u; } model { matrix[3, 3] p = "
+                           "corr_matrix_constrain(u, 3); target += p[1, 2]; }"),
+                   PVI_PROGRAM);
+  expect_message(c, "4 numbers are given; a corr_matrix of this size is made of 3");
+}
+
 int main(void) {
   static Suite suite;
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
     suite_add(&suite, rows[k].block, there_and_back, &rows[k]);
   for (size_t k = 0; k < sizeof outsides / sizeof *outsides; k++)
     suite_add(&suite, outsides[k].message, outside, &outsides[k]);
+  for (size_t k = 0; k < sizeof calls / sizeof *calls; k++) {
+    suite_add(&suite, calls[k].declared, as_functions, &calls[k]);
+    if (calls[k].numbers) suite_add(&suite, calls[k].declared, and_back, &calls[k]);
+  }
+  SUITE_ADD(&suite, called_wrongly);
   SUITE_ADD(&suite, unit_vectors);
   SUITE_ADD(&suite, zero_sums);
   SUITE_ADD(&suite, by_hand);

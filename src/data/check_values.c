@@ -213,7 +213,7 @@ static const char *check_corr_matrix(Ctx *c, const double *x, size_t m, size_t n
 }
 
 static Check *const checks[CON_COUNT] = {
-#define TYPE_WORD(id, type, least, most, numbers, transform) [CON_##id] = check_##id,
+#define TYPE_WORD(id, type, least, most, numbers) [CON_##id] = check_##id,
 #include "stan/constraints.def"
 };
 

@@ -3,8 +3,7 @@
  *
  *   TRANSFORM(x) { the item of the shape `item` that the unconstrained numbers u make, in Stan's
  *                  order; adds the log Jacobian }
- *   INVERSE(x)   { from the item x, m rows and n columns, row-major (a vector: m = 1), the
- *                  unconstrained numbers into u; scratch memory in the arena a }
+ *   INVERSE(x)   { the unconstrained numbers, a vector of the shape `free`, of the item x }
  *
  * An inverse is given what the declaration promises; where a value is on the border it returns
  * infinite numbers.
@@ -15,22 +14,36 @@
 #include "model/arith.h"
 
 typedef Value *Transform(Eval *E, Value *u, const Value *item);
-typedef void Inverse(Arena *a, const double *x, int32_t m, int32_t n, double *u);
+typedef Value *Inverse(Eval *E, Value *x, const Value *free);
 
-#define CODE(id)                                                                                   \
+#define TYPE_WORD(id, type, least, most, numbers)                                                  \
   Transform constrain_##id;                                                                        \
   Inverse unconstrain_##id;
-#define MISSING(id)
-#define TYPE_WORD(id, type, least, most, numbers, transform) transform(id)
 #include "stan/constraints.def"
-#undef CODE
-#undef MISSING
 
 #define MAYBE __attribute__((unused))
 #define TRANSFORM(id) Value *constrain_##id(Eval *E, Value *u, MAYBE const Value *item)
-#define INVERSE(id)                                                                                \
-  void unconstrain_##id(MAYBE Arena *a, const double *x, MAYBE int32_t m, int32_t n, double *u)
+#define INVERSE(id) Value *unconstrain_##id(MAYBE Eval *E, Value *x, MAYBE const Value *free)
+
+/* ---- constraints.c --------------------------------------------------------------------------- */
 
 void constrain_jacobian(Eval *E, Value *v); /* adds the sum of v */
+
+/* lower < x < upper, NULL: none; offset + multiplier u */
+Value *constrain_bounds(Eval *E, Value *u, Value *lower, Value *upper);
+Value *unconstrain_bounds(Eval *E, Value *x, Value *lower, Value *upper);
+Value *constrain_affine(Eval *E, Value *u, Value *offset, Value *multiplier);
+Value *unconstrain_affine(Eval *E, Value *x, Value *offset, Value *multiplier);
+
+/* What an array is made of: `count` items of m rows and n columns, and how many unconstrained
+ * numbers make one: negative, where there is none of this size. */
+typedef struct {
+  int32_t count, m, n, numbers;
+  Value *shape; /* of one item */
+} ItemShape;
+ItemShape constrain_items(Eval *E, ConstraintKind kind, const Value *v);
+/* Every item by itself: u has the numbers of one item after the other. */
+Value *constrain_by_items(Eval *E, ConstraintKind kind, Value *u, const Value *shape);
+Value *unconstrain_by_items(Eval *E, ConstraintKind kind, Value *x); /* a vector */
 
 #endif

@@ -1,7 +1,7 @@
 /* constraint_matrices.c: matrices from unconstrained numbers, and back; constraint.h tells how to
  * read them. */
 #include "model/constraint.h"
-#include "num/linalg.h"
+#include "model/linear.h"
 
 #include <math.h>
 
@@ -16,23 +16,75 @@ static double zero_basis(int32_t N, int32_t i, int32_t k) {
 }
 
 /* X = B_m U B_n', so there is no Jacobian; U, (m - 1) x (n - 1), column by column. */
-TRANSFORM(sum_to_zero_matrix) {
-  int32_t m = item->dims[0], n = item->dims[1], free = u->n, dims[2] = {item->n, free};
-  if (!free) return value_known(E, item, NULL);
+static Value *zero_sum_products(Eval *E, int32_t m, int32_t n) {
+  int32_t free = (m - 1) * (n - 1), dims[2] = {m * n, free};
   Value *B = value_known(E, value_shape(E, TY_MATRIX, 0, 2, dims), NULL);
-  for (int32_t e = 0; e < item->n; e++)
+  for (int32_t e = 0; e < m * n; e++)
     for (int32_t k = 0; k < free; k++)
       B->v[e * free + k] =
           zero_basis(m - 1, e / n, k % (m - 1)) * zero_basis(n - 1, e % n, k / (m - 1));
-  return value_matmul(E, B, u, (MatrixProduct){item->n, free, 1}, item);
+  return B;
+}
+TRANSFORM(sum_to_zero_matrix) {
+  int32_t m = item->dims[0], n = item->dims[1];
+  if (!u->n) return value_known(E, item, NULL);
+  return value_matmul(E, zero_sum_products(E, m, n), u, (MatrixProduct){m * n, u->n, 1}, item);
 }
 INVERSE(sum_to_zero_matrix) {
-  for (int32_t k = 0; k < (m - 1) * (n - 1); k++) {
-    u[k] = 0;
-    for (int32_t e = 0; e < m * n; e++)
-      u[k] += x[e] * zero_basis(m - 1, e / n, k % (m - 1)) * zero_basis(n - 1, e % n, k / (m - 1));
-  }
+  if (!free->n) return value_known(E, free, NULL);
+  Value *B = value_transpose(E, zero_sum_products(E, x->dims[0], x->dims[1]));
+  return value_matmul(E, B, x, (MatrixProduct){free->n, x->n, 1}, free);
 }
+
+/* ---- rows or columns that are simplexes ------------------------------------------------------ */
+
+/* Line k of an m x n matrix, a column or a row. */
+static Value *line(Eval *E, Value *x, const Value *shape, int32_t k, bool column) {
+  int32_t m = shape->dims[0], n = shape->dims[1], length = column ? m : n;
+  int32_t *index = NEW_ARRAY(E->arena, int32_t, length + 1);
+  for (int32_t i = 0; i < length; i++) index[i] = column ? i * n + k : k * n + i;
+  return value_take(E, x, value_shape(E, TY_VECTOR, 0, 1, &length), NULL, index);
+}
+
+/* Lines of equal length as the matrix of a shape. */
+static Value *from_lines(Eval *E, Value **lines, int32_t count, const Value *shape, bool column) {
+  int32_t dims[2] = {count, count ? shape->n / count : 0};
+  const Value *turned = column ? value_shape(E, TY_MATRIX, 0, 2, dims) : shape;
+  Value *x = value_join(E, lines, count, turned);
+  return column ? value_transpose(E, x) : x;
+}
+
+/* Every line a simplex. The unconstrained numbers are a matrix too, which is one row or one column
+ * smaller; u has it column by column, as Stan does. */
+static Value *simplexes(Eval *E, Value *u, const Value *item, bool column) {
+  int32_t m = item->dims[0], n = item->dims[1], count = column ? n : m, length = column ? m : n;
+  int32_t free = length - 1, *index = NEW_ARRAY(E->arena, int32_t, length);
+  const Value *own = value_shape(E, TY_VECTOR, 0, 1, &free);
+  const Value *simplex = value_shape(E, TY_VECTOR, 0, 1, &length);
+  Value **lines = NEW_ARRAY(E->arena, Value *, count + 1);
+  for (int32_t k = 0; k < count; k++) {
+    for (int32_t i = 0; i < free; i++) index[i] = column ? k * free + i : i * count + k;
+    lines[k] = constrain_simplex(E, value_take(E, u, own, NULL, index), simplex);
+  }
+  return from_lines(E, lines, count, item, column);
+}
+
+static Value *from_simplexes(Eval *E, Value *x, const Value *free, bool column) {
+  int32_t count = x->dims[column ? 1 : 0], length = x->dims[column ? 0 : 1] - 1;
+  const Value *own = value_shape(E, TY_VECTOR, 0, 1, &length);
+  Value **lines = NEW_ARRAY(E->arena, Value *, count + 1);
+  for (int32_t k = 0; k < count; k++)
+    lines[k] = unconstrain_simplex(E, line(E, x, x, k, column), own);
+  int32_t dims[2] = {count, length};
+  Value *u = value_join(E, lines, count, value_shape(E, TY_MATRIX, 0, 2, dims));
+  if (!column) u = value_transpose(E, u);
+  return value_reshape(E, u, TY_VECTOR, 0, 1, free->dims);
+}
+
+TRANSFORM(column_stochastic_matrix) { return simplexes(E, u, item, true); }
+INVERSE(column_stochastic_matrix) { return from_simplexes(E, x, free, true); }
+TRANSFORM(row_stochastic_matrix) { return simplexes(E, u, item, false); }
+INVERSE(row_stochastic_matrix) { return from_simplexes(E, x, free, false); }
 
 /* ---- Cholesky factors of correlation matrices ------------------------------------------------ */
 
@@ -49,10 +101,14 @@ static Value **tanh_all(Eval *E, Value *u) {
   return z;
 }
 
-/* The u of element j of a row of length one: z is the element over the length of what is left from
- * j on, and atanh z the asinh of the element over the length of what is left behind j. */
-static double row_inverse(const double *row, int32_t j, int32_t n) {
-  return asinh(row[j] / la_norm(row + j + 1, (size_t)(n - j - 1)));
+/* The u of element j of row i of such a factor: z is the element over the length of what is left of
+ * the row from j on, and atanh z the asinh of the element over the length of what is left behind
+ * j. */
+static Value *row_inverse(Eval *E, Value *L, int32_t i, int32_t j) {
+  int32_t K = L->dims[0];
+  Value *rest = value_slice(E, L, i * K + j + 1, i - j);
+  Value *length = M(SQRT, value_sum(E, M(SQUARE, rest)));
+  return M(ASINH, DIV(value_element(E, L, i * K + j), length));
 }
 
 /* A K x K matrix of zeros, 1 in front. */
@@ -80,8 +136,10 @@ TRANSFORM(cholesky_factor_corr) {
   return value_join(E, x, K * K, item);
 }
 INVERSE(cholesky_factor_corr) {
-  for (int32_t i = 1, k = 0; i < n; i++)
-    for (int32_t j = 0; j < i; j++) u[k++] = row_inverse(x + i * n, j, i + 1);
+  Value **u = NEW_ARRAY(E->arena, Value *, free->n + 1);
+  for (int32_t i = 1, k = 0; i < x->dims[0]; i++)
+    for (int32_t j = 0; j < i; j++) u[k++] = row_inverse(E, x, i, j);
+  return value_join(E, u, free->n, free);
 }
 
 /* ---- Cholesky factors of covariance matrices ------------------------------------------------- */
@@ -101,14 +159,20 @@ static Value *lower_triangle(Eval *E, Value *u, const Value *shape, bool product
   return value_join(E, x, rows * columns, shape);
 }
 
-static void lower_inverse(const double *L, int32_t m, int32_t n, double *u) {
-  for (int32_t i = 0; i < m; i++)
-    for (int32_t j = 0; j < n && j <= i; j++) *u++ = j == i ? log(L[i * n + j]) : L[i * n + j];
+static Value *lower_inverse(Eval *E, Value *L, const Value *free) {
+  Value **u = NEW_ARRAY(E->arena, Value *, free->n + 1);
+  int32_t m = L->dims[0], n = L->dims[1];
+  for (int32_t i = 0, k = 0; i < m; i++)
+    for (int32_t j = 0; j < n && j <= i; j++, k++) {
+      u[k] = value_element(E, L, i * n + j);
+      if (j == i) u[k] = M(LOG, u[k]);
+    }
+  return value_join(E, u, free->n, free);
 }
 
 /* m x n with m >= n */
 TRANSFORM(cholesky_factor_cov) { return lower_triangle(E, u, item, false); }
-INVERSE(cholesky_factor_cov) { lower_inverse(x, m, n, u); }
+INVERSE(cholesky_factor_cov) { return lower_inverse(E, x, free); }
 
 /* ---- correlation and covariance matrices ----------------------------------------------------- */
 
@@ -117,12 +181,8 @@ static Value *times_transpose(Eval *E, Value *L, const Value *shape) {
   return value_matmul(E, L, value_transpose(E, L), (MatrixProduct){K, K, K}, shape);
 }
 
-/* The factor of a positive definite matrix. */
-static double *factor_of(Arena *a, const double *x, int32_t n) {
-  double *L = NEW_ARRAY(a, double, n *n + 1);
-  la_cholesky(x, L, (size_t)n);
-  return L;
-}
+/* The factor of a positive definite matrix, or of what is none: not a number. */
+static Value *factor_of(Eval *E, Value *x) { return linear_cholesky(E, x, "unconstrain", NOWHERE); }
 
 /* Partial correlations z column by column; Jacobian of the correlation matrix from the factor's, as
  * Stan adds it. */
@@ -144,10 +204,11 @@ TRANSFORM(corr_matrix) {
   return times_transpose(E, value_join(E, x, K * K, item), item);
 }
 INVERSE(corr_matrix) {
-  const double *L = factor_of(a, x, n);
-  for (int32_t j = 0; j < n - 1; j++)
-    for (int32_t i = j + 1; i < n; i++) *u++ = row_inverse(L + i * n, j, i + 1);
+  Value **u = NEW_ARRAY(E->arena, Value *, free->n + 1), *L = factor_of(E, x);
+  for (int32_t j = 0, k = 0; j < x->dims[0] - 1; j++)
+    for (int32_t i = j + 1; i < x->dims[0]; i++) u[k++] = row_inverse(E, L, i, j);
+  return value_join(E, u, free->n, free);
 }
 
 TRANSFORM(cov_matrix) { return times_transpose(E, lower_triangle(E, u, item, true), item); }
-INVERSE(cov_matrix) { lower_inverse(factor_of(a, x, n), n, n, u); }
+INVERSE(cov_matrix) { return lower_inverse(E, factor_of(E, x), free); }

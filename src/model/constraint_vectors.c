@@ -3,12 +3,16 @@
 #include "model/constraint.h"
 
 #include <math.h>
-#include <string.h>
 
 /* ---- ordered --------------------------------------------------------------------------------- */
 
 static Value *cumulative(Eval *E, Value *v) {
   return v->n ? value_of_node(E, v, v->axis, ir_cumsum(E->graph, value_node(E, v), v->n)) : v;
+}
+
+/* x[k] - x[k-1] for k > 1 */
+static Value *steps(Eval *E, Value *x) {
+  return SUB(value_slice(E, x, 1, x->n - 1), value_slice(E, x, 0, x->n - 1));
 }
 
 /* x[1] = u[1], x[k] = x[k-1] + exp(u[k]) */
@@ -19,7 +23,8 @@ TRANSFORM(ordered) {
   return cumulative(E, value_join(E, (Value *[]){value_slice(E, u, 0, 1), M(EXP, rest)}, 2, u));
 }
 INVERSE(ordered) {
-  for (int32_t k = 0; k < n; k++) u[k] = k ? log(x[k] - x[k - 1]) : x[0];
+  if (x->n < 2) return x;
+  return value_join(E, (Value *[]){value_slice(E, x, 0, 1), M(LOG, steps(E, x))}, 2, free);
 }
 
 /* The same, and x[1] = exp(u[1]). */
@@ -28,7 +33,8 @@ TRANSFORM(positive_ordered) {
   return cumulative(E, M(EXP, u));
 }
 INVERSE(positive_ordered) {
-  for (int32_t k = 0; k < n; k++) u[k] = log(k ? x[k] - x[k - 1] : x[0]);
+  if (!x->n) return x;
+  return M(LOG, value_join(E, (Value *[]){value_slice(E, x, 0, 1), steps(E, x)}, 2, free));
 }
 
 /* ---- simplex --------------------------------------------------------------------------------- */
@@ -51,8 +57,14 @@ TRANSFORM(simplex) {
 }
 /* logit z[k] = log x[k] - log(x[k+1] + ... + x[K]): no digits are lost where x[k] is nearly all */
 INVERSE(simplex) {
-  double rest = n ? x[n - 1] : 0;
-  for (int32_t k = n - 2; k >= 0; rest += x[k--]) u[k] = log(x[k] / rest) + log(n - k - 1);
+  int32_t K = x->n;
+  Value **u = NEW_ARRAY(E->arena, Value *, K), *rest = K ? value_element(E, x, K - 1) : NULL;
+  for (int32_t k = K - 2; k >= 0; k--) {
+    Value *at = value_element(E, x, k);
+    u[k] = ADD(M(LOG, DIV(at, rest)), NUM(log(K - k - 1)));
+    rest = ADD(rest, at);
+  }
+  return value_join(E, u, free->n, free);
 }
 
 /* ---- length one, sum zero -------------------------------------------------------------------- */
@@ -64,22 +76,26 @@ TRANSFORM(unit_vector) {
   return DIV(u, M(SQRT, ss));
 }
 /* Of all u that lead to x, the one of length one. */
-INVERSE(unit_vector) { memcpy(u, x, (size_t)n * sizeof *u); }
+INVERSE(unit_vector) { return x; }
 
 /* x = B u with orthonormal columns that sum to zero, so there is no Jacobian and u = B' x. Column i
  * (from 1) of B is w in the rows before i and -i w in row i, w = 1 / sqrt(i (i + 1)). */
-TRANSFORM(sum_to_zero_vector) {
-  int32_t N = u->n, dims[2] = {N + 1, N};
-  Value *B = value_known(E, value_shape(E, TY_MATRIX, 0, 2, dims), NULL);
+static Value *zero_sum_basis(Eval *E, int32_t N) {
+  Value *B = value_known(E, value_shape(E, TY_MATRIX, 0, 2, (int32_t[]){N + 1, N}), NULL);
   for (int32_t i = N; i > 0; i--) {
     double w = 1 / sqrt((double)i * (i + 1));
     for (int32_t k = 0; k < i; k++) B->v[k * N + i - 1] += w;
     B->v[i * N + i - 1] -= w * i;
   }
-  return value_matmul(E, B, u, (MatrixProduct){N + 1, N, 1}, item);
+  return B;
+}
+TRANSFORM(sum_to_zero_vector) {
+  int32_t N = u->n;
+  return value_matmul(E, zero_sum_basis(E, N), u, (MatrixProduct){N + 1, N, 1}, item);
 }
 INVERSE(sum_to_zero_vector) {
-  double before = n ? x[0] : 0;
-  for (int32_t i = 1; i < n; before += x[i++])
-    u[i - 1] = (before - i * x[i]) / sqrt((double)i * (i + 1));
+  int32_t N = free->n;
+  if (!N) return value_known(E, free, NULL);
+  Value *B = value_transpose(E, zero_sum_basis(E, N));
+  return value_matmul(E, B, x, (MatrixProduct){N, N + 1, 1}, free);
 }

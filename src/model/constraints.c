@@ -15,7 +15,7 @@
 /* ---- the table of type words ----------------------------------------------------------------- */
 
 /* Unconstrained numbers of an item of m rows and n columns; negative: there is no such item. */
-#define TYPE_WORD(id, type, least, most, numbers, transform)                                       \
+#define TYPE_WORD(id, type, least, most, numbers)                                                  \
   static int32_t numbers_##id(MAYBE int32_t m, MAYBE int32_t n) { return numbers; }
 #include "stan/constraints.def"
 
@@ -24,10 +24,8 @@ static const struct {
   Transform *transform;
   Inverse *inverse;
 } codes[CON_COUNT] = {
-#define CODE(id) constrain_##id, unconstrain_##id
-#define MISSING(id) NULL, NULL
-#define TYPE_WORD(id, type, least, most, numbers, transform)                                       \
-  [CON_##id] = {numbers_##id, transform(id)},
+#define TYPE_WORD(id, type, least, most, numbers)                                                  \
+  [CON_##id] = {numbers_##id, constrain_##id, unconstrain_##id},
 #include "stan/constraints.def"
 };
 
@@ -35,13 +33,7 @@ static bool is_type_word(ConstraintKind k) { return codes[k].numbers != NULL; }
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
-/* What a parameter is an array of: `count` items of m rows and n columns. */
-typedef struct {
-  int32_t count, m, n, numbers; /* numbers: unconstrained, of one item */
-  Value *shape;                 /* of one item */
-} ItemShape;
-
-static ItemShape items_of(Eval *E, const Decl *d, const Value *v) {
+ItemShape constrain_items(Eval *E, ConstraintKind kind, const Value *v) {
   const int32_t *dims = v->dims + v->array_dims;
   int inner = v->ndims - v->array_dims;
   ItemShape i = {.count = 1,
@@ -49,12 +41,17 @@ static ItemShape items_of(Eval *E, const Decl *d, const Value *v) {
                  .n = inner ? dims[inner - 1] : 1,
                  .shape = value_shape(E, v->kind, 0, inner, dims)};
   for (int k = 0; k < v->array_dims; k++) i.count *= v->dims[k];
-  i.numbers = is_type_word(d->con.kind) ? codes[d->con.kind].numbers(i.m, i.n) : i.m * i.n;
+  i.numbers = is_type_word(kind) ? codes[kind].numbers(i.m, i.n) : i.m * i.n;
+  return i;
+}
+
+static ItemShape items_of(Eval *E, const Decl *d, const Value *v) {
+  ItemShape i = constrain_items(E, d->con.kind, v);
   if (i.numbers < 0)
     ctx_fail(E->ctx, PVI_DATA, d->loc, "%s: there is no %s of size %s", d->name,
              stan_constraint_name(d->con.kind),
-             inner == 2 ? arena_format(E->arena, "%d x %d", i.m, i.n)
-                        : arena_format(E->arena, "%d", i.n));
+             v->kind == TY_MATRIX ? arena_format(E->arena, "%d x %d", i.m, i.n)
+                                  : arena_format(E->arena, "%d", i.n));
   return i;
 }
 
@@ -119,31 +116,60 @@ static bool any_infinite(const Value *v) {
   return false;
 }
 
-static Value *bounded(Eval *E, Value *u, Value *lower, Value *upper) {
-  if (all_equal_to(lower, -INFINITY)) lower = NULL;
-  if (all_equal_to(upper, INFINITY)) upper = NULL;
-  if ((any_infinite(lower) || any_infinite(upper)) &&
-      u->n > 1) { /* element by element: some have a bound, some none */
-    Value **parts = NEW_ARRAY(E->arena, Value *, u->n);
-    for (int32_t k = 0; k < u->n; k++)
-      parts[k] = bounded(E, value_element(E, u, k),
-                         lower ? value_element(E, lower, lower->n == 1 ? 0 : k) : NULL,
-                         upper ? value_element(E, upper, upper->n == 1 ? 0 : k) : NULL);
-    return value_join(E, parts, u->n, u);
-  }
+/* ... between -infinity and infinity */
+static Value *inside(Eval *E, Value *u, Value *lower, Value *upper) {
   if (lower && upper) return both_bounds(E, u, lower, upper);
   if (lower) return lower_bound(E, u, lower);
   return upper ? upper_bound(E, u, upper) : u;
 }
 
+/* log((x - lower) / (upper - x)) is the logit of (x - lower) / (upper - lower) with all its digits.
+ */
+static Value *outside(Eval *E, Value *x, Value *lower, Value *upper) {
+  if (lower && upper) return M(LOG, DIV(SUB(x, lower), SUB(upper, x)));
+  if (lower) return M(LOG, SUB(x, lower));
+  return upper ? M(LOG, SUB(upper, x)) : x;
+}
+
+typedef Value *Bounding(Eval *E, Value *x, Value *lower, Value *upper);
+
+static Value *element_or_null(Eval *E, Value *v, int32_t k) {
+  return v ? value_element(E, v, v->n == 1 ? 0 : k) : NULL;
+}
+
+/* Where some elements have a bound and some none, they are taken one by one. */
+static Value *within(Eval *E, Bounding *f, Value *x, Value *lower, Value *upper) {
+  if (all_equal_to(lower, -INFINITY)) lower = NULL;
+  if (all_equal_to(upper, INFINITY)) upper = NULL;
+  if (x->n == 1 || (!any_infinite(lower) && !any_infinite(upper))) return f(E, x, lower, upper);
+  Value **parts = NEW_ARRAY(E->arena, Value *, x->n + 1);
+  for (int32_t k = 0; k < x->n; k++)
+    parts[k] = within(E, f, value_element(E, x, k), element_or_null(E, lower, k),
+                      element_or_null(E, upper, k));
+  return value_join(E, parts, x->n, x);
+}
+
+Value *constrain_bounds(Eval *E, Value *u, Value *lower, Value *upper) {
+  return within(E, inside, u, lower, upper);
+}
+
+Value *unconstrain_bounds(Eval *E, Value *x, Value *lower, Value *upper) {
+  return within(E, outside, x, lower, upper);
+}
+
 /* offset + multiplier u, Jacobian log multiplier per element */
-static Value *affine(Eval *E, Value *u, Value *offset, Value *multiplier) {
+Value *constrain_affine(Eval *E, Value *u, Value *offset, Value *multiplier) {
   if (multiplier) {
     Value *j = M(LOG, multiplier);
     constrain_jacobian(E, j->n == u->n ? j : MUL(j, NUM(u->n)));
     u = MUL(multiplier, u);
   }
   return offset ? ADD(offset, u) : u;
+}
+
+Value *unconstrain_affine(Eval *E, Value *x, Value *offset, Value *multiplier) {
+  if (offset) x = SUB(x, offset);
+  return multiplier ? DIV(x, multiplier) : x;
 }
 
 /* ---- from unconstrained numbers -------------------------------------------------------------- */
@@ -160,22 +186,26 @@ static Value *raw(Eval *E, const Value *shape, const ItemShape *items, int32_t o
   return value_of_node(E, shape, NULL, u);
 }
 
-/* Type words: every item of the array by itself. */
-static Value *by_items(Eval *E, const Decl *d, const Value *shape, const ItemShape *items,
-                       int32_t offset) {
-  Transform *transform = codes[d->con.kind].transform;
-  if (!transform)
-    ctx_fail(E->ctx, PVI_PROGRAM, d->loc,
-             "parameters of this constrained type are not supported yet");
-  int32_t size = items->numbers;
-  Value **parts = NEW_ARRAY(E->arena, Value *, items->count + 1);
-  for (int32_t k = 0; k < items->count; k++) {
-    Value *u = value_shape(E, TY_VECTOR, 0, 1, &size);
-    u = size ? value_of_node(E, u, NULL, ir_input(E->graph, offset + k * size, size))
-             : value_known(E, u, NULL);
-    parts[k] = transform(E, u, items->shape);
+Value *constrain_by_items(Eval *E, ConstraintKind kind, Value *u, const Value *shape) {
+  ItemShape items = constrain_items(E, kind, shape);
+  Value **parts = NEW_ARRAY(E->arena, Value *, items.count + 1);
+  for (int32_t k = 0; k < items.count; k++)
+    parts[k] =
+        codes[kind].transform(E, value_slice(E, u, k * items.numbers, items.numbers), items.shape);
+  return value_join(E, parts, items.count, shape);
+}
+
+Value *unconstrain_by_items(Eval *E, ConstraintKind kind, Value *x) {
+  ItemShape items = constrain_items(E, kind, x);
+  const Value *free = value_shape(E, TY_VECTOR, 0, 1, &items.numbers);
+  int32_t size = items.m * items.n, all = items.count * items.numbers;
+  Value **parts = NEW_ARRAY(E->arena, Value *, items.count + 1);
+  for (int32_t k = 0; k < items.count; k++) {
+    Value *item = value_slice(E, x, k * size, size);
+    item = value_reshape(E, item, x->kind, 0, items.shape->ndims, items.shape->dims);
+    parts[k] = codes[kind].inverse(E, item, free);
   }
-  return value_join(E, parts, items->count, shape);
+  return value_join(E, parts, items.count, value_shape(E, TY_VECTOR, 0, 1, &all));
 }
 
 Value *constrain(Eval *E, const Decl *d, int32_t *offset) {
@@ -188,11 +218,17 @@ Value *constrain(Eval *E, const Decl *d, int32_t *offset) {
   int32_t at = *offset;
   ItemShape items = items_of(E, d, &shape);
   *offset += items.count * items.numbers;
-  if (is_type_word(d->con.kind)) return by_items(E, d, &shape, &items, at);
+  if (is_type_word(d->con.kind)) {
+    int32_t all = items.count * items.numbers;
+    Value *u = value_shape(E, TY_VECTOR, 0, 1, &all);
+    u = all ? value_of_node(E, u, NULL, ir_input(E->graph, at, all)) : value_known(E, u, NULL);
+    return constrain_by_items(E, d->con.kind, u, &shape);
+  }
   Value *u = raw(E, &shape, &items, at);
   if (d->con.kind == CON_NONE || !shape.n) return u;
   Value *first = argument(E, d->con.args[0], &shape), *second = argument(E, d->con.args[1], &shape);
-  return d->con.kind == CON_bounds ? bounded(E, u, first, second) : affine(E, u, first, second);
+  return d->con.kind == CON_bounds ? constrain_bounds(E, u, first, second)
+                                   : constrain_affine(E, u, first, second);
 }
 
 /* ---- given values ---------------------------------------------------------------------------- */
@@ -212,36 +248,19 @@ void constrain_check(Eval *E, const Decl *d, const Value *v, const char *whose) 
     data_check_structure(E->ctx, &x);
 }
 
-static double number_at(const Value *v, int32_t k, double absent) {
-  return v ? v->v[v->n == 1 ? 0 : k] : absent;
-}
-
-/* log((x - lower) / (upper - x)) is the logit of (x - lower) / (upper - lower) with all its digits.
- */
-static double unbounded(double x, double lower, double upper) {
-  if (isinf(lower)) return isinf(upper) ? x : log(upper - x);
-  return isinf(upper) ? log(x - lower) : log((x - lower) / (upper - x));
-}
-
-/* One element of what has brackets, or nothing at all. */
-static double from_brackets(const Decl *d, double x, const Value *const args[2], int32_t k) {
-  if (d->con.kind == CON_bounds)
-    return unbounded(x, number_at(args[0], k, -INFINITY), number_at(args[1], k, INFINITY));
-  return (x - number_at(args[0], k, 0)) / number_at(args[1], k, 1);
-}
-
 /* The unconstrained numbers of known values. */
-static void unconstrain(Eval *E, const Decl *d, const Value *v, double *u) {
+static void unconstrain(Eval *E, const Decl *d, Value *v, double *u) {
   ItemShape items = items_of(E, d, v);
-  Inverse *inverse = codes[d->con.kind].inverse;
-  if (inverse) {
-    for (int32_t k = 0; k < items.count; k++)
-      inverse(E->arena, v->v + k * items.m * items.n, items.m, items.n, u + k * items.numbers);
+  if (is_type_word(d->con.kind)) {
+    const Value *x = unconstrain_by_items(E, d->con.kind, v);
+    for (int32_t k = 0; k < x->n; k++) u[k] = x->v[k];
     return;
   }
-  const Value *args[2] = {argument(E, d->con.args[0], v), argument(E, d->con.args[1], v)};
-  for (int32_t k = 0; k < v->n; k++)
-    u[v->kind == TY_MATRIX ? stan_place(&items, k) : k] = from_brackets(d, v->v[k], args, k);
+  Value *first = argument(E, d->con.args[0], v), *second = argument(E, d->con.args[1], v);
+  const Value *x = !v->n || d->con.kind == CON_NONE ? v
+                   : d->con.kind == CON_bounds      ? unconstrain_bounds(E, v, first, second)
+                                                    : unconstrain_affine(E, v, first, second);
+  for (int32_t k = 0; k < v->n; k++) u[v->kind == TY_MATRIX ? stan_place(&items, k) : k] = x->v[k];
 }
 
 /* The evaluator as an interpreter: parameters become numbers one after the other, and the bounds of

@@ -204,6 +204,7 @@ void eval_dims(Eval *E, const Decl *d, Value *shape);
 Value *eval_as_likelihood(Eval *E, Value *v); /* a copy that counts as a density of data */
 /* An increment, one element per observation; outcome: what it says of the outcome, or NULL. */
 void eval_add_target(Eval *E, Value *pointwise, Loc loc, const char *name, const Outcome *outcome);
+void eval_add_jacobian(Eval *E, Value *v);
 Outcome outcome_of(Eval *E, DistId id, Value **args); /* args[0] is the outcome */
 void outcome_place(Eval *E, Site *site, const Outcome *o, int32_t n);
 

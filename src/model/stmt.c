@@ -139,6 +139,10 @@ static void add_scalar(Eval *E, Value ***list, size_t *n, size_t *cap, Value *v)
   PUSH(E->arena, *list, *n, *cap, s);
 }
 
+void eval_add_jacobian(Eval *E, Value *v) {
+  if (!E->quiet && v->n) add_scalar(E, &E->jacobian, &E->njacobian, &E->cap_jacobian, v);
+}
+
 /* One observation per iteration of a lifted loop that nothing encloses. */
 static Node per_iteration(Eval *E, Value *v) {
   Value *s = value_sum(E, v);
@@ -569,9 +573,7 @@ Flow eval_stmt(Eval *E, const Stmt *s) {
   case ST_DECL: eval_decl(E, s); break;
   case ST_ASSIGN: eval_assign_stmt(E, s); break;
   case ST_TARGET: eval_increment(E, s->e); break;
-  case ST_JACOBIAN:
-    if (!E->quiet) add_scalar(E, &E->jacobian, &E->njacobian, &E->cap_jacobian, eval_expr(E, s->e));
-    break;
+  case ST_JACOBIAN: eval_add_jacobian(E, eval_expr(E, s->e)); break;
   case ST_TILDE: eval_tilde(E, s); break;
   case ST_IF: return eval_if(E, s);
   case ST_FOR: return eval_for(E, s);

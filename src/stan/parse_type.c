@@ -24,8 +24,7 @@ static const struct {
     {TOK_COMPLEX_VECTOR, TY_COMPLEX_VECTOR, 1, 1, CON_NONE},
     {TOK_COMPLEX_ROW_VECTOR, TY_COMPLEX_ROW_VECTOR, 1, 1, CON_NONE},
     {TOK_COMPLEX_MATRIX, TY_COMPLEX_MATRIX, 2, 2, CON_NONE},
-#define TYPE_WORD(id, type, least, most, numbers, transform)                                       \
-  {TOK_##id, TY_##type, least, most, CON_##id},
+#define TYPE_WORD(id, type, least, most, numbers) {TOK_##id, TY_##type, least, most, CON_##id},
 #include "stan/constraints.def"
 };
 

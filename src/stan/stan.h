@@ -138,7 +138,7 @@ typedef enum {
 typedef enum {
   CON_NONE,
 #define BRACKET(id, first, second, ints) CON_##id,
-#define TYPE_WORD(id, type, least, most, numbers, transform) CON_##id,
+#define TYPE_WORD(id, type, least, most, numbers) CON_##id,
 #include "stan/constraints.def"
   CON_COUNT
 } ConstraintKind;

@@ -177,8 +177,7 @@ static const struct {
 } constraints[CON_COUNT] = {
     [CON_NONE] = {"", {NULL, NULL}, true},
 #define BRACKET(id, first, second, ints) [CON_##id] = {#id, {#first, #second}, ints},
-#define TYPE_WORD(id, type, least, most, numbers, transform)                                       \
-  [CON_##id] = {#id, {NULL, NULL}, false},
+#define TYPE_WORD(id, type, least, most, numbers) [CON_##id] = {#id, {NULL, NULL}, false},
 #include "stan/constraints.def"
 };
 
