@@ -39,7 +39,8 @@ Value *unconstrain_affine(Eval *E, Value *x, Value *offset, Value *multiplier);
  * numbers make one: negative, where there is none of this size. */
 typedef struct {
   int32_t count, m, n, numbers;
-  Value *shape; /* of one item */
+  int32_t parts; /* of one element: 2 of complex ones */
+  Value *shape;  /* of one item */
 } ItemShape;
 ItemShape constrain_items(Eval *E, ConstraintKind kind, const Value *v);
 /* Every item by itself: u has the numbers of one item after the other. */

@@ -6,6 +6,7 @@
  * an array and are in constraint_vectors.c and constraint_matrices.c, by the rows of
  * stan/constraints.def.
  */
+#include "model/complex.h"
 #include "model/constraint.h"
 #include "model/model_int.h"
 
@@ -35,13 +36,14 @@ static bool is_type_word(ConstraintKind k) { return codes[k].numbers != NULL; }
 
 ItemShape constrain_items(Eval *E, ConstraintKind kind, const Value *v) {
   const int32_t *dims = v->dims + v->array_dims;
-  int inner = v->ndims - v->array_dims;
+  int all = v->ndims - v->array_dims, inner = all - complex_kind(v->kind);
   ItemShape i = {.count = 1,
                  .m = inner == 2 ? dims[0] : 1,
                  .n = inner ? dims[inner - 1] : 1,
-                 .shape = value_shape(E, v->kind, 0, inner, dims)};
+                 .parts = complex_kind(v->kind) ? 2 : 1,
+                 .shape = value_shape(E, v->kind, 0, all, dims)};
   for (int k = 0; k < v->array_dims; k++) i.count *= v->dims[k];
-  i.numbers = is_type_word(kind) ? codes[kind].numbers(i.m, i.n) : i.m * i.n;
+  i.numbers = is_type_word(kind) ? codes[kind].numbers(i.m, i.n) : i.m * i.n * i.parts;
   return i;
 }
 
@@ -55,11 +57,15 @@ static ItemShape items_of(Eval *E, const Decl *d, const Value *v) {
   return i;
 }
 
+static bool is_matrix(const Value *v) {
+  return v->kind == TY_MATRIX || v->kind == TY_COMPLEX_MATRIX;
+}
+
 /* Where element k (row-major) of an array of matrices is in Stan's order, which has matrices column
  * by column. */
 static int32_t stan_place(const ItemShape *i, int32_t k) {
-  int32_t size = i->m * i->n, at = k % size;
-  return k - at + at % i->n * i->m + at / i->n;
+  int32_t part = k % i->parts, size = i->m * i->n, e = k / i->parts, at = e % size;
+  return (e - at + at % i->n * i->m + at / i->n) * i->parts + part;
 }
 
 /* ---- brackets -------------------------------------------------------------------------------- */
@@ -178,7 +184,7 @@ Value *unconstrain_affine(Eval *E, Value *x, Value *offset, Value *multiplier) {
 static Value *raw(Eval *E, const Value *shape, const ItemShape *items, int32_t offset) {
   if (!shape->n) return value_known(E, shape, NULL);
   Node u = ir_input(E->graph, offset, shape->n);
-  if (shape->kind == TY_MATRIX) {
+  if (is_matrix(shape)) {
     int32_t *index = NEW_ARRAY(E->arena, int32_t, shape->n);
     for (int32_t k = 0; k < shape->n; k++) index[k] = stan_place(items, k);
     u = ir_gather(E->graph, u, index, shape->n);
@@ -211,8 +217,7 @@ Value *unconstrain_by_items(Eval *E, ConstraintKind kind, Value *x) {
 Value *constrain(Eval *E, const Decl *d, int32_t *offset) {
   Value shape;
   eval_dims(E, d, &shape);
-  if (shape.kind != TY_REAL && shape.kind != TY_VECTOR && shape.kind != TY_ROW_VECTOR &&
-      shape.kind != TY_MATRIX)
+  if (shape.kind == TY_TUPLE)
     ctx_fail(E->ctx, PVI_PROGRAM, d->loc,
              "parameter %s: this type of parameter is not supported yet", d->name);
   int32_t at = *offset;
@@ -260,7 +265,7 @@ static void unconstrain(Eval *E, const Decl *d, Value *v, double *u) {
   const Value *x = !v->n || d->con.kind == CON_NONE ? v
                    : d->con.kind == CON_bounds      ? unconstrain_bounds(E, v, first, second)
                                                     : unconstrain_affine(E, v, first, second);
-  for (int32_t k = 0; k < v->n; k++) u[v->kind == TY_MATRIX ? stan_place(&items, k) : k] = x->v[k];
+  for (int32_t k = 0; k < v->n; k++) u[is_matrix(v) ? stan_place(&items, k) : k] = x->v[k];
 }
 
 /* The evaluator as an interpreter: parameters become numbers one after the other, and the bounds of

@@ -1,4 +1,5 @@
 /* expr.c: what expressions are worth. */
+#include "model/complex.h"
 #include "model/eval.h"
 
 #include <math.h>
@@ -87,10 +88,13 @@ static Along along(Eval *E, const Index *i, int32_t dim) {
 
 /* Kind of what remains of a vector or matrix when the given inner dimensions are dropped. */
 static TypeKind remaining_kind(TypeKind kind, bool first_dropped, bool second_dropped) {
-  if (kind == TY_VECTOR || kind == TY_ROW_VECTOR) return first_dropped ? TY_REAL : kind;
-  if (kind != TY_MATRIX) return kind;
-  if (first_dropped && second_dropped) return TY_REAL;
-  return first_dropped ? TY_ROW_VECTOR : second_dropped ? TY_VECTOR : TY_MATRIX;
+  bool z = complex_kind(kind);
+  TypeKind scalar = z ? TY_COMPLEX : TY_REAL, row = z ? TY_COMPLEX_ROW_VECTOR : TY_ROW_VECTOR,
+           column = z ? TY_COMPLEX_VECTOR : TY_VECTOR, matrix = z ? TY_COMPLEX_MATRIX : TY_MATRIX;
+  if (kind == column || kind == row) return first_dropped ? scalar : kind;
+  if (kind != matrix) return kind;
+  if (first_dropped && second_dropped) return scalar;
+  return first_dropped ? row : second_dropped ? column : matrix;
 }
 
 Selection eval_selection(Eval *E, const Value *base, const Index *indexes, int nindexes, Loc loc) {
@@ -285,6 +289,7 @@ static Value *division(Eval *E, FunId id, Value *a, Value *b, Loc loc) {
 }
 
 Value *eval_binary(Eval *E, Operator op, Value *a, Value *b, Loc loc) {
+  if (complex_kind(a->kind) || complex_kind(b->kind)) return complex_binary(E, op, a, b, loc);
   bool scalars = !a->ndims && !b->ndims;
   bool ints = a->kind == TY_INT && b->kind == TY_INT && scalars;
   if (scalars && a->known && b->known &&
@@ -322,7 +327,9 @@ static Value *eval_unary(Eval *E, const Expr *e) {
   switch (e->op) {
   case OP_NEG: return negate(E, a);
   case OP_NOT: return as_int(map1(E, IR_NOT, a));
-  case OP_TRANSPOSE: return value_transpose(E, a);
+  case OP_TRANSPOSE:
+    if (complex_kind(a->kind)) return eval_function(E, FUN_transpose, &a, 1, NULL);
+    return value_transpose(E, a);
   default: return a;
   }
 }
@@ -341,7 +348,9 @@ static Value *eval_logical(Eval *E, const Expr *e) {
 
 /* Both sides, and a choice between them per draw or per iteration. */
 static Value *choose(Eval *E, const Expr *e, Value *c) {
-  Value *v = map3(E, IR_SELECT, c, eval_expr(E, e->args[1]), eval_expr(E, e->args[2]));
+  Value *yes = complex_promote(E, eval_expr(E, e->args[1]), e->type->kind),
+        *no = complex_promote(E, eval_expr(E, e->args[2]), e->type->kind);
+  Value *v = map3(E, IR_SELECT, c, yes, no);
   return e->type->kind == TY_INT ? as_int(v) : v;
 }
 
@@ -357,7 +366,8 @@ static Value *eval_ternary(Eval *E, const Expr *e) {
 
 static Value *eval_literal(Eval *E, const Expr *e) {
   Value **parts = NEW_ARRAY(E->arena, Value *, e->nargs + 1);
-  for (int k = 0; k < e->nargs; k++) parts[k] = eval_expr(E, e->args[k]);
+  for (int k = 0; k < e->nargs; k++)
+    parts[k] = complex_promote(E, eval_expr(E, e->args[k]), e->type->kind);
   Value shape = {.kind = e->type->kind, .node = NO_NODE, .dims = {e->nargs}};
   const Value *first = e->nargs ? parts[0] : NULL;
   shape.ndims = 1 + (first ? first->ndims : 0);
@@ -389,6 +399,7 @@ Value *eval_user(Eval *E, const FunDef *f, Value **args, Loc loc, bool outcome_i
     ctx_fail(E->ctx, PVI_PROGRAM, loc, "functions call each other more than 500 levels deep");
   Var *frame = NEW_ARRAY(E->arena, Var, f->nslots + 1), *caller = E->frame;
   for (int k = 0; k < f->nargs; k++) {
+    args[k] = complex_promote(E, args[k], f->args[k]->type->kind);
     args[k]->shared = true;
     frame[f->args[k]->slot] = (Var){args[k], f->args[k], E->lift};
   }
@@ -405,7 +416,7 @@ Value *eval_user(Eval *E, const FunDef *f, Value **args, Loc loc, bool outcome_i
   E->result = NULL;
   if (!r && f->type->result && f->type->result->kind != TY_VOID)
     ctx_fail(E->ctx, PVI_PROGRAM, loc, "function %s ended without returning a value", f->name);
-  return r;
+  return r && f->type->result ? complex_promote(E, r, f->type->result->kind) : r;
 }
 
 static bool ends_with(const char *s, const char *tail) {
@@ -475,6 +486,6 @@ Value *eval_expr(Eval *E, const Expr *e) {
   case EX_TARGET:
     ctx_fail(E->ctx, PVI_PROGRAM, e->loc,
              "target() cannot be read: the log density is split into observations");
-  default: ctx_fail(E->ctx, PVI_PROGRAM, e->loc, "complex numbers are not supported yet");
+  default: return complex_from(E, value_real(E, 0), value_real(E, e->rvalue)); /* EX_IMAG */
   }
 }

@@ -1,6 +1,7 @@
 /* functions.c: the code behind functions.def. fn_x evaluates function x on Values; what is known is
  * computed, the rest becomes nodes. Elementwise functions need no code here: MAP(OP) in their row
  * names the op. */
+#include "model/complex.h"
 #include "model/fun.h"
 
 #include <float.h>
@@ -101,6 +102,8 @@ static const FunRow rows[FUN_COUNT] = {
 
 Value *eval_function(Eval *E, FunId id, Value **args, int nargs, const Expr *call) {
   const FunRow *row = &rows[id];
+  for (int k = 0; k < nargs; k++)
+    if (args[k] && complex_kind(args[k]->kind)) return complex_function(E, id, args, nargs, call);
   fun_check_sizes(E, id, args, nargs, fun_place(call));
   if (row->code) return row->code(E, args, nargs, call);
   if (!row->op)

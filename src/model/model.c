@@ -1,5 +1,6 @@
 /* model.c: a program and its data become a Model: bind the data, run the blocks, gather what they
  * added to the log density (observations.c) and what they compute (outputs.c). */
+#include "model/complex.h"
 #include "model/model_int.h"
 
 #include <math.h>
@@ -41,7 +42,8 @@ static const double *values_of(Eval *E, const Data *data, const Decl *d, const V
     *rows = (double)data_rows(data);
     return rows;
   }
-  return data_bind(E->ctx, data, d, shape->ndims, dims);
+  int ndims = shape->ndims - complex_kind(shape->kind); /* as declared */
+  return data_bind(E->ctx, data, d, ndims, dims);
 }
 
 static void bind_data(Eval *E, const Data *data, const ModelOptions *o, bool *missing) {
@@ -49,9 +51,9 @@ static void bind_data(Eval *E, const Data *data, const ModelOptions *o, bool *mi
   for (int k = 0; block && k < block->nbody; k++)
     for (int j = 0; j < block->body[k]->ndecls; j++) {
       const Decl *d = block->body[k]->decls[j];
-      if (d->type->kind == TY_TUPLE || d->type->kind == TY_COMPLEX || d->type->kind > TY_MATRIX)
-        ctx_fail(E->ctx, PVI_PROGRAM, d->loc,
-                 "data variable %s: tuples and complex numbers are not supported yet", d->name);
+      if (d->type->kind == TY_TUPLE)
+        ctx_fail(E->ctx, PVI_PROGRAM, d->loc, "data variable %s: tuples are not supported yet",
+                 d->name);
       Value shape;
       eval_dims(E, d, &shape);
       bool absent = o->outcomes_may_be_missing && !data_find(data, d->name) &&

@@ -5,6 +5,7 @@
  * begins every point with the known variables, which the Model keeps frozen, so the points do not
  * depend on each other and calls in several threads not on each other either.
  */
+#include "model/complex.h"
 #include "model/model_int.h"
 
 #include <string.h>
@@ -85,10 +86,16 @@ const KnownVariable *outputs_known(Eval *E, int *count) {
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* Indexes of column k of a variable, first index fastest; returns the row-major place. */
+/* Indexes of column k of a variable, first index fastest, but real and imaginary part before all;
+ * returns the row-major place. */
 static int32_t column_place(const Output *o, int32_t k, int32_t *at) {
   int32_t place = 0;
-  for (int d = 0; d < o->ndims; d++) {
+  int ndims = o->ndims - complex_kind(o->kind);
+  if (ndims < o->ndims) {
+    at[ndims] = k % 2;
+    k /= 2;
+  }
+  for (int d = 0; d < ndims; d++) {
     at[d] = k % o->dims[d];
     k /= o->dims[d];
   }
@@ -106,8 +113,10 @@ static const char *column_name(Arena *a, const Output *o, int32_t k, bool dotted
   column_place(o, k, at);
   Text t = text_make(a);
   text_puts(&t, o->name);
-  for (int d = 0; d < o->ndims; d++) text_printf(&t, dotted ? ".%d" : d ? ",%d" : "[%d", at[d] + 1);
-  if (o->ndims && !dotted) text_puts(&t, "]");
+  int ndims = o->ndims - complex_kind(o->kind);
+  for (int d = 0; d < ndims; d++) text_printf(&t, dotted ? ".%d" : d ? ",%d" : "[%d", at[d] + 1);
+  if (ndims && !dotted) text_puts(&t, "]");
+  if (ndims < o->ndims) text_puts(&t, at[ndims] ? ".imag" : ".real");
   return t.s;
 }
 

@@ -1,4 +1,5 @@
 /* stmt.c: what statements do. */
+#include "model/complex.h"
 #include "model/eval.h"
 
 #include <math.h>
@@ -8,7 +9,8 @@
 
 void eval_dims(Eval *E, const Decl *d, Value *shape) {
   int32_t dims[MAX_DIMS];
-  if (d->nsizes > MAX_DIMS)
+  bool pairs = complex_kind(d->type->kind);
+  if (d->nsizes + pairs > MAX_DIMS)
     ctx_fail(E->ctx, PVI_PROGRAM, d->loc, "%s has more than %d dimensions", d->name, MAX_DIMS);
   int n = 0;
   for (int k = 0; k < d->nsizes; k++) {
@@ -19,6 +21,7 @@ void eval_dims(Eval *E, const Decl *d, Value *shape) {
       ctx_fail(E->ctx, PVI_DATA, d->sizes[k]->loc, "size %ld of %s is too large", size, d->name);
     dims[n++] = (int32_t)size;
   }
+  if (pairs) dims[n++] = 2;
   *shape = *value_shape(E, d->type->kind, d->type->array_dims, n, dims);
 }
 
@@ -31,11 +34,9 @@ static Value *eval_default(Eval *E, const Decl *d) {
     for (int k = 0; k < d->nitems; k++) t->items[k] = eval_default(E, d->items[k]);
     return t;
   }
-  if (d->type->kind == TY_TUPLE || d->type->kind == TY_COMPLEX ||
-      d->type->kind == TY_COMPLEX_VECTOR || d->type->kind == TY_COMPLEX_ROW_VECTOR ||
-      d->type->kind == TY_COMPLEX_MATRIX)
-    ctx_fail(E->ctx, PVI_PROGRAM, d->loc, "variable %s: %s are not supported yet", d->name,
-             d->type->kind == TY_TUPLE ? "arrays of tuples" : "complex numbers");
+  if (d->type->kind == TY_TUPLE)
+    ctx_fail(E->ctx, PVI_PROGRAM, d->loc, "variable %s: arrays of tuples are not supported yet",
+             d->name);
   Value shape;
   eval_dims(E, d, &shape);
   Value *v = value_known(E, &shape, NULL);
@@ -54,6 +55,7 @@ static void check_fits(Eval *E, const Value *to, const Value *from, Loc loc) {
 
 /* The whole variable; it keeps its declared kind. */
 static void set_variable(Eval *E, Var *var, Value *v, Loc loc) {
+  v = complex_promote(E, v, var->value->kind);
   check_fits(E, var->value, v, loc);
   lift_write(E, var, NULL, NULL, var->value->n);
   TypeKind kind = var->value->kind;
@@ -70,6 +72,7 @@ static void set_variable(Eval *E, Var *var, Value *v, Loc loc) {
 
 static void set_elements(Eval *E, Var *var, const Index *indexes, int n, Value *v, Loc loc) {
   Selection s = eval_selection(E, var->value, indexes, n, loc);
+  v = complex_promote(E, v, s.shape.kind);
   check_fits(E, &s.shape, v, loc);
   lift_write(E, var, s.axis, s.index, s.shape.n);
   value_put(E, &var->value, s.axis, s.index, s.shape.n, v);
@@ -99,6 +102,7 @@ static void eval_assign(Eval *E, const Expr *lhs, Value *v) {
     Value *inner = eval_expr(E, lhs->args[0]);
     inner->shared = true;
     Selection s = eval_selection(E, inner, lhs->indexes, lhs->nindexes, lhs->loc);
+    v = complex_promote(E, v, s.shape.kind);
     check_fits(E, &s.shape, v, lhs->loc);
     value_put(E, &inner, s.axis, s.index, s.shape.n, v);
     eval_assign(E, lhs->args[0], inner);
