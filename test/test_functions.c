@@ -622,6 +622,74 @@ static const Twin specials[] = {
      "model { target += integrate_1d(f, 0, positive_infinity(), {1 + s, inv_logit(b[1]), b[2]}, "
      "{1}, {1}); }",
      "model { real c = -2 * b[2] * (1 + s); target += expm1(c * inv_logit(b[1])) / expm1(c); }"},
+    {"passing before or after", 0, EITHER, "",
+     "model { real h = 1 + s, w = inv_logit(b[1]); target += exp(wiener_lcdf_unnorm(1.3, h, 0.2, "
+     "w, "
+     "b[2])) + exp(wiener_lccdf_unnorm(1.3, h, 0.2, w, b[2])) + exp(wiener_lccdf_unnorm(0.2, h, "
+     "0.2, w, b[2])); }",
+     "model { real c = -2 * b[2] * (1 + s); target += 2 * expm1(c * inv_logit(b[1])) / expm1(c); "
+     "}"},
+    {"passing before", 0, EITHER,
+     "real f(real x, real xc, real h, real w, real d, real v) { return exp(wiener_lpdf(x | h, 0.2, "
+     "w, "
+     "d, v)); }",
+     "model { real h = 1 + s, w = inv_logit(b[1]); target += wiener_lcdf_unnorm(1.3, h, 0.2, w, "
+     "b[2]); "
+     "target += wiener_lcdf_unnorm({0.9, 2}, h, 0.2, w, b[2], s, 0, 0); target += "
+     "wiener_lccdf_unnorm(2, h, 0.2, w, b[2], s, 0, 0); }",
+     "model { real h = 1 + s, w = inv_logit(b[1]); target += "
+     "log(integrate_1d_double_exponential(f, "
+     "0.2, 1.3, h, w, b[2], 0)) + log(integrate_1d_gauss_kronrod(f, 0.2, 0.9, h, w, b[2], s)) + "
+     "log(integrate_1d_gauss_kronrod_tol(f, 0.2, 2, 1e-9, 1e-9, 8, h, w, b[2], s)) + "
+     "log(integrate_1d_double_exponential_tol(f, 2, positive_infinity(), 1e-9, 1e-9, 8, h, w, "
+     "b[2], "
+     "s)); }"},
+    {"drift that varies", 0, EITHER,
+     "real f(real v, real vc, real t, real h, real w, real d, real r) { return exp(wiener_lpdf(t | "
+     "h, "
+     "0.2, w, v) + normal_lpdf(v | d, r)); }",
+     "model { target += wiener_lpdf(2 + 0.1 * b[1] | 1 + s, 0.2, inv_logit(b[1]), b[2], s); }",
+     "model { target += log(integrate_1d_double_exponential(f, negative_infinity(), "
+     "positive_infinity(), 2 + 0.1 * b[1], 1 + s, inv_logit(b[1]), b[2], s)); }"},
+    {"start and delay that vary", 0, EITHER,
+     "real f(real w, real wc, real y0, real h, real t, real d, real v) { return exp(wiener_lpdf(y0 "
+     "| h, "
+     "t, w, d, v)); }"
+     "real f2(real t, real tc, real y0, real h, real w, real d, real v) { return "
+     "integrate_1d_double_exponential(f, w - 0.1, w + 0.1, y0, h, t, d, v); }",
+     "model { target += wiener_lpdf(2 + 0.1 * b[1] | 1 + s, 0.2, 0.45, b[2], s, 0.2, 0.3); target "
+     "+= "
+     "wiener_lpdf(2 + 0.1 * b[1] | 1 + s, 0.2, 0.45, b[2], 0, 0, 0); }",
+     "model { target += log(integrate_1d_double_exponential(f2, 0.2, 0.5, 2 + 0.1 * b[1], 1 + s, "
+     "0.45, "
+     "b[2], s) / (0.2 * 0.3)); target += wiener_lpdf(2 + 0.1 * b[1] | 1 + s, 0.2, 0.45, b[2]); }"},
+    {"all of it varies", 0, EITHER,
+     "real f(real w, real wc, real h, real d) { return expm1(-2 * d * h * w) / expm1(-2 * d * h); "
+     "}",
+     "model { for (t in {0.1, 0.35, 1.3}) target += exp(wiener_lcdf_unnorm(t, 1 + s, 0.2, 0.45, "
+     "b[2], "
+     "0, 0.2, 0.3)) + exp(wiener_lccdf_unnorm(t, 1 + s, 0.2, 0.45, b[2], 0, 0.2, 0.3)); }",
+     "model { target += 3 * integrate_1d_double_exponential(f, 0.35, 0.55, 1 + s, b[2]) / 0.2; }"},
+    {"hypergeometric functions", 0, EITHER, "",
+     "model { real h = 0.8 * inv_logit(b[1]); target += hypergeometric_2F1(1, 1, 2, h) * h + "
+     "hypergeometric_2F1(s, 1.5, 1.5, -h) + hypergeometric_2F1(0.5, 1, 1.5, -square(2 * h)) + "
+     "hypergeometric_pFq({s}, {s}, b[2]) + hypergeometric_pFq({-2.0, s}, {1.0}, 0.3) + "
+     "hypergeometric_3F2({1.0, 1, s}, {2, s}, h) * h + hypergeometric_2F1(s, b[2], 3, 0.4); }",
+     "model { real h = 0.8 * inv_logit(b[1]); target += -2 * log1m(h) + (1 + h)^-s + atan(2 * h) / "
+     "(2 "
+     "* h) + exp(b[2]) + 1 - 0.6 * s + s * (s + 1) * 0.045 + hypergeometric_2F1(3 - s, 3 - b[2], "
+     "3, "
+     "0.4) * 0.6^(3 - s - b[2]); }"},
+    {"quantiles of student_t", 0, EITHER, "",
+     "model { for (p in {1e-6, 0.03, 0.24, 0.4999, 0.6, 0.93, 0.99999}) target += "
+     "student_t_lcdf(student_t_qf(p, 1 + s, b[1], 2) | 1 + s, b[1], 2) * b[2]; target += "
+     "student_t_qf(0.5, 3 + s, b[1], s) + sum(student_t_qf([0.1, 0.9]', 2 + s, b[1], s)) + "
+     "student_t_qf(inv_logit(b[2]), 1, 0, 1) + student_t_qf(inv_logit(b[2]), 2, 0, 1); }",
+     "model { for (p in {1e-6, 0.03, 0.24, 0.4999, 0.6, 0.93, 0.99999}) target += log(p) * b[2]; "
+     "real "
+     "q = inv_logit(b[2]); target += 3 * b[1] + tan(pi() * (q - 0.5)) + (2 * q - 1) * sqrt(2 / (4 "
+     "* q "
+     "* (1 - q))); }"},
     {"derivatives of gamma", 0, EITHER, "",
      "model { target += trigamma(s) - trigamma(1 + s) + hypergeometric_1F0(s, 0.3); }",
      "model { target += 1 / s ^ 2 + 0.7 ^ -s; }"},

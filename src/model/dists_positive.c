@@ -130,18 +130,3 @@ CDF(loglogistic) {
   return M(LOG_INV_LOGIT, COMPLEMENT(MUL(a[2], SUB(M(LOG, a[0]), M(LOG, a[1])))));
 }
 RNG(loglogistic) { return a[0] * exp(rngs_logistic(r) / a[1]); }
-
-/* ---- first passages -------------------------------------------------------------------------- */
-
-/* To the upper one of two bounds alpha apart, from alpha beta, with drift delta, tau late:
- * t = (y - tau) / alpha^2, w = 1 - beta,
- * log passage(t, w) - 2 log alpha + delta alpha w - delta^2 (y - tau) / 2 */
-LPDF(wiener) {
-  if (n > 5)
-    ctx_fail(E->ctx, PVI_PROGRAM, E->density,
-             "wiener with variable drift, start or delay is not supported yet");
-  Value *t = SUB(a[0], a[2]), *w = SUB(NUM(1), a[3]);
-  Value *drift = MUL(a[4], SUB(MUL(a[1], w), MUL(NUM(0.5), MUL(a[4], t))));
-  return ADD(SUB(map2(E, IR_LOG_PASSAGE, DIV(t, M(SQUARE, a[1])), w), MUL(NUM(2), M(LOG, a[1]))),
-             drift);
-}

@@ -100,13 +100,18 @@ static const double FARTHEST = 3.6; /* |t| */
 
 typedef struct {
   const FunDef *f;
-  Value *x, *xc, *weight, **rest; /* NODES numbers each; theta, x_r, x_i */
+  Value *x, *xc, *weight; /* NODES numbers each */
+  Value **rest;           /* further arguments of the integrand */
+  int nrest;
   Loc loc;
   Value *sum;
 } Integral;
 
 static Value *integrand(Eval *E, const Integral *q, Value *x, Value *xc) {
-  return eval_user(E, q->f, (Value *[]){x, xc, q->rest[0], q->rest[1], q->rest[2]}, q->loc, false);
+  Value **args = NEW_ARRAY(E->arena, Value *, q->nrest + 2);
+  args[0] = x, args[1] = xc;
+  for (int k = 0; k < q->nrest; k++) args[k + 2] = q->rest[k];
+  return eval_user(E, q->f, args, q->loc, false);
 }
 
 /* One number of a vector per iteration. */
@@ -164,13 +169,19 @@ static void place_nodes(Eval *E, Integral *q, Value *lower, Value *upper) {
     q->x = from ? ADD(lower, s) : to ? SUB(upper, s) : s;
 }
 
-FN(integrate_1d) {
-  Integral q = {.f = fun_function(E, call), .rest = a + 3, .loc = call->loc};
+static Value *integrate(Eval *E, const Expr *call, Value **a, Value **rest, int nrest) {
+  Integral q = {.f = fun_function(E, call), .rest = rest, .nrest = nrest, .loc = call->loc};
   place_nodes(E, &q, a[1], a[2]);
   const char *why;
   if (!E->lift && !E->guard && lift_body(E, NODES, NULL, all_nodes, &q, &why)) return q.sum;
   return node_by_node(E, &q);
 }
+
+/* (f, a, b, theta, x_r, x_i [, tolerance]), and (f, a, b [, tolerances and depth], ...). The nodes
+ * are many enough for every tolerance. */
+FN(integrate_1d) { return integrate(E, call, a, a + 3, 3); }
+FN(integrate_1d_free) { return integrate(E, call, a, a + 3, n - 3); }
+FN(integrate_1d_free_tol) { return integrate(E, call, a, a + 6, n - 6); }
 
 /* ---- hidden Markov models: of log omega (states x times), Gamma, rho ------------------------- */
 

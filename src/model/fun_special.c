@@ -88,8 +88,95 @@ FN(log_modified_bessel_first_kind) {
   return map2(E, IR_LOG_BESSEL_I, a[0], a[1]);
 }
 
+/* ---- hypergeometric functions ---------------------------------------------------------------- */
+
 /* (1 - z)^-a */
 FN(hypergeometric_1F0) { return M(EXP, M(NEG, MUL(a[0], M(LOG1M, a[1])))); }
+
+/* Of a series sum_k t_k with t_0 = 1 the ratios t_k / t_(k-1), k = 1.., are given; its terms are
+ * exp(cumulative sum of log |ratio|) with the sign of the ratios' product. Where the last one still
+ * counts the sum is unknown: nan. A ratio of zero ends the series: it becomes tiny, so that its
+ * logarithm has a derivative. */
+enum { TERMS = 2000 };
+static const double STILL_COUNTS = 1e-13, TINY = 1e-300;
+
+static Value *series(Eval *E, Value *ratio) {
+  int32_t K = ratio->n;
+  Value *size = map2(E, IR_FMAX, M(ABS, ratio), NUM(TINY));
+  Value *odd = map2(E, IR_LT, ratio, NUM(0)), *logs = M(LOG, size);
+#define SUMS(v) value_of_node(E, v, v->axis, ir_cumsum(E->graph, value_node(E, v), K))
+  Value *turns = SUMS(odd), *exponent = SUMS(logs);
+#undef SUMS
+  Value *half = MUL(NUM(0.5), turns);
+  Value *even = map2(E, IR_EQ, M(FLOOR, half), half);
+  Value *terms = MUL(map3(E, IR_SELECT, even, NUM(1), NUM(-1)), M(EXP, exponent));
+  Value *sum = ADD(NUM(1), value_sum(E, terms));
+  Value *last = M(ABS, value_element(E, terms, K - 1));
+  Value *done = map2(E, IR_LE, last, MUL(NUM(STILL_COUNTS), M(ABS, sum)));
+  return map3(E, IR_SELECT, done, sum, NUM(NAN));
+}
+
+/* prod_i (a_i + k) / prod_j (b_j + k) z / (k + 1), k = 0.. */
+static Value *ratios(Eval *E, Value *const *above, int p, Value *const *below, int q, Value *z) {
+  Value *k = value_vector(E, TERMS), *next = value_vector(E, TERMS);
+  for (int32_t i = 0; i < TERMS; i++) k->v[i] = i, next->v[i] = i + 1;
+  Value *r = DIV(z, next);
+  for (int i = 0; i < p; i++) r = MUL(r, ADD(above[i], k));
+  for (int j = 0; j < q; j++) r = DIV(r, ADD(below[j], k));
+  return r;
+}
+
+static Value **elements_of(Eval *E, Value *v) {
+  Value **e = NEW_ARRAY(E->arena, Value *, v->n + 1);
+  for (int32_t k = 0; k < v->n; k++) e[k] = value_element(E, v, k);
+  return e;
+}
+
+/* It converges everywhere where it has at least as many parameters below as above, and for |z| < 1
+ * where it has one less. */
+FN(hypergeometric_pFq) {
+  return series(E, ratios(E, elements_of(E, a[0]), a[0]->n, elements_of(E, a[1]), a[1]->n, a[2]));
+}
+FN(hypergeometric_3F2) {
+  if (a[0]->n != 3 || a[1]->n != 2)
+    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call),
+             "%s: %d and %d parameters are given; it has 3 and 2", call->name, a[0]->n, a[1]->n);
+  return fn_hypergeometric_pFq(E, a, n, call);
+}
+/* Below zero by Pfaff's transformation: (1 - z)^-a1 2F1(a1, b - a2; b; z / (z - 1)). */
+FN(hypergeometric_2F1) {
+  Value *low = map2(E, IR_LT, a[3], NUM(0));
+  Value *turned = DIV(a[3], SUB(a[3], NUM(1)));
+  Value *above[2] = {a[0], map3(E, IR_SELECT, low, SUB(a[2], a[1]), a[1])};
+  Value *sum = series(E, ratios(E, above, 2, &a[2], 1, map3(E, IR_SELECT, low, turned, a[3])));
+  Value *log_factor = MUL(a[0], M(LOG1M, map3(E, IR_SELECT, low, a[3], NUM(0))));
+  return MUL(M(EXP, M(NEG, log_factor)), sum);
+}
+
+/* ---- quantiles ------------------------------------------------------------------------------- */
+
+/* t^2 / (nu + t^2) is a beta variable of (1/2, nu/2) and nu / (nu + t^2) one of (nu/2, 1/2): the
+ * first serves in the middle, the second in the tails, |2 p - 1| being the probability of a smaller
+ * |t|. At the very middle t is (p - 1/2) over the density at 0. */
+FN(student_t_qf) {
+  Value *p = a[0], *nu = a[1], *half_nu = MUL(NUM(0.5), nu), *half = NUM(0.5);
+  Value *off = SUB(MUL(NUM(2), p), NUM(1)), *inside = M(ABS, off);
+  Value *outside = MUL(NUM(2), map2(E, IR_FMIN, p, SUB(NUM(1), p)));
+  Value *centre = map2(E, IR_LT, inside, NUM(1e-7)), *tail = map2(E, IR_LT, outside, half);
+#define WHERE(c, yes, no) map3(E, IR_SELECT, c, yes, no)
+  Value *near = WHERE(centre, half, WHERE(tail, half, inside)), *far = WHERE(tail, outside, half);
+  Value *y = map3(E, IR_INV_INC_BETA, half, half_nu, near);
+  Value *x = map3(E, IR_INV_INC_BETA, half_nu, half, far);
+  Value *odds = WHERE(tail, DIV(SUB(NUM(1), x), x), DIV(y, SUB(NUM(1), y)));
+  Value *t = M(SQRT, MUL(nu, odds));
+  Value *log_density = SUB(SUB(M(LGAMMA, ADD(half, half_nu)), M(LGAMMA, half_nu)),
+                           MUL(half, M(LOG, MUL(NUM(M_PI), nu))));
+  Value *straight = MUL(MUL(half, off), M(EXP, M(NEG, log_density)));
+  Value *sign = WHERE(map2(E, IR_LT, off, NUM(0)), NUM(-1), NUM(1));
+  Value *z = WHERE(centre, straight, MUL(sign, t));
+#undef WHERE
+  return ADD(a[2], MUL(a[3], z));
+}
 
 /* ---- comparisons and signs ------------------------------------------------------------------- */
 
