@@ -343,11 +343,11 @@ TEST(times) {
 TEST(options_by_name) {
   pvi_context *p = open_context();
   pvi_options *o = pvi_options_new(p);
-  assert_string_equal(pvi_get(o, "lambda"), "0.01");
+  assert_string_equal(pvi_get(o, "lambda"), "auto");
   succeeds(p, pvi_set(o, "lambda", "0.5"));
   assert_string_equal(pvi_get(o, "lambda"), "0.5");
   succeeds(p, pvi_set(o, "lambda", NULL));
-  assert_string_equal(pvi_get(o, "lambda"), "0.01");
+  assert_string_equal(pvi_get(o, "lambda"), "auto");
   succeeds(p, pvi_set(o, "point", "a,b"));
   succeeds(p, pvi_set(o, "point", "c"));
   assert_string_equal(pvi_get(o, "point"), "a,b,c");
@@ -392,7 +392,7 @@ TEST(options_that_are_wrong) {
     if (!strstr(pvi_error(p), w->fragment)) fail_msg("no \"%s\" in: %s", w->fragment, pvi_error(p));
     assert_null(strstr(pvi_error(p), "--")); /* dashes are the command line's */
   }
-  assert_string_equal(pvi_get(o, "lambda"), "0.01");
+  assert_string_equal(pvi_get(o, "lambda"), "auto");
   pvi_options_free(o);
   pvi_close(p);
 }

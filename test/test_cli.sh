@@ -52,12 +52,12 @@ file product.stan 'data { int<lower=0> N; vector[N] x; array[N] int<lower=0, upp
 parameters { real a; real<lower=0> b; real c; } model { a ~ normal(0, 1); b ~ normal(0, 1); c ~ normal(0, 1); y ~ bernoulli_logit(a + b * c * x); }
 '
 expect 0 "exact integration: not available, because the observations of line 2" "why it does not" check "$dir/product.stan" "$dir/good.json"
-expect 2 "more than two affine functions" "exact integration that cannot be" fit "$dir/product.stan" "$dir/good.json" --integrate exact --out "$dir/none"
-expect 2 "not normal" "exact integration of a flow" fit "$dir/good.stan" "$dir/good.json" --family spline --integrate exact --out "$dir/none"
-expect 2 "lbfgs" "exact integration of a stochastic optimizer" fit "$dir/good.stan" "$dir/good.json" --optimizer adam --integrate exact --out "$dir/none"
-expect 2 "it has no draws" "exact integration with draws" fit "$dir/good.stan" "$dir/good.json" --draws 10 --integrate exact --out "$dir/none"
-expect 0 '"integration": "exact"' "exact integration" fit "$dir/good.stan" "$dir/good.json" --json --out "$dir/exact"
-expect 0 '"integration": "draws"' "by draws" fit "$dir/good.stan" "$dir/good.json" --integrate draws --json --out "$dir/draws"
+expect 2 "more than two affine functions" "exact integration that cannot be" fit "$dir/product.stan" "$dir/good.json" --integrate exact --lambda 0.01 --out "$dir/none"
+expect 2 "not normal" "exact integration of a flow" fit "$dir/good.stan" "$dir/good.json" --family spline --integrate exact --lambda 0.01 --out "$dir/none"
+expect 2 "lbfgs" "exact integration of a stochastic optimizer" fit "$dir/good.stan" "$dir/good.json" --optimizer adam --integrate exact --lambda 0.01 --out "$dir/none"
+expect 2 "it has no draws" "exact integration with draws" fit "$dir/good.stan" "$dir/good.json" --draws 10 --integrate exact --lambda 0.01 --out "$dir/none"
+expect 0 '"integration": "exact"' "exact integration" fit "$dir/good.stan" "$dir/good.json" --json --lambda 0.01 --out "$dir/exact"
+expect 0 '"integration": "draws"' "by draws" fit "$dir/good.stan" "$dir/good.json" --integrate draws --json --lambda 0.01 --out "$dir/draws"
 expect 0 '"n_obs": 3' "as JSON" check "$dir/good.stan" "$dir/good.json" --json
 expect 0 "3 observations" "data by --set" check "$dir/good.stan" --set N=3 --set 'x=[1,2,3]' --set 'y=[0,1,1]'
 expect 0 "point 2: lp" "densities" density "$dir/good.stan" "$dir/good.json" --at "$dir/points.json"
@@ -166,7 +166,7 @@ wrong_data "3" "a row too short" 'x,y
 1,0
 2
 ' wrong.csv
-expect 4 "makes no observation" "a program without observations" fit "$dir/prior.stan" --out "$dir/run"
+expect 4 "makes no observation" "a program without observations" fit "$dir/prior.stan" --lambda 0.01 --out "$dir/run"
 
 # ---- observations that the user points out -------------------------------------------------------------------------------
 
@@ -183,7 +183,7 @@ model {
 file residuals.json '{"N": 3, "y": [0.3, -1, 2]}'
 file point.json '[0.4, -0.2]'
 expect 0 "0 observations" "residuals are no data" check "$dir/residuals.stan" "$dir/residuals.json"
-expect 4 "--observe LINE" "a remedy" fit "$dir/residuals.stan" "$dir/residuals.json" --out "$dir/run"
+expect 4 "--observe LINE" "a remedy" fit "$dir/residuals.stan" "$dir/residuals.json" --lambda 0.01 --out "$dir/run"
 expect 0 "line 7: 3 by normal" "residuals by --observe" check "$dir/residuals.stan" "$dir/residuals.json" --observe 7
 expect 0 "6 observations" "a loop by --observe" check "$dir/residuals.stan" "$dir/residuals.json" --observe 7 --observe 8
 expect 2 "on that line" "--observe of a line without increments" check "$dir/residuals.stan" "$dir/residuals.json" --observe 4
@@ -242,24 +242,24 @@ file nowhere.json '[[], []]'
 file zero.json '[0]'
 expect 0 "0 unconstrained parameters; 3 observations" "check without parameters" check "$dir/none.stan" "$dir/y.json"
 expect 0 "point 2: lp" "density without parameters" density "$dir/none.stan" "$dir/y.json" --at "$dir/nowhere.json"
-expect 0 "" "fit without parameters" fit "$dir/none.stan" "$dir/y.json" "${tiny[@]}" --out "$dir/none"
+expect 0 "" "fit without parameters" fit "$dir/none.stan" "$dir/y.json" "${tiny[@]}" --lambda 0.01 --out "$dir/none"
 expect 0 "0 observations" "check of no data" check "$dir/mean.stan" "$dir/empty.json"
 expect 0 "of 0 observations" "density of no data" density "$dir/mean.stan" "$dir/empty.json" --at "$dir/zero.json"
-expect 3 "nothing was observed: y is empty" "fit of no data" fit "$dir/mean.stan" "$dir/empty.json" "${tiny[@]}" --out "$dir/none"
+expect 3 "nothing was observed: y is empty" "fit of no data" fit "$dir/mean.stan" "$dir/empty.json" "${tiny[@]}" --lambda 0.01 --out "$dir/none"
 expect 3 "the outcome is nan at element 2; it must be a number" "NaN in the data" check "$dir/mean.stan" "$dir/nan.json"
-expect 5 "" "fit without data" fit "$dir/alone.stan" "${tiny[@]}" --out "$dir/alone"
-expect 1 "cannot make the folder" "a run folder that cannot be" fit "$dir/mean.stan" "$dir/y.json" "${tiny[@]}" --out /dev/null/run
+expect 5 "" "fit without data" fit "$dir/alone.stan" "${tiny[@]}" --lambda 0.01 --out "$dir/alone"
+expect 1 "cannot make the folder" "a run folder that cannot be" fit "$dir/mean.stan" "$dir/y.json" "${tiny[@]}" --lambda 0.01 --out /dev/null/run
 expect 3 "absent.json" "a split that is not there" fit "$dir/mean.stan" "$dir/y.json" "${tiny[@]}" --split "$dir/absent.json"
 wrong_split() { # FRAGMENT NAME TEXT
   file split.json "$3"
-  expect 3 "$1" "$2" fit "$dir/mean.stan" "$dir/y.json" "${tiny[@]}" --out "$dir/split" --split "$dir/split.json"
+  expect 3 "$1" "$2" fit "$dir/mean.stan" "$dir/y.json" "${tiny[@]}" --lambda 0.01 --out "$dir/split" --split "$dir/split.json"
 }
 wrong_split "the row 4" "a row beyond the last" '{"train": [1, 2], "test": [4]}'
 wrong_split "the row 0" "rows count from 1" '{"train": [1, 2], "test": [0]}'
 wrong_split "both in" "a row in two parts" '{"train": [1, 2], "test": [2]}'
 wrong_split "no observation is left" "an empty training part" '{"train": [], "test": [2]}'
 file split.json '{"train": [1, 2], "test": []}'
-expect 5 "" "an empty test part" fit "$dir/mean.stan" "$dir/y.json" "${tiny[@]}" --out "$dir/split" --split "$dir/split.json"
+expect 5 "" "an empty test part" fit "$dir/mean.stan" "$dir/y.json" "${tiny[@]}" --lambda 0.01 --out "$dir/split" --split "$dir/split.json"
 expect 2 "--holdout must be above 0, below 1" "--holdout 1.5" fit "$dir/mean.stan" "$dir/y.json" "${tiny[@]}" --holdout 1.5
 expect 2 "must be above 0" "--holdout below 0" fit "$dir/mean.stan" "$dir/y.json" "${tiny[@]}" --holdout -1
 
@@ -324,8 +324,8 @@ done
 expect 0 "ns per observation and draw" "bench" bench "$dir/good.stan" "$dir/good.json" --draws 8
 expect 0 '"integration": "exact"' "bench, exact" bench "$dir/good.stan" "$dir/good.json" --integrate exact --json
 expect 2 "more than two affine functions" "bench, exact where it is not" bench "$dir/product.stan" "$dir/good.json" --integrate exact
-expect 2 "unknown value of --metric" "an unknown metric" fit "$dir/good.stan" "$dir/good.json" --metric frob --out "$dir/none"
-expect 0 '"quantile"' "every metric there is" fit "$dir/good.stan" "$dir/good.json" --metric all --json --out "$dir/metrics"
+expect 2 "unknown value of --metric" "an unknown metric" fit "$dir/good.stan" "$dir/good.json" --metric frob --lambda 0.01 --out "$dir/none"
+expect 0 '"quantile"' "every metric there is" fit "$dir/good.stan" "$dir/good.json" --metric all --json --lambda 0.01 --out "$dir/metrics"
 
 # ---- the self-contained executable ---------------------------------------------------------------------------------------
 
@@ -333,7 +333,7 @@ static=$(dirname "$PVI")/pvi-static
 if [ -x "$static" ]; then
   ! ldd "$static" >/dev/null 2>&1
   check $? "pvi-static needs no library"
-  env -i PVI_ISA=base "$static" fit examples/golf/logistic.stan examples/golf/golf.csv --quiet --out "$dir/static"
+  env -i PVI_ISA=base "$static" fit examples/golf/logistic.stan examples/golf/golf.csv --quiet --lambda 0.01 --out "$dir/static"
   check $? "pvi-static fits, with baseline instructions and an empty environment"
 else
   echo "# skip: $static is absent (make static)"

@@ -18,7 +18,7 @@ tool/crash.sh 4 0.05 $GOLF --optimizer adam --iterations 4000 --minibatch 7 --dr
 for signal in INT TERM; do
   code=130
   [ $signal = TERM ] && code=143
-  "$PVI" fit $GOLF --family flow --draws 2048 --out "$dir/$signal" >"$dir/out" 2>"$dir/said" &
+  "$PVI" fit $GOLF --family flow --draws 2048 --lambda 0.01 --out "$dir/$signal" >"$dir/out" 2>"$dir/said" &
   pid=$!
   sleep 1
   kill -$signal $pid
@@ -30,7 +30,7 @@ for signal in INT TERM; do
 done
 
 # ---- folders ----
-"$PVI" fit $GOLF --quiet --out "$dir/a"
+"$PVI" fit $GOLF --quiet --lambda 0.01 --out "$dir/a"
 "$PVI" fit $GOLF --quiet --out "$dir/a" --lambda 0.5 2>"$dir/said"
 [ $? -eq 2 ] && grep -q "holds another fit" "$dir/said" && grep -q '"lambda": 0.01' "$dir/a/summary.json"
 check $? "a folder with another fit is left alone" "$(cat "$dir/said")"

@@ -23,7 +23,7 @@ for family in meanfield fullrank mixture lowrank spline flow realnvp; do
   for how in "" "--draws 32 --iterations 15"; do
     run=$dir/$family${how:+-draws}
     [ -z "$how" ] && [[ $family =~ spline|flow|realnvp ]] && continue
-    "$PVI" fit $GOLF --family $family $how --holdout 0.3 --save-draws 40 --seed 5 --out "$run" --quiet
+    "$PVI" fit $GOLF --family $family $how --holdout 0.3 --save-draws 40 --seed 5 --lambda 0.01 --out "$run" --quiet
     cut -d, -f5- "$run/scores.csv" | tail -n +2 >"$dir/want"
     predicted "$run" >"$dir/got"
     [ "$(wc -l <"$dir/got")" -eq 19 ] && close_rows "$dir/want" "$dir/got"
@@ -64,7 +64,7 @@ model { a ~ normal(0, 2); s ~ exponential(1); y ~ normal(a[g], s); }
 generated quantities { real z = normal_rng(a[1], s); }
 STAN
 echo '{"N": 6, "J": 3, "g": [1, 1, 2, 2, 3, 3], "y": [0.1, 0.3, 1.2, 0.9, -1, -1.4]}' >"$dir/groups.json"
-"$PVI" fit "$dir/groups.stan" "$dir/groups.json" --out "$dir/groups" --quiet
+"$PVI" fit "$dir/groups.stan" "$dir/groups.json" --lambda 0.01 --out "$dir/groups" --quiet
 echo '{"N": 1, "J": 4, "g": [4], "y": [0]}' >"$dir/new.json"
 "$PVI" predict "$dir/groups" "$dir/new.json" 2>"$dir/said"
 [ $? -eq 3 ] && grep -q 'a parameter a\[4\] that the fit did not have' "$dir/said"
@@ -123,13 +123,13 @@ parameters { real a; real b; real log_s; }
 model { a ~ normal(0, 5); b ~ normal(0, 5); log_s ~ normal(0, 2); y ~ normal(a + b * x, exp(log_s)); }
 STAN
 WILD="$dir/wild.stan $dir/wild.json"
-"$PVI" fit $WILD --folds 5 --threads 1 --out "$dir/one" --quiet
-"$PVI" fit $WILD --folds 5 --threads 3 --out "$dir/three" --quiet && cmp -s "$dir/one/scores.csv" "$dir/three/scores.csv" && head -n 1 "$dir/one/scores.csv" | grep -q log_heldout
+"$PVI" fit $WILD --folds 5 --threads 1 --lambda 0.01 --out "$dir/one" --quiet
+"$PVI" fit $WILD --folds 5 --threads 3 --lambda 0.01 --out "$dir/three" --quiet && cmp -s "$dir/one/scores.csv" "$dir/three/scores.csv" && head -n 1 "$dir/one/scores.csv" | grep -q log_heldout
 check $? "folds have the same bytes for any number of threads"
 awk -F, 'NR == 1 {for (k = 1; k <= NF; k++) if ($k == "log_heldout") c = k; next} {s += $c; n++} END {printf "%.6f %d\n", s, n}' "$dir/one/scores.csv" >"$dir/want"
 tr -d ' \n' <"$dir/one/summary.json" | sed 's/.*"folds":{"rule":"5","scores":{"log":{"sum":\([^,]*\),.*"n":\([0-9]*\)}.*/\1 \2/; s/ 60.*/ 60/' | awk '{printf "%.6f %d\n", $1, $2}' | cmp -s - "$dir/want"
 check $? "the held-out sum is that of its rows" "$(cat "$dir/want")"
-"$PVI" fit $WILD --folds group:g --out "$dir/group" --quiet && "$PVI" fit $WILD --folds future:x --out "$dir/future" --quiet &&
+"$PVI" fit $WILD --folds group:g --lambda 0.01 --out "$dir/group" --quiet && "$PVI" fit $WILD --folds future:x --lambda 0.01 --out "$dir/future" --quiet &&
   [ "$(awk -F, 'NR == 1 {for (k = 1; k <= NF; k++) if ($k == "log_heldout") c = k; next} $c == "nan"' "$dir/future/scores.csv" | wc -l)" -eq 12 ]
 check $? "folds by group and by time: the first stretch is only learned from"
 "$PVI" fit $WILD --folds group:h --quiet 2>"$dir/said"
@@ -152,7 +152,7 @@ mv "$dir/elsewhere.stan" "$dir/groups.stan"
 check $? "a right model of few data: Bayes is enough" "$(head -n 8 "$dir/said")"
 
 # ---- which variables are free ----
-"$PVI" fit $WILD --free auto --family meanfield --out "$dir/free" >"$dir/said" 2>&1 && grep -qE "log_s( |,).*var(ies|y): held-out gain over Bayes \\+" "$dir/said" && grep -q '"name": "log_s"' "$dir/free/summary.json"
+"$PVI" fit $WILD --free auto --family meanfield --lambda 0.01 --out "$dir/free" >"$dir/said" 2>&1 && grep -qE "log_s( |,).*var(ies|y): held-out gain over Bayes \\+" "$dir/said" && grep -q '"name": "log_s"' "$dir/free/summary.json"
 check $? "outliers: the noise is what varies" "$(head -n 8 "$dir/said")"
 "$PVI" fit $WILD --free log_s --family meanfield --out "$dir/freed" --quiet && "$PVI" fit $WILD --score elbo --family meanfield --out "$dir/kept" --quiet
 means() { sed -n '/"means"/p; /"sds"/p' "$1/q.json" | tr -d '[]' | awk -F'[:,]' '{print $2, $3}'; }

@@ -170,7 +170,7 @@ for ((last = seed + runs; seed < last; seed++)); do
   echo "[[$(seq -s , 1 "${dim:-0}" | sed 's/[0-9]*/0.1/g')]]" >"$dir/points.json"
   [ "${dim:-0}" -eq 0 ] && echo '[]' >"$dir/points.json"
   try density "$dir/case.stan" "$dir/case.$kind" --at "$dir/points.json" --json
-  try fit "$dir/case.stan" "$dir/case.$kind" --iterations 2 --draws 8 --save-draws 3 --threads 2 --quiet --force --out "$dir/run"
+  try fit "$dir/case.stan" "$dir/case.$kind" --iterations 2 --draws 8 --save-draws 3 --threads 2 --quiet --force --lambda 0.01 --out "$dir/run"
 done
 for status in "${!ends[@]}"; do echo "# ${ends[$status]} runs ended with status $status"; done | sort
 [ $failures -eq 0 ] && echo "ok - $runs mutated programs and data" || echo "$failures failures; their files are in $keep"

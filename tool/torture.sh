@@ -82,8 +82,8 @@ same_bytes() {
 failed=0
 attempts 1 check "$dir/small.stan" "$dir/small.json" || failed=1
 attempts 3 density "$dir/small.stan" "$dir/small.json" --at "$dir/points.json" || failed=1
-attempts 7 fit "$dir/small.stan" "$dir/small.json" --iterations 2 --draws 8 --save-draws 3 --quiet --threads 3 --force --out "$dir/run" || failed=1
-attempts 31 fit "$dir/small.stan" "$dir/small.json" --iterations 2 --save-draws 3 --quiet --threads 3 --force --out "$dir/run" || failed=1
+attempts 7 fit "$dir/small.stan" "$dir/small.json" --iterations 2 --draws 8 --save-draws 3 --quiet --threads 3 --force --lambda 0.01 --out "$dir/run" || failed=1
+attempts 31 fit "$dir/small.stan" "$dir/small.json" --iterations 2 --save-draws 3 --quiet --threads 3 --force --lambda 0.01 --out "$dir/run" || failed=1
 same_bytes --family meanfield --draws 64 || failed=1
 same_bytes --family mixture --integrate exact || failed=1
 same_bytes --score quadratic --family fullrank || failed=1

@@ -22,7 +22,7 @@ tiny=(--draws 8 --iterations 3 --save-draws 3 --threads 2 --quiet --out "$out/ru
 run "$PVI" check "${golf[@]}"
 run "$PVI" density "${golf[@]}" --at "$out/points.json" --json
 run "$PVI" fit "${golf[@]}" "${tiny[@]}" --score crps
-run "$PVI" fit "${golf[@]}" --iterations 3 --save-draws 3 --threads 2 --quiet --out "$out/run"
+run "$PVI" fit "${golf[@]}" --iterations 3 --save-draws 3 --threads 2 --quiet --lambda 0.01 --out "$out/run"
 run "$PVI" fit test/models/low_dim_gauss_mix.stan --set N=4 --set 'y=[1.2, -1.3, 2.4, -2.1]' "${tiny[@]}"
 run "$PVI" fit test/models/garch11.stan --set T=3 --set 'y=[1.2, -1.3, 2.4]' --set sigma1=0.5 "${tiny[@]}" --score elbo --optimizer adam
 for t in test_base test_vm; do run "$dir/$t"; done

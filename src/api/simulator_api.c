@@ -49,7 +49,7 @@ static SimulatorOptions options_of(pvi_context *c, const pvi_simulator *s, const
   return (SimulatorOptions){.score = options_is_given(o, OPTION_score) ? (ScoreId)o->score : usual,
                             .score_options = {.alpha = o->alpha},
                             .family = o->family < 0 ? FAMILY_meanfield : (FamilyId)o->family,
-                            .lambda = o->lambda,
+                            .lambda = isnan(o->lambda) ? USUAL_LAMBDA : o->lambda,
                             .M = (size_t)o->draws,
                             .seed = (uint64_t)o->seed,
                             .shape = {.knots = (size_t)o->knots,

@@ -36,6 +36,8 @@ typedef struct {
   size_t count, cap;
 } OptionList;
 
+#define USUAL_LAMBDA 0.01 /* where it is neither given nor chosen */
+
 enum OptionId {
 #define OPT(id, ...) OPTION_##id,
 #include "run/options.def"

@@ -4,7 +4,12 @@
 #include <math.h>
 #include <string.h>
 
-#define USUAL_FOLDS "5" /* where tuning needs some */
+enum { USUAL_FOLDS = 5 }; /* where tuning needs some */
+
+/* Is the option one of its words, rather than names? */
+static bool free_is(const Options *o, const char *word) {
+  return o->free.count == 1 && !strcmp(o->free.items[0], word);
+}
 
 /* ---- what was asked -------------------------------------------------------------------------- */
 
@@ -153,9 +158,23 @@ static const Scores *evaluate_stage(Ctx *c, Run *r, const ScoreList *list, Pool 
   return evaluate_parts(&s, list, r->split);
 }
 
-Run *run_make(Ctx *c, const Problem *p, const Options *o, const Split *split) {
+/* What the user left open. Lambda and what is free are chosen on folds, unless something was asked
+ * that goes with a single fit alone. */
+static void settle_defaults(Options *o, const Model *m) {
+  static const char *all = "all", *chosen = "auto";
+  bool single = o->interpolate || o->regularize != REG_POSTERIOR || o->start || o->select ||
+                o->optimizer != OPTIM_LBFGS || !model_has_densities(m) || m->n_obs < 2;
+  bool lambda = options_is_given(o, OPTION_lambda), free = options_is_given(o, OPTION_free);
+  bool named = free && !free_is(o, chosen);
+  if (!lambda && (single || named)) o->lambda = USUAL_LAMBDA;
+  if (!free) o->free = (OptionList){isnan(o->lambda) ? &chosen : &all, 1, 1};
+}
+
+Run *run_make(Ctx *c, const Problem *p, const Options *asked, const Split *split) {
   Run *r = NEW(&c->arena, Run);
-  r->o = options_copy(&c->arena, o);
+  Options *o = options_copy(&c->arena, asked);
+  settle_defaults(o, p->model);
+  r->o = o;
   r->problem = p;
   r->program_origin = p->program_origin;
   r->data_origin = p->data_origin;
@@ -165,11 +184,6 @@ Run *run_make(Ctx *c, const Problem *p, const Options *o, const Split *split) {
   r->split = split ? split : split_of(c, o, p->model);
   check_split(c, o, r->split);
   return r;
-}
-
-/* Is the option one of its words, rather than names? */
-static bool free_is(const Options *o, const char *word) {
-  return o->free.count == 1 && !strcmp(o->free.items[0], word);
 }
 
 /* What was chosen becomes what is fitted, from where the search came. */
@@ -229,12 +243,25 @@ static bool is_tuned(const Options *o) {
   return o->score != SCORE_elbo && (isnan(o->lambda) || free_is(o, "auto"));
 }
 
-Run *run_fit(Ctx *c, const Problem *p, const Options *o, const Split *split, const RunHooks *h) {
-  Run *r = run_make(c, p, o, split);
+/* The folds that were asked for, or that a choice needs. */
+static const Folds *folds_stage(Ctx *c, Run *r) {
+  size_t n = r->split->count[PART_TRAIN], usual = n < USUAL_FOLDS ? n : USUAL_FOLDS;
+  if (r->o->folds)
+    r->folds_rule = r->o->folds;
+  else if (is_tuned(r->o))
+    r->folds_rule = arena_format(&c->arena, "%zu", usual);
+  else
+    return NULL;
+  return folds_make(c, r->problem, r->split, r->folds_rule, (uint64_t)r->o->seed);
+}
+
+Run *run_fit(Ctx *c, const Problem *p, const Options *asked, const Split *split,
+             const RunHooks *h) {
+  Run *r = run_make(c, p, asked, split);
+  const Options *o = r->o;
   bool tuned = is_tuned(o);
   ScoreList list = evaluate_list(c, p->model, &r->o->metric);
-  const char *rule = o->folds ? o->folds : tuned ? USUAL_FOLDS : NULL;
-  const Folds *folds = rule ? folds_make(c, p, r->split, rule, (uint64_t)o->seed) : NULL;
+  const Folds *folds = folds_stage(c, r);
   FitOptions f = fit_options(r->o, h);
   RunDir *dir = o->out ? folder_open(c, r) : NULL;
   Pool *pool = pool_make(c, (int)o->threads);

@@ -28,8 +28,8 @@ typedef struct Run {
   const struct TunePath *tuned; /* lambda auto: how it was chosen; else NULL */
   const Fit *fit;               /* NULL: read */
   const Scores *scores;
-  const Scores
-      *folds; /* of every observation when it was held out; NULL: no folds were asked for */
+  const Scores *folds;    /* of every observation when it was held out; NULL: no folds were asked for */
+  const char *folds_rule; /* as the option names it */
   const Draws *draws;
   const Summary *summary;
   const char *folder; /* NULL: nowhere */

@@ -102,7 +102,7 @@ const Summary *run_summarise(Ctx *c, const Run *r) {
   memcpy(s->parts, r->scores->parts, sizeof s->parts);
   if (r->folds) {
     s->folds = r->folds->parts[PART_TEST];
-    s->folds_rule = o->folds ? o->folds : "5";
+    s->folds_rule = r->folds_rule;
   }
   if (r->tuned) add_path(c, r, s);
   return s;

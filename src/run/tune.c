@@ -6,6 +6,8 @@
  */
 #include "run/tune.h"
 
+#include "infer/observed.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -270,6 +272,9 @@ static const Scores *settle(Search *s, const TunePath *p, const ScoreList *list)
 
 TunePath *tune(Ctx *c, Run *r, const Folds *f, const TuneOptions *t) {
   const Model *m = r->problem->model;
+  const char *why;
+  if (!observed_allows(c, m, t->fit->target.score, &why))
+    ctx_fail(c, PVI_USAGE, NOWHERE, "%s", why);
   Search s = {.c = c, .r = r, .f = f, .pool = t->pool, .o = *t->fit};
   s.list = only(c, m, s.o.target.score);
   s.column = column_of(c, &s.list, s.o.target.score);
