@@ -324,6 +324,13 @@ done
 expect 0 "ns per observation and draw" "bench" bench "$dir/good.stan" "$dir/good.json" --draws 8
 expect 0 '"integration": "exact"' "bench, exact" bench "$dir/good.stan" "$dir/good.json" --integrate exact --json
 expect 2 "more than two affine functions" "bench, exact where it is not" bench "$dir/product.stan" "$dir/good.json" --integrate exact
+cat >"$dir/flat.stan" <<'EOF'
+data { int N; vector[N] y; } parameters { real wide; real<lower=0> flat; } model { wide ~ normal(0, 1e4); y ~ normal(wide, flat); }
+EOF
+echo '{"N": 5, "y": [1, 2, 3, 2, 1]}' >"$dir/flat.json"
+expect 2 "flat has no proper prior" "the prior as regularizer, where there is none" fit "$dir/flat.stan" "$dir/flat.json" --regularize prior --out "$dir/none"
+sed 's/model {/model { flat ~ cauchy(0, 2);/' "$dir/flat.stan" >"$dir/proper.stan"
+expect 0 '"regularizer": "prior"' "heavy tails and wide priors are proper" fit "$dir/proper.stan" "$dir/flat.json" --regularize prior --lambda 1 --family meanfield --json --out "$dir/proper"
 expect 2 "unknown value of --metric" "an unknown metric" fit "$dir/good.stan" "$dir/good.json" --metric frob --lambda 0.01 --out "$dir/none"
 expect 0 '"quantile"' "every metric there is" fit "$dir/good.stan" "$dir/good.json" --metric all --json --lambda 0.01 --out "$dir/metrics"
 

@@ -737,7 +737,7 @@ static void test_summary(void **state) {
   TRAP(t);
   const SummaryScore train = summary_score("log", (const double[]){-1, -2, -3}, 3),
                      test = summary_score("log", (const double[]){-1}, 1);
-  const SummaryParameter parameter = {"theta[2,1]", 1, 0.5, 0.1, 1, INFINITY};
+  const SummaryParameter parameter = {"theta[2,1]", 1, 0.5, 0.1, 1, INFINITY, NAN, NAN};
   const char *const notes[] = {"a note"};
   const SummaryCounter counter = {"nonfinite", 3};
   const FitStart start = {"vi", -13};
@@ -850,15 +850,23 @@ static void test_table(void **state) {
 static void test_summary_table(void **state) {
   Case *t = *state;
   Text out = text_make(&t->c.arena);
-  const SummaryParameter rows[] = {{"alpha", 1.23456, 0.1, 1.1, 1.2, 1.4},
-                                   {"beta[1]", -1000.126, 0.02, -1000.2, -1000.1, -1000},
-                                   {"z", 0, 1, -1, 0, 1}};
+  SummaryParameter rows[] = {{"alpha", 1.23456, 0.1, 1.1, 1.2, 1.4, NAN, NAN},
+                             {"beta[1]", -1000.126, 0.02, -1000.2, -1000.1, -1000, NAN, NAN},
+                             {"z", 0, 1, -1, 0, 1, NAN, NAN}};
   Summary s = {.parameters = rows, .nparameters = 3};
   summary_table(&out, &s, 2);
   assert_string_equal(out.s, "              mean      sd         5%        50%        95%\n"
                              "alpha        1.23   0.100       1.10       1.20       1.40\n"
                              "beta[1]  -1000.126  0.0200  -1000.200  -1000.100  -1000.000\n"
                              "... and 1 more (summary.json has all)\n");
+  rows[0].bayes_mean = 1.2, rows[0].bayes_sd = 0.01;
+  s.nparameters = 1;
+  out = text_make(&t->c.arena);
+  summary_table(&out, &s, 0);
+  assert_string_equal(out.s, "       mean     sd  Bayes mean  Bayes sd  sd ratio\n"
+                             "alpha  1.23  0.100       1.200    0.0100      10.0\n"
+                             "q describes the population from which predictions are made, not what "
+                             "is uncertain about it: that is Bayes.\n");
 }
 
 static void test_progress_line(void **state) {

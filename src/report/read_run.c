@@ -65,9 +65,15 @@ static void read_parameters(Ctx *c, const Json *j, Summary *s) {
   SummaryParameter *rows = NEW_ARRAY(&c->arena, SummaryParameter, j->count + 1);
   for (size_t k = 0; k < j->count; k++) {
     const Json *p = j->items[k];
-    rows[k] =
-        (SummaryParameter){text_of(c, p, "name"), number_of(c, p, "mean"), number_of(c, p, "sd"),
-                           number_of(c, p, "q5"), number_of(c, p, "q50"),  number_of(c, p, "q95")};
+    bool bayes = json_get(p, "bayes_sd") != NULL;
+    rows[k] = (SummaryParameter){.name = text_of(c, p, "name"),
+                                 .mean = number_of(c, p, "mean"),
+                                 .sd = number_of(c, p, "sd"),
+                                 .q5 = number_of(c, p, "q5"),
+                                 .q50 = number_of(c, p, "q50"),
+                                 .q95 = number_of(c, p, "q95"),
+                                 .bayes_mean = bayes ? number_of(c, p, "bayes_mean") : NAN,
+                                 .bayes_sd = bayes ? number_of(c, p, "bayes_sd") : NAN};
   }
   s->parameters = rows;
   s->nparameters = j->count;

@@ -32,6 +32,8 @@ static SummaryParameter summarise(const char *name, double *x, size_t n) {
       .q5 = bad ? NAN : stat_quantile_sorted(x, n, 0.05),
       .q50 = bad ? NAN : stat_quantile_sorted(x, n, 0.5),
       .q95 = bad ? NAN : stat_quantile_sorted(x, n, 0.95),
+      .bayes_mean = NAN,
+      .bayes_sd = NAN,
   };
 }
 
@@ -49,7 +51,10 @@ const char *draws_pretty_name(Arena *a, const char *dotted) {
   Text t = text_make(a);
   bool open = false;
   for (const char *p = dotted; *p; p++) {
-    if (*p == '.') {
+    if (*p == '.' && (p[1] == 'r' || p[1] == 'i')) { /* real and imaginary part */
+      text_puts(&t, open ? "]." : ".");
+      open = false;
+    } else if (*p == '.') {
       text_puts(&t, open ? "," : "[");
       open = true;
     } else if (*p == ':') {
@@ -160,6 +165,10 @@ static void put_parameters(JsonWriter *w, const Summary *s) {
     put_real(w, "q5", p->q5);
     put_real(w, "q50", p->q50);
     put_real(w, "q95", p->q95);
+    if (!isnan(p->bayes_sd)) {
+      put_real(w, "bayes_mean", p->bayes_mean);
+      put_real(w, "bayes_sd", p->bayes_sd);
+    }
     json_object_end(w);
   }
   json_array_end(w);
@@ -248,9 +257,8 @@ static int digits_of(double x, double sd) {
   return digits < 3 ? 3 : digits > 12 ? 12 : (int)digits;
 }
 
-void summary_table(Text *out, const Summary *s, size_t most) {
+static void plain_table(Text *out, const Summary *s, size_t n) {
   static const char *const headers[] = {"", "mean", "sd", "5%", "50%", "95%"};
-  size_t n = most && most < s->nparameters ? most : s->nparameters;
   Table *t = table_make(out->arena, 6, headers);
   for (size_t k = 0; k < n; k++) {
     const SummaryParameter *p = &s->parameters[k];
@@ -260,6 +268,31 @@ void summary_table(Text *out, const Summary *s, size_t most) {
       table_number(t, columns[j], j == 1 ? 3 : digits_of(columns[j], p->sd));
   }
   table_print(t, out);
+}
+
+/* q beside Bayes. */
+static void table_with_bayes(Text *out, const Summary *s, size_t n) {
+  static const char *const headers[] = {"", "mean", "sd", "Bayes mean", "Bayes sd", "sd ratio"};
+  Table *t = table_make(out->arena, 6, headers);
+  for (size_t k = 0; k < n; k++) {
+    const SummaryParameter *p = &s->parameters[k];
+    table_word(t, p->name);
+    table_number(t, p->mean, digits_of(p->mean, p->sd));
+    table_number(t, p->sd, 3);
+    table_number(t, p->bayes_mean, digits_of(p->bayes_mean, p->bayes_sd));
+    table_number(t, p->bayes_sd, 3);
+    table_number(t, p->sd / p->bayes_sd, 3);
+  }
+  table_print(t, out);
+  text_puts(out,
+            "q describes the population from which predictions are made, not what is uncertain "
+            "about it: that is Bayes.\n");
+}
+
+void summary_table(Text *out, const Summary *s, size_t most) {
+  size_t n = most && most < s->nparameters ? most : s->nparameters;
+  bool bayes = n && !isnan(s->parameters[0].bayes_sd);
+  (bayes ? table_with_bayes : plain_table)(out, s, n);
   if (n < s->nparameters)
     text_printf(out, "... and %zu more (summary.json has all)\n", s->nparameters - n);
 }

@@ -22,6 +22,7 @@ typedef struct {
 typedef struct {
   const char *name; /* theta[2,1] */
   double mean, sd, q5, q50, q95;
+  double bayes_mean, bayes_sd; /* under VI in the same family; NAN: the run has none */
 } SummaryParameter;
 
 typedef struct {

@@ -103,13 +103,24 @@ static SummaryParameter *choose_rows(Ctx *c, const Summary *s, const Options *o,
 
 /* ---- the reports ----------------------------------------------------------------------------- */
 
+/* What the run says of Bayes, for rows that were made anew from its draws. */
+static void keep_bayes(const Summary *of, SummaryParameter *rows, size_t n) {
+  for (size_t k = 0, j = 0; k < n && j < of->nparameters; k++)
+    if (!strcmp(rows[k].name, of->parameters[j].name)) {
+      rows[k].bayes_mean = of->parameters[j].bayes_mean;
+      rows[k].bayes_sd = of->parameters[j++].bayes_sd;
+    }
+}
+
 /* The summary as it is reported: of a run that was read, every output column, from its draws. */
 static const Summary *whole_summary(Ctx *c, const Run *r, const Options *o) {
   Summary *s = NEW(&c->arena, Summary);
   *s = *r->summary;
   const Draws *d =
       r->draws ? r->draws : draws_read(c, arena_format(&c->arena, "%s/draws.csv", r->folder));
-  s->parameters = summary_parameters(c, d);
+  SummaryParameter *rows = summary_parameters(c, d);
+  keep_bayes(r->summary, rows, d->ncols);
+  s->parameters = rows;
   s->nparameters = d->ncols;
   check_vars(c, &o->vars, s);
   size_t n;

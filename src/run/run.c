@@ -170,6 +170,18 @@ static void settle_defaults(Options *o, const Model *m) {
   if (!free) o->free = (OptionList){isnan(o->lambda) ? &chosen : &all, 1, 1};
 }
 
+/* The prior as the regularizer must be one. */
+static void check_prior(Ctx *c, const Options *o, const Model *m) {
+  if (o->regularize != REG_PRIOR || o->score == SCORE_elbo || !(o->lambda > 0)) return;
+  const char *name = run_improper(c, m);
+  if (name)
+    ctx_fail(c, PVI_USAGE, NOWHERE,
+             "%s has no proper prior in the program, so that there is nothing to measure from: "
+             "with " OPTION("regularize") " prior its q would widen without end; give it a prior, "
+                                          "or use " OPTION("regularize") " posterior",
+             name);
+}
+
 Run *run_make(Ctx *c, const Problem *p, const Options *asked, const Split *split) {
   Run *r = NEW(&c->arena, Run);
   Options *o = options_copy(&c->arena, asked);
@@ -181,6 +193,7 @@ Run *run_make(Ctx *c, const Problem *p, const Options *asked, const Split *split
   r->parameters = parameter_names(c, p->model);
   if (!p->model->n_obs) no_observations(c, p);
   options_check_fit(c, o);
+  check_prior(c, o, p->model);
   r->split = split ? split : split_of(c, o, p->model);
   check_split(c, o, r->split);
   return r;

@@ -28,7 +28,8 @@ typedef struct Run {
   const struct TunePath *tuned; /* lambda auto: how it was chosen; else NULL */
   const Fit *fit;               /* NULL: read */
   const Scores *scores;
-  const Scores *folds;    /* of every observation when it was held out; NULL: no folds were asked for */
+  const Scores
+      *folds; /* of every observation when it was held out; NULL: no folds were asked for */
   const char *folds_rule; /* as the option names it */
   const Draws *draws;
   const Summary *summary;
@@ -49,6 +50,8 @@ Run *run_fit(Ctx *c, const Problem *p, const Options *o, const Split *split, con
 /* The same up to where it would begin: what was asked, checked. */
 Run *run_make(Ctx *c, const Problem *p, const Options *o, const Split *split);
 const Summary *run_summarise(Ctx *c, const Run *r);
+/* The name of a parameter whose prior cannot be normalised; NULL: none was found (proper.c). */
+const char *run_improper(Ctx *c, const Model *m);
 
 /* ---- reading again (run_read.c) -------------------------------------------------------------- */
 

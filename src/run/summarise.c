@@ -20,8 +20,38 @@ static const char *listed(Ctx *c, const TunePath *t) {
   return out.s;
 }
 
+/* The rows that q has widened most, largest first. */
+static size_t widest(const SummaryParameter *rows, size_t n, const SummaryParameter *out[3]) {
+  const double wide = 2; /* times the sd under Bayes */
+  size_t found = 0;
+  for (size_t k = 0; k < n; k++) {
+    const SummaryParameter *p = &rows[k];
+    if (!(p->sd > wide * p->bayes_sd)) continue;
+    size_t at = found < 3 ? found++ : 3;
+    for (; at > 0 && p->sd / p->bayes_sd > out[at - 1]->sd / out[at - 1]->bayes_sd; at--)
+      if (at < 3) out[at] = out[at - 1];
+    if (at < 3) out[at] = p;
+  }
+  return found;
+}
+
+/* Which parameters vary most, by how much wider q is than Bayes. */
+static const char *widened(Ctx *c, const Summary *s) {
+  const SummaryParameter *p[3];
+  size_t n = widest(s->parameters, s->nparameters, p);
+  if (!n) return "";
+  Text t = text_make(&c->arena);
+  for (size_t k = 0; k < n; k++)
+    text_printf(&t, "%s%s (%.2g times Bayes' sd)",
+                k == 0       ? "; what varies most: "
+                : k + 1 == n ? " and "
+                             : ", ",
+                p[k]->name, p[k]->sd / p[k]->bayes_sd);
+  return t.s;
+}
+
 /* The verdict of the search in words. */
-static const char *verdict(Ctx *c, const TunePath *t) {
+static const char *verdict(Ctx *c, const TunePath *t, const Summary *s) {
   if (isinf(t->lambda))
     return "Bayes is enough here: nothing predicts observations that were held out better than VI "
            "by "
@@ -34,8 +64,8 @@ static const char *verdict(Ctx *c, const TunePath *t) {
         listed(c, t), t->nfreed == 1 ? "ies" : "y", t->gain, t->se, t->nfreed == 1 ? "it" : "they");
   return arena_format(
       &c->arena,
-      "lambda %g was chosen on folds: held-out gain over Bayes %+.1f (standard error %.1f)",
-      t->lambda, t->gain, t->se);
+      "lambda %g was chosen on folds: held-out gain over Bayes %+.1f (standard error %.1f)%s",
+      t->lambda, t->gain, t->se, widened(c, s));
 }
 
 /* How the fit was chosen, step by step and in words. */
@@ -55,10 +85,24 @@ static void add_path(Ctx *c, const Run *r, Summary *s) {
   s->nfreed = t->nfreed;
   s->freeing = t->fixed != NULL;
   const char **notes = NEW_ARRAY(&c->arena, const char *, s->nnotes + 1);
-  s->verdict = notes[0] = verdict(c, t);
+  s->verdict = notes[0] = verdict(c, t, s);
   for (size_t k = 0; k < s->nnotes; k++) notes[k + 1] = s->notes[k];
   s->notes = notes;
   s->nnotes++;
+}
+
+/* Mean and sd of every row under Bayes, where q has left it. */
+static void add_bayes(Ctx *c, const Run *r, SummaryParameter *rows) {
+  Run bayes = *r;
+  bayes.q = r->tuned->bayes;
+  bayes.phi = r->tuned->bayes_phi;
+  const Draws *d =
+      &run_draw(c, &bayes, r->problem, (size_t)r->o->save_draws, (uint64_t)r->o->seed)->draws;
+  const SummaryParameter *own = summary_parameters(c, d);
+  for (size_t k = 0; k < d->ncols; k++) {
+    rows[k].bayes_mean = own[k].mean;
+    rows[k].bayes_sd = own[k].sd;
+  }
 }
 
 const Summary *run_summarise(Ctx *c, const Run *r) {
@@ -68,6 +112,7 @@ const Summary *run_summarise(Ctx *c, const Run *r) {
   bool vi = r->score == SCORE_elbo;
   SummaryCounter *counters = NEW_ARRAY(&c->arena, SummaryCounter, 1);
   counters[0] = (SummaryCounter){"skipped_steps", fit->skipped};
+  SummaryParameter *rows = summary_parameters(c, r->draws);
   Summary *s = NEW(&c->arena, Summary);
   *s = (Summary){.version = PVI_VERSION,
                  .program = r->program_origin.shown,
@@ -89,7 +134,7 @@ const Summary *run_summarise(Ctx *c, const Run *r) {
                  .seconds = fit->seconds,
                  .n_obs = m->n_obs,
                  .dim = m->dim,
-                 .parameters = summary_parameters(c, r->draws),
+                 .parameters = rows,
                  .nparameters = count_parameters(m, r->draws),
                  .notes = fit->notes,
                  .nnotes = fit->nnotes,
@@ -104,6 +149,7 @@ const Summary *run_summarise(Ctx *c, const Run *r) {
     s->folds = r->folds->parts[PART_TEST];
     s->folds_rule = r->folds_rule;
   }
+  if (r->tuned && !isinf(r->tuned->lambda)) add_bayes(c, r, rows);
   if (r->tuned) add_path(c, r, s);
   return s;
 }

@@ -284,6 +284,8 @@ TunePath *tune(Ctx *c, Run *r, const Folds *f, const TuneOptions *t) {
   begin(&s, t->fit);
   if (t->lambda) search_lambda(&s, p);
   if (t->free && q_is_normal(&r->q)) search_free(&s, p);
+  p->bayes = r->q;
+  p->bayes_phi = r->phi;
   p->start = s.best.whole;
   p->scores = settle(&s, p, t->list);
   return p;

@@ -27,8 +27,10 @@ typedef struct TunePath {
   const bool
       *fixed;    /* where freeing some beats the best lambda: the parameters that stay; else NULL */
   double lambda; /* what the final fit has; infinite: Bayes is enough */
-  double gain, se;      /* of the choice, over Bayes */
-  const double *start;  /* of the final fit: the q of all training data */
+  double gain, se; /* of the choice, over Bayes */
+  Q bayes;         /* VI of all training data, */
+  const double *bayes_phi;
+  const double *start;  /* and where the final fit begins: the q that was found for them */
   const Scores *scores; /* of every observation when it was held out, under the choice */
 } TunePath;
 
