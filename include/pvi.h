@@ -263,6 +263,10 @@ int pvi_predict_report(pvi_context *c, const pvi_run *r, const char *new_data, c
                        const char **text);
 int pvi_compare_report(pvi_context *c, const char *const *folders, size_t n, const pvi_options *o,
                        const char **text);
+/* Which variables vary in the population beyond what Bayes says. Options: simulations, folds,
+ * score, family, seed, threads. */
+int pvi_diagnose_report(pvi_context *c, const pvi_model *m, const pvi_options *o,
+                        const char **text);
 int pvi_bench_report(pvi_context *c, const pvi_model *m, const pvi_options *o, const char **text);
 
 /* Where a fit of this program with these options goes when the option `out` is not set. */

@@ -30,6 +30,7 @@ REPORT(bench, report_bench(ctx, a->model, o, out))
 REPORT(fit_report, report_fit(ctx, a->run, o, out))
 REPORT(summary, report_summary(ctx, a->run, o, out))
 REPORT(draws, report_draws(ctx, a->run, a->problem, o, out))
+REPORT(diagnose, report_diagnosis(ctx, a->problem, o, NULL, out))
 REPORT(compare, report_comparison(ctx, a->folders, a->n, o, out))
 REPORT(folder, text_puts(out, folder_default(ctx, run_make(ctx, a->problem, o, NULL))))
 #undef REPORT
@@ -79,6 +80,13 @@ int pvi_compare_report(pvi_context *c, const char *const *folders, size_t n, con
   if (!c) return PVI_STATUS_USAGE;
   NEED(c, folders);
   return api_report(c, compare, &(ReportArgs){.folders = folders, .n = n, .o = o}, text);
+}
+
+int pvi_diagnose_report(pvi_context *c, const pvi_model *m, const pvi_options *o,
+                        const char **text) {
+  if (!c) return PVI_STATUS_USAGE;
+  NEED(c, m);
+  return api_report(c, diagnose, &(ReportArgs){.problem = m->problem, .o = o}, text);
 }
 
 int pvi_default_folder(pvi_context *c, const pvi_model *m, const pvi_options *o,

@@ -39,7 +39,8 @@ static void simulate(const Describer *s, const ScoreCase *c, size_t row) {
   double par[KIND_PARAMETERS], *all = c->scratch;
   RngStream r = rngs_make(s->d->seed, row);
   for (size_t k = 0; k < n; k++) {
-    size_t j = lane_at(s, rngs_uniform(&r));
+    double u = rngs_uniform(&r);
+    size_t j = s->d->together ? k % s->draws->noise.M : lane_at(s, u);
     const double *p = par;
     if (size > 1) {
       for (size_t i = 0; i < size; i++) all[i] = c->q.par[0][i * c->q.ld + j];

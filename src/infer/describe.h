@@ -11,6 +11,7 @@ typedef struct {
   const double *levels; /* nlevels, in (0, 1) */
   size_t nlevels, noutcomes;
   uint64_t seed;     /* of the simulated outcomes */
+  bool together;     /* outcome k of every observation is of the same draw of q, the k-th */
   double *mean, *sd; /* n */
   double *quantiles; /* [n x nlevels] */
   double *outcomes;  /* [n x noutcomes] */

@@ -95,6 +95,13 @@ static void run_transformed_data(Eval *E) {
   E->rng = NULL;
 }
 
+static void replace_values(Eval *E, const ModelOptions *o) {
+  Var *var = &E->frame[o->replaced->slot];
+  Value *v = value_known(E, var->value, NULL);
+  for (int32_t k = 0; k < v->n; k++) v->v[k] = o->values[k];
+  var->value = v;
+}
+
 /* The parameters as functions of theta; returns how many numbers theta has. */
 static size_t make_parameters(Eval *E, OutputList *outputs) {
   const Stmt *block = E->program->blocks[BLOCK_PARAMETERS];
@@ -151,6 +158,7 @@ Model *model_make(Ctx *c, const Program *p, const Data *d, const ModelOptions *o
   Model *m = NEW(&c->arena, Model);
   bind_data(&E, d, o, &m->outcomes_missing);
   run_transformed_data(&E);
+  if (o->replaced) replace_values(&E, o);
   m->known = outputs_known(&E, &m->nknown);
   m->dim = make_parameters(&E, &outputs);
   model_run_block(&E, BLOCK_TRANSFORMED_PARAMETERS, false);

@@ -96,12 +96,18 @@ typedef struct {
   /* For predictions: a data variable that is nothing but an outcome may be missing; it then has a
    * value that its declaration allows, and Model.outcomes_missing says so. */
   bool outcomes_may_be_missing;
+  /* For simulated data: other values, row-major, of a variable of data or transformed data; NULL:
+   * none. */
+  const Decl *replaced;
+  const double *values;
 } ModelOptions;
 
 /* o NULL: nothing is asked. The Model lives in c's arena; program and data must outlive it, as must
  * the data's values, but not the data's text (data_forget_text). */
 Model *model_make(Ctx *c, const Program *p, const Data *d, const ModelOptions *o);
 bool model_has_densities(const Model *m);
+/* The values of known variable k, where there are n of them, row-major. */
+bool model_known(const Model *m, int k, double *values, size_t n);
 
 /* ---- rows.c: selections of observations ------------------------------------------------------ */
 

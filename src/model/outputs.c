@@ -84,6 +84,13 @@ const KnownVariable *outputs_known(Eval *E, int *count) {
   return list;
 }
 
+bool model_known(const Model *m, int k, double *values, size_t n) {
+  const Value *v = m->known[k].value;
+  if (v->kind == TY_TUPLE || !v->known || (size_t)v->n != n) return false;
+  memcpy(values, v->v, n * sizeof *values);
+  return true;
+}
+
 /* ---- names ----------------------------------------------------------------------------------- */
 
 /* Indexes of column k of a variable, first index fastest, but real and imaginary part before all;

@@ -64,6 +64,18 @@ static size_t draws_for(size_t usual, double work, size_t n) {
   return most > (double)usual ? usual : most < LEAST_DRAWS ? LEAST_DRAWS : (size_t)most;
 }
 
+ScoreList evaluate_one(Ctx *c, const Model *m, ScoreId id, size_t *column) {
+  static const OptionList none = {0};
+  ScoreList all = evaluate_list(c, m, &none), l = {.count = all.first, .first = all.first};
+  for (size_t k = 0; k < all.first; k++) l.names[k] = all.names[k];
+  *column = 0;
+  if (id == SCORE_log && all.first) return l;
+  *column = l.count;
+  l.ids[l.nids++] = id;
+  l.names[l.count++] = score_name(id);
+  return l;
+}
+
 ScoringPlan evaluate_scoring(const Options *o, size_t n_obs) {
   return (ScoringPlan){.integrate = (Integrate)o->integrate,
                        .draws = draws_for(LOG_DRAWS, 2e9, n_obs),

@@ -52,6 +52,8 @@ typedef struct {
 
 /* The scores that can be had of every observation; those of --metric must be. */
 ScoreList evaluate_list(Ctx *c, const Model *m, const OptionList *asked);
+/* One score alone, and which column it is. */
+ScoreList evaluate_one(Ctx *c, const Model *m, ScoreId id, size_t *column);
 /* Few draws where there are very many observations, whose sum has less noise. */
 ScoringPlan evaluate_scoring(const Options *o, size_t n_obs);
 /* r->parts[part]: sums and means over the observations of the part, in their order. */

@@ -1,18 +1,15 @@
 /* folds.c: cross-validation: folds, and the fits that predict them.
  *
- * Each fit has a Ctx of its own and runs on one thread; all of them read one Model. Which thread
- * makes which fit has no influence on any of them.
+ * Each fit is a job (jobs.h), on one thread; all of them read one Model.
  */
 #include "run/folds.h"
 
 #include "num/rng.h"
+#include "run/jobs.h"
 
 #include <math.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- which observations go together ---------------------------------------------------------- */
 
@@ -151,7 +148,7 @@ static Split *split_of_fold(Arena *a, const Folds *f, int k) {
 
 /* ---- the fits -------------------------------------------------------------------------------- */
 
-/* What all of them share; `next` deals them out. */
+/* What all of them share. */
 typedef struct {
   const Run *r;
   const Folds *f;
@@ -159,12 +156,7 @@ typedef struct {
   const ScoreList *list;
   const FoldStarts *starts; /* NULL: none */
   Scores *out;
-  atomic_size_t next;
-  atomic_bool failed;
-  Status *status; /* of each fold */
-  char **message; /* of one that failed: malloc'ed */
-  bool *not_converged;
-} Job;
+} FoldFits;
 
 static const double *given_phi(void *self, const Q *q) {
   (void)q; /* all folds have the q of the whole fit */
@@ -176,7 +168,9 @@ static const double *whole_phi(void *self, const Q *q) {
   return r->q.family == q->family ? r->phi : NULL;
 }
 
-static void fit_fold(Ctx *c, Job *j, size_t k) {
+/* One fit, on one thread. False: it was interrupted. */
+static bool fit_fold(Ctx *c, void *self, size_t k) {
+  const FoldFits *j = self;
   const Model *m = j->r->problem->model;
   const Split *split = split_of_fold(&c->arena, j->f, (int)k);
   FitOptions o = *j->o;
@@ -187,7 +181,7 @@ static void fit_fold(Ctx *c, Job *j, size_t k) {
   o.start_self = (void *)j->r;
   double *warm = j->starts ? j->starts->phi + k * j->starts->size : NULL;
   if (warm) o.start = given_phi, o.start_self = warm, o.warm = true;
-  if (!split->count[PART_TRAIN] || !split->count[PART_TEST]) return;
+  if (!split->count[PART_TRAIN] || !split->count[PART_TEST]) return true;
   const Fit *fit = fit_run(c, m, split, &o, pool);
   if (warm) memcpy(warm, fit->phi, j->starts->size * sizeof *warm);
   ScoringPlan how = j->r->scoring;
@@ -201,51 +195,7 @@ static void fit_fold(Ctx *c, Job *j, size_t k) {
     memcpy(j->out->by_obs + row * n, scores->by_obs + row * n, n * sizeof(double));
     j->out->part[row] = PART_TEST;
   }
-  j->not_converged[k] = !fit->converged;
-  if (fit->interrupted) atomic_store(&j->failed, true);
-}
-
-/* One fold under a trap of its own: what goes wrong is told by the thread that waits for all. */
-static void run_fold(Job *j, size_t k) {
-  Ctx own;
-  jmp_buf here;
-  ctx_init(&own);
-  if (setjmp(here)) {
-    j->status[k] = own.status;
-    if (own.nmessages) j->message[k] = strdup(own.messages[own.nmessages - 1].text);
-    atomic_store(&j->failed, true);
-  } else {
-    own.trap = &here;
-    fit_fold(&own, j, k);
-  }
-  own.trap = NULL;
-  ctx_free(&own);
-}
-
-static void *work(void *arg) {
-  Job *j = arg;
-  for (size_t k; (k = atomic_fetch_add(&j->next, 1)) < j->f->count;)
-    if (!atomic_load(&j->failed)) run_fold(j, k);
-  return NULL;
-}
-
-static void run_all(Job *j, long threads) {
-  enum { MOST = 64 };
-  pthread_t handle[MOST];
-  size_t n = 0, wanted = threads > 0 ? (size_t)threads : (size_t)sysconf(_SC_NPROCESSORS_ONLN);
-  if (wanted > j->f->count) wanted = j->f->count;
-  while (n + 1 < wanted && n < MOST && !pthread_create(&handle[n], NULL, work, j)) n++;
-  work(j);
-  for (size_t k = 0; k < n; k++) pthread_join(handle[k], NULL);
-}
-
-static void tell(Ctx *c, const Job *j) {
-  for (size_t k = 0; k < j->f->count; k++)
-    if (j->status[k] != PVI_OK) {
-      const char *text = arena_format(&c->arena, "%s", j->message[k] ? j->message[k] : "");
-      for (size_t i = 0; i < j->f->count; i++) free(j->message[i]);
-      ctx_fail(c, j->status[k], NOWHERE, "fold %zu: %s", k + 1, text);
-    }
+  return !fit->interrupted;
 }
 
 Scores *folds_score(Ctx *c, const Run *r, const Folds *f, const FitOptions *o,
@@ -258,17 +208,8 @@ Scores *folds_score(Ctx *c, const Run *r, const Folds *f, const FitOptions *o,
                   .part = NEW_ARRAY(a, int, f->n + 1)};
   for (size_t k = 0; k < f->n * list->count; k++) out->by_obs[k] = NAN;
   for (size_t k = 0; k < f->n; k++) out->part[k] = -1;
-  Job j = {.r = r,
-           .f = f,
-           .o = o,
-           .list = list,
-           .starts = starts,
-           .out = out,
-           .status = NEW_ARRAY(a, Status, f->count),
-           .message = NEW_ARRAY(a, char *, f->count),
-           .not_converged = NEW_ARRAY(a, bool, f->count)};
-  run_all(&j, r->o->threads);
-  tell(c, &j);
+  FoldFits j = {.r = r, .f = f, .o = o, .list = list, .starts = starts, .out = out};
+  jobs_run(c, r->o->threads, f->count, fit_fold, &j, "fold");
   evaluate_sum(c, out, PART_TEST);
   return out;
 }

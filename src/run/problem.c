@@ -112,12 +112,27 @@ static void note_origins(Ctx *c, const ProblemSource *s, Problem *p) {
                   s->text ? hash_bytes(2, s->data, strlen(s->data)) : hash_file(c, s->data));
 }
 
+static ModelOptions model_options(Ctx *c, const Options *o) {
+  ModelOptions m = {.simulate = o->simulate, .observed = o->observed};
+  read_lines(c, o, &m);
+  return m;
+}
+
+Problem *problem_with(Ctx *c, const Problem *p, const Options *o, const Decl *variable,
+                      const double *values) {
+  Problem *q = NEW(&c->arena, Problem);
+  ModelOptions m = model_options(c, o);
+  m.replaced = variable;
+  m.values = values;
+  *q = *p;
+  q->model = model_make(c, p->program, p->data, &m);
+  return q;
+}
+
 Problem *problem_load(Ctx *c, const ProblemSource *s, const Options *o) {
   Problem *p = NEW(&c->arena, Problem);
-  ModelOptions m = {.simulate = o->simulate,
-                    .observed = o->observed,
-                    .outcomes_may_be_missing = s->outcomes_may_be_missing};
-  read_lines(c, o, &m);
+  ModelOptions m = model_options(c, o);
+  m.outcomes_may_be_missing = s->outcomes_may_be_missing;
   p->name = s->text ? "model" : problem_base_name(&c->arena, s->program);
   p->program = problem_program(c, s, o);
   note_origins(c, s, p);

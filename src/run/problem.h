@@ -35,6 +35,9 @@ typedef struct {
 
 /* Errors in the program end with PVI_PROGRAM, in the data with PVI_DATA. Everything lives in c. */
 Problem *problem_load(Ctx *c, const ProblemSource *s, const Options *o);
+/* The same program and data with other values of one known variable, as many as it has. */
+Problem *problem_with(Ctx *c, const Problem *p, const Options *o, const Decl *variable,
+                      const double *values);
 /* Only the program, parsed and checked. */
 Program *problem_program(Ctx *c, const ProblemSource *s, const Options *o);
 /* The name without folder and ending. */

@@ -93,7 +93,7 @@ static const double *read_start(void *self, const Q *q) {
   return qfile_start(f->c, f->path, q);
 }
 
-static FitOptions fit_options(const Options *o, const RunHooks *h) {
+FitOptions run_fit_options(const Options *o, const RunHooks *h) {
   FitOptions f = {.target = target_of(o),
                   .family = o->family < 0 ? FAMILY_meanfield : (FamilyId)o->family,
                   .shape = shape_of(o),
@@ -275,7 +275,7 @@ Run *run_fit(Ctx *c, const Problem *p, const Options *asked, const Split *split,
   bool tuned = is_tuned(o);
   ScoreList list = evaluate_list(c, p->model, &r->o->metric);
   const Folds *folds = folds_stage(c, r);
-  FitOptions f = fit_options(r->o, h);
+  FitOptions f = run_fit_options(r->o, h);
   RunDir *dir = o->out ? folder_open(c, r) : NULL;
   Pool *pool = pool_make(c, (int)o->threads);
   r->score = f.target.score;

@@ -49,6 +49,8 @@ typedef struct {
 Run *run_fit(Ctx *c, const Problem *p, const Options *o, const Split *split, const RunHooks *h);
 /* The same up to where it would begin: what was asked, checked. */
 Run *run_make(Ctx *c, const Problem *p, const Options *o, const Split *split);
+/* What the options ask of a fit. */
+FitOptions run_fit_options(const Options *o, const RunHooks *h);
 const Summary *run_summarise(Ctx *c, const Run *r);
 /* The name of a parameter whose prior cannot be normalised; NULL: none was found (proper.c). */
 const char *run_improper(Ctx *c, const Model *m);

@@ -15,17 +15,6 @@ static const double path[] = {10, 3, 1, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001};
 enum { STEPS = sizeof path / sizeof *path, DOWN = 2 /* so many steps down in a row are the end */ };
 static const double FREE_LAMBDA = 0.01; /* of fits with few variables free */
 
-/* The column of the score that is maximised among those that are reported. */
-static size_t column_of(Ctx *c, const ScoreList *l, ScoreId id) {
-  for (size_t k = 0; k < l->count; k++)
-    if (!strcmp(l->names[k], score_name(id))) return k;
-  ctx_fail(
-      c, PVI_USAGE, NOWHERE,
-      OPTION("lambda") " auto is not available for the score %s, because it cannot be computed for "
-                       "held-out observations",
-      score_name(id));
-}
-
 /* Sum, and paired difference to Bayes. */
 static TuneStep step_of(const Scores *bayes, const Scores *now, size_t column, double lambda) {
   size_t each = now->list.count;
@@ -96,17 +85,6 @@ typedef struct {
   const Scores *bayes; /* held out, by VI */
   Place start, best;   /* at Bayes; at the choice */
 } Search;
-
-/* The score that is maximised, and no other. */
-static ScoreList only(Ctx *c, const Model *m, ScoreId id) {
-  static const OptionList none = {0};
-  ScoreList all = evaluate_list(c, m, &none), l = {.count = all.first, .first = all.first};
-  for (size_t k = 0; k < all.first; k++) l.names[k] = all.names[k];
-  if (id == SCORE_log && all.first) return l;
-  l.ids[l.nids++] = id;
-  l.names[l.count++] = score_name(id);
-  return l;
-}
 
 /* All folds and all data moved on to lambda, some parameters fixed; what the folds then score. */
 static TuneStep advance(const Search *s, Place *at, double lambda, const bool *fixed) {
@@ -270,18 +248,22 @@ static const Scores *settle(Search *s, const TunePath *p, const ScoreList *list)
   return folds_score(s->c, s->r, s->f, &o, list, &s->best.folds);
 }
 
-TunePath *tune(Ctx *c, Run *r, const Folds *f, const TuneOptions *t) {
+static Search search_make(Ctx *c, Run *r, const Folds *f, const TuneOptions *t) {
   const Model *m = r->problem->model;
   const char *why;
   if (!observed_allows(c, m, t->fit->target.score, &why))
     ctx_fail(c, PVI_USAGE, NOWHERE, "%s", why);
   Search s = {.c = c, .r = r, .f = f, .pool = t->pool, .o = *t->fit};
-  s.list = only(c, m, s.o.target.score);
-  s.column = column_of(c, &s.list, s.o.target.score);
+  s.list = evaluate_one(c, m, s.o.target.score, &s.column);
   s.o.journal = NULL;
+  begin(&s, t->fit);
+  return s;
+}
+
+TunePath *tune(Ctx *c, Run *r, const Folds *f, const TuneOptions *t) {
+  Search s = search_make(c, r, f, t);
   TunePath *p = NEW(&c->arena, TunePath);
   p->lambda = INFINITY;
-  begin(&s, t->fit);
   if (t->lambda) search_lambda(&s, p);
   if (t->free && q_is_normal(&r->q)) search_free(&s, p);
   p->bayes = r->q;
@@ -289,4 +271,14 @@ TunePath *tune(Ctx *c, Run *r, const Folds *f, const TuneOptions *t) {
   p->start = s.best.whole;
   p->scores = settle(&s, p, t->list);
   return p;
+}
+
+void tune_each(Ctx *c, Run *r, const Folds *f, const TuneOptions *t, const bool *const *fixed,
+               size_t n, TuneStep *out) {
+  Search s = search_make(c, r, f, t);
+  Place at = place_make(&c->arena, f->count, s.start.folds.size);
+  for (size_t k = 0; k < n; k++) {
+    place_copy(&at, &s.start);
+    out[k] = loosen(&s, &at, fixed[k]);
+  }
 }

@@ -44,6 +44,10 @@ typedef struct {
 /* Chooses by the gain over Bayes on held-out observations minus its standard error; Bayes has 0.
  * Leaves VI's q in the run. */
 TunePath *tune(Ctx *c, Run *r, const Folds *f, const TuneOptions *t);
+/* What each of n sets of parameters gains when it alone is let go: fixed[k] flags those that stay.
+ * VI's q is left in the run. */
+void tune_each(Ctx *c, Run *r, const Folds *f, const TuneOptions *t, const bool *const *fixed,
+               size_t n, TuneStep *out);
 /* With given variables free: the parameters that stay, by their flags. */
 const bool *tune_fixed(Ctx *c, const Model *m, const OptionList *free);
 

@@ -1,0 +1,423 @@
+/* diagnose.c: see diagnose.h for the two questions. In order: the candidates; their gain in sample;
+ * the same with simulated data; held-out gains; what goes with a variation; words. */
+#include "run/diagnose.h"
+
+#include "infer/describe.h"
+#include "infer/observed.h"
+#include "model/density.h"
+#include "num/rng.h"
+#include "run/jobs.h"
+#include "run/tune.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { SHORT = 10 /* elements of a vector that are looked at one by one */, SEED_REPLICAS = 83 };
+static const double LEVEL = 0.05;
+
+/* Parameters that are let go together. */
+typedef struct {
+  const char *name;
+  int32_t first, count; /* unconstrained */
+  const bool *fixed;    /* all others */
+} Candidate;
+
+typedef struct {
+  Ctx *c;
+  Run *r;
+  const Problem *problem;
+  FitOptions fit; /* of the score, in VI's family */
+  ScoreList list; /* the score, in one of its columns */
+  size_t column;
+  Candidate *candidates;
+  size_t n;
+  Q q; /* VI's */
+  const double *phi;
+} Study;
+
+/* ---- candidates ------------------------------------------------------------------------------ */
+
+static void add_candidate(Study *s, const char *name, int32_t first, int32_t count) {
+  size_t dim = s->problem->model->dim;
+  bool *fixed = NEW_ARRAY(&s->c->arena, bool, dim + 1);
+  memset(fixed, true, dim);
+  for (int32_t k = 0; k < count; k++) fixed[first + k] = false;
+  s->candidates[s->n++] = (Candidate){name, first, count, fixed};
+}
+
+/* Every variable, or every element of a short vector of numbers by itself. */
+static void find_candidates(Study *s) {
+  const Model *m = s->problem->model;
+  s->candidates = NEW_ARRAY(&s->c->arena, Candidate, m->dim + 1);
+  for (int k = 0; k < m->noutputs; k++) {
+    const Output *o = &m->outputs[k];
+    if (o->block != BLOCK_PARAMETERS || !o->unconstrained) continue;
+    bool apart = o->n == o->unconstrained && o->n > 1 && o->n <= SHORT;
+    for (int32_t i = 0; apart && i < o->n; i++)
+      add_candidate(s, model_unconstrained_name(m, &s->c->arena, (size_t)(o->offset + i)),
+                    o->offset + i, 1);
+    if (!apart) add_candidate(s, o->name, o->offset, o->unconstrained);
+  }
+}
+
+/* ---- gains in sample ------------------------------------------------------------------------- */
+
+static const double *given(void *self, const Q *q) {
+  (void)q;
+  return self;
+}
+
+/* One fit from phi; what it finds goes there. */
+static void refit(Ctx *c, const Problem *p, const Split *split, const FitOptions *o, double *phi,
+                  size_t size) {
+  TempArena *temp = temp_open(c);
+  FitOptions warm = *o;
+  Pool *pool = pool_make(c, 1);
+  warm.start = given;
+  warm.start_self = memcpy(NEW_ARRAY(&temp->arena, double, size), phi, size * sizeof *phi);
+  warm.warm = true;
+  const Fit *fit = fit_run(c, p->model, split, &warm, pool);
+  memcpy(phi, fit->phi, size * sizeof *phi);
+  pool_free(pool);
+  temp_close(temp);
+}
+
+/* The sum of the score over the training observations. */
+static double total(Ctx *c, const Study *s, const Problem *p, const double *phi) {
+  Pool *pool = pool_make(c, 1);
+  Split train = *s->r->split;
+  train.count[PART_VALID] = train.count[PART_TEST] = 0;
+  Scorer scorer = {
+      .c = c, .model = p->model, .q = &s->q, .phi = phi, .how = &s->r->scoring, .pool = pool};
+  const Scores *scores = evaluate_parts(&scorer, &s->list, &train);
+  pool_free(pool);
+  return scores->parts[PART_TRAIN].scores[s->column].sum;
+}
+
+/* Little by little to no regularization at all: where q is narrow, its width is a saddle. */
+static void let_go(Ctx *c, const Study *s, const Problem *p, const bool *fixed, double *phi) {
+  static const double lambdas[] = {1, 0.1, 0.01, 0};
+  FitOptions o = s->fit;
+  o.fixed = fixed;
+  for (size_t k = 0; k < sizeof lambdas / sizeof *lambdas; k++) {
+    o.target.lambda = lambdas[k];
+    refit(c, p, s->r->split, &o, phi, q_size(&s->q));
+  }
+}
+
+/* Sds of a candidate's elements, as one. */
+static double width_of(const double *sd, const Candidate *x) {
+  double square = 0;
+  for (int32_t i = 0; i < x->count; i++) square += sd[x->first + i] * sd[x->first + i];
+  return sqrt(square / x->count);
+}
+
+/* The gain of every candidate over VI with the same data. widths, where wanted: its sds. */
+static void gains_inside(Ctx *c, const Study *s, const Problem *p, double *gains, double *widths) {
+  size_t size = q_size(&s->q), dim = s->problem->model->dim;
+  double *bayes = NEW_ARRAY(&c->arena, double, size), *phi = NEW_ARRAY(&c->arena, double, size),
+         *mean = NEW_ARRAY(&c->arena, double, dim + 1), *sd = NEW_ARRAY(&c->arena, double, dim + 1);
+  FitOptions vi = s->fit;
+  vi.target.score = SCORE_elbo;
+  vi.target.lambda = 1;
+  memcpy(bayes, s->phi, size * sizeof *phi);
+  if (p != s->problem) refit(c, p, s->r->split, &vi, bayes, size);
+  double base = total(c, s, p, bayes);
+  for (size_t k = 0; k < s->n; k++) {
+    const Candidate *x = &s->candidates[k];
+    memcpy(phi, bayes, size * sizeof *phi);
+    let_go(c, s, p, x->fixed, phi);
+    gains[k] = fmax(0, total(c, s, p, phi) - base);
+    if (!widths) continue;
+    q_moments(&s->q, phi, mean, sd);
+    widths[k] = width_of(sd, x);
+  }
+}
+
+/* ---- simulated data -------------------------------------------------------------------------- */
+
+static const Decl *data_decl(const Program *p, const char *name) {
+  const Stmt *block = p->blocks[BLOCK_DATA];
+  for (int k = 0; block && k < block->nbody; k++)
+    for (int j = 0; j < block->body[k]->ndecls; j++)
+      if (!strcmp(block->body[k]->decls[j]->name, name)) return block->body[k]->decls[j];
+  return NULL;
+}
+
+/* The outcome of every observation; false: some are of a kind that cannot be simulated. */
+static bool find_outcomes(const Model *m, double *y) {
+  for (int b = 0; b < m->nblocks; b++) {
+    if (observed_kind(&m->blocks[b]) == KIND_NONE) return false;
+    for (int32_t k = 0; k < m->blocks[b].rows; k++) y[m->blocks[b].obs[k]] = m->blocks[b].y[k];
+  }
+  return true;
+}
+
+/* The variable of data or transformed data that has the outcomes, one per observation in their
+ * order, and serves for nothing else; NULL, and why. */
+static const Decl *outcome_variable(const Study *s, const char **why) {
+  const Model *m = s->problem->model;
+  double *y = NEW_ARRAY(&s->c->arena, double, m->n_obs + 1),
+         *values = NEW_ARRAY(&s->c->arena, double, m->n_obs + 1);
+  *why = "outcomes of this kind cannot be simulated";
+  if (!find_outcomes(m, y)) return NULL;
+  for (int k = 0; k < m->nknown; k++) {
+    const Decl *d = m->known[k].decl;
+    if (!model_known(m, k, values, m->n_obs)) continue;
+    if (!memcmp(values, y, m->n_obs * sizeof *y) && stan_is_only_outcome(s->problem->program, d))
+      return d;
+  }
+  *why = "no single variable of the data holds the outcomes and nothing else";
+  return NULL;
+}
+
+/* Outcomes of every observation, [n_obs x count]: replica k is made by the k-th draw of VI's q. */
+static double *replicas(const Study *s, size_t count) {
+  const Model *m = s->problem->model;
+  TempArena *temp = temp_open(s->c);
+  Arena *a = &temp->arena;
+  size_t n = m->n_obs;
+  double *out = NEW_ARRAY(&s->c->arena, double, n *count + 1);
+  Description d = {.noutcomes = count,
+                   .together = true,
+                   .seed = rng_mix((uint64_t)s->r->o->seed + SEED_REPLICAS),
+                   .mean = NEW_ARRAY(a, double, n + 1),
+                   .sd = NEW_ARRAY(a, double, n + 1),
+                   .quantiles = NEW_ARRAY(a, double, 1),
+                   .outcomes = NEW_ARRAY(a, double, n *count + 1)};
+  Observed *o = observed_make(a, m, NULL, 0, WANT_LL | WANT_PARAMETERS);
+  int32_t *obs = NEW_ARRAY(a, int32_t, n + 1);
+  Pool *pool = pool_make(s->c, (int)s->r->o->threads);
+  model_numbers(m, &o->rows, obs);
+  predictive_describe(s->c, &(Scoring){o, &s->q, s->phi, {count, d.seed}, pool}, &d);
+  for (size_t i = 0; i < n; i++)
+    memcpy(out + (size_t)obs[i] * count, d.outcomes + i * count, count * sizeof *out);
+  pool_free(pool);
+  temp_close(temp);
+  return out;
+}
+
+typedef struct {
+  const Study *s;
+  const Decl *variable;
+  const double *outcomes; /* [n_obs x count] */
+  size_t count;
+  double *gains; /* [count x candidates] */
+} Null;
+
+static bool simulate_one(Ctx *c, void *self, size_t k) {
+  const Null *t = self;
+  size_t n = t->s->problem->model->n_obs;
+  double *y = NEW_ARRAY(&c->arena, double, n + 1);
+  for (size_t i = 0; i < n; i++) y[i] = t->outcomes[i * t->count + k];
+  const Problem *p = problem_with(c, t->s->problem, t->s->r->o, t->variable, y);
+  gains_inside(c, t->s, p, t->gains + k * t->s->n, NULL);
+  return true;
+}
+
+/* P(gain > x), from simulated gains: some are nothing, the others like a multiple of a chi-square
+ * variable of one degree of freedom, half of which has mean 1/2. */
+static double tail(const double *gains, size_t count, size_t stride, double x) {
+  const double nothing = 1e-3;
+  double above = 0, sum = 0, as_large = 0;
+  for (size_t k = 0; k < count; k++) {
+    double g = gains[k * stride];
+    as_large += g >= x;
+    if (g > nothing) above++, sum += g;
+  }
+  if (x <= nothing) return 1;
+  double share = (above + 1) / ((double)count + 1), scale = above ? 2 * sum / above : 1;
+  double fitted = share * erfc(sqrt(x / scale));
+  double counted = (as_large + 1) / ((double)count + 1);
+  return as_large >= 4 ? counted : fmin(fitted, 1);
+}
+
+/* Holm's adjustment: the smallest p times n, the next times n - 1, ..., never falling. */
+static void adjust(Diagnosed *v, size_t n) {
+  double before = 0;
+  for (size_t rank = 0; rank < n; rank++) {
+    size_t next = n;
+    for (size_t k = 0; k < n; k++)
+      if (isnan(v[k].adjusted) && (next == n || v[k].p < v[next].p)) next = k;
+    before = v[next].adjusted = fmax(before, fmin(1, v[next].p * (double)(n - rank)));
+  }
+}
+
+static void test_all(Study *s, const Options *o, Diagnosed *v, Diagnosis *d) {
+  size_t count = (size_t)o->simulations;
+  const Decl *variable = outcome_variable(s, &d->no_test);
+  for (size_t k = 0; k < s->n; k++) v[k].p = v[k].adjusted = NAN;
+  if (!variable || !count) return;
+  Null t = {s, variable, replicas(s, count), count,
+            NEW_ARRAY(&s->c->arena, double, count * s->n + 1)};
+  jobs_run(s->c, o->threads, count, simulate_one, &t, "simulated data");
+  for (size_t k = 0; k < s->n; k++) v[k].p = tail(t.gains + k, count, s->n, v[k].inside);
+  adjust(v, s->n);
+  for (size_t k = 0; k < s->n; k++) v[k].varies = v[k].adjusted < LEVEL;
+  d->simulations = count;
+}
+
+/* ---- what goes with a variation -------------------------------------------------------------- */
+
+/* How much each observation pulls at a candidate: the derivative of its log likelihood at VI's
+ * mean, summed over the candidate's elements. Squared, where the candidate widens: what pulls at it
+ * strongly, either way. */
+static double *pulls(const Study *s, const Candidate *x) {
+  const Model *m = s->problem->model;
+  size_t n = m->n_obs, dim = m->dim;
+  double *theta = NEW_ARRAY(&s->c->arena, double, 2 * dim + 1),
+         *each = NEW_ARRAY(&s->c->arena, double, 2 * n + 1),
+         *mean = NEW_ARRAY(&s->c->arena, double, dim + 1),
+         *sd = NEW_ARRAY(&s->c->arena, double, dim + 1),
+         *pull = NEW_ARRAY(&s->c->arena, double, n + 1);
+  q_moments(&s->q, s->phi, mean, sd);
+  for (int side = 0; side < 2; side++) {
+    memcpy(theta + (size_t)side * dim, mean, dim * sizeof *theta);
+    for (int32_t i = 0; i < x->count; i++)
+      theta[(size_t)side * dim + (size_t)(x->first + i)] +=
+          (side ? -1 : 1) * 0.1 * sd[x->first + i];
+  }
+  density_once(s->c, m, NULL, 0, &(ModelPoints){theta, 2, dim, 1},
+               &(DensityOut){.pointwise = each});
+  for (size_t i = 0; i < n; i++) pull[i] = each[i] - each[n + i];
+  return pull;
+}
+
+/* The share of the variance of x that the values of a column account for: as groups, where they are
+ * few whole numbers, less what chance would; else along a line. */
+static double accounted(Ctx *c, const double *x, const DataVar *v) {
+  size_t n = v->n;
+  double mean = 0, square = 0, xy = 0, yy = 0, y_mean = 0, least = v->values[0], most = least;
+  for (size_t i = 0; i < n; i++) {
+    mean += x[i] / (double)n;
+    y_mean += v->values[i] / (double)n;
+    least = fmin(least, v->values[i]);
+    most = fmax(most, v->values[i]);
+  }
+  for (size_t i = 0; i < n; i++) {
+    double d = x[i] - mean, e = v->values[i] - y_mean;
+    square += d * d, xy += d * e, yy += e * e;
+  }
+  if (!(square > 0) || !(yy > 0)) return 0;
+  double groups = most - least + 1;
+  if (!v->is_int || groups > (double)n / 3 || groups > 10000)
+    return xy * xy / (square * yy) - 1 / (double)n;
+  size_t G = (size_t)groups;
+  double *sum = NEW_ARRAY(&c->arena, double, 2 * G), *size = sum + G, between = 0;
+  for (size_t i = 0; i < n; i++) {
+    size_t g = (size_t)(v->values[i] - least);
+    sum[g] += x[i] - mean;
+    size[g]++;
+  }
+  for (size_t g = 0; g < G; g++) between += size[g] > 0 ? sum[g] * sum[g] / size[g] : 0;
+  return between / square - (groups - 1) / (double)n;
+}
+
+/* The column of the data that accounts for most of the pulls; the outcome itself is none. */
+static void explain(const Study *s, const Candidate *x, Diagnosed *v) {
+  const double least = 0.02;
+  const Data *d = s->problem->data;
+  const double *pull = pulls(s, x);
+  for (size_t k = 0; k < d->vars.count; k++) {
+    const DataVar *column = d->vars.items[k].value;
+    const Decl *decl = data_decl(s->problem->program, column->name);
+    if (column->n != s->problem->model->n_obs || !decl ||
+        stan_is_only_outcome(s->problem->program, decl))
+      continue;
+    double share = accounted(s->c, pull, column);
+    if (share > v->share && share > least) v->share = share, v->explained = column->name;
+  }
+}
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+static const char *names_of(Ctx *c, const Diagnosed *v, size_t n, size_t *count) {
+  Text t = text_make(&c->arena);
+  size_t total_count = 0, k = 0;
+  for (size_t i = 0; i < n; i++) total_count += v[i].varies;
+  for (size_t i = 0; i < n; i++)
+    if (v[i].varies) {
+      text_printf(&t, "%s%s", k == 0 ? "" : k + 1 == total_count ? " and " : ", ", v[i].name);
+      k++;
+    }
+  *count = total_count;
+  return t.s;
+}
+
+static const char *verdict_of(Ctx *c, const Diagnosis *d) {
+  size_t count = 0;
+  const char *names = names_of(c, d->variables, d->n, &count);
+  if (!d->simulations)
+    return arena_format(&c->arena,
+                        "no test could be made, because %s; the held-out gains say what predicts "
+                        "better",
+                        d->no_test ? d->no_test : "no simulations were asked for");
+  if (!count)
+    return "nothing varies beyond what Bayes says: no variable gains more than it would if the "
+           "program were right. Bayes is enough here";
+  return arena_format(&c->arena,
+                      "%s var%s in the population beyond what Bayes says: the program does not "
+                      "describe how the data differ in %s",
+                      names, count == 1 ? "ies" : "y", count == 1 ? "it" : "them");
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static Study study_make(Ctx *c, Run *r, const RunHooks *h) {
+  Study s = {.c = c, .r = r, .problem = r->problem, .fit = run_fit_options(r->o, h)};
+  s.fit.target.regularizer = REG_POSTERIOR;
+  s.fit.target.lambda = NAN;
+  find_candidates(&s);
+  return s;
+}
+
+static void held_out(Study *s, const Folds *folds, Diagnosed *v) {
+  const bool **fixed = NEW_ARRAY(&s->c->arena, const bool *, s->n + 1);
+  TuneStep *steps = NEW_ARRAY(&s->c->arena, TuneStep, s->n + 1);
+  for (size_t k = 0; k < s->n; k++) fixed[k] = s->candidates[k].fixed;
+  Pool *pool = pool_make(s->c, (int)s->r->o->threads);
+  tune_each(s->c, s->r, folds, &(TuneOptions){&s->fit, &s->list, true, true, pool}, fixed, s->n,
+            steps);
+  pool_free(pool);
+  for (size_t k = 0; k < s->n; k++) v[k].gain = steps[k].gain, v[k].se = steps[k].se;
+  s->q = s->r->q;
+  s->phi = s->r->phi;
+  s->fit.choose_family = false;
+  s->fit.family = s->q.family;
+}
+
+/* Those that were asked for, or five, or one for every observation. */
+static const Folds *folds_of(Ctx *c, const Run *r) {
+  size_t n = r->split->count[PART_TRAIN];
+  const char *rule = r->o->folds ? r->o->folds : arena_format(&c->arena, "%zu", n < 5 ? n : 5);
+  return folds_make(c, r->problem, r->split, rule, (uint64_t)r->o->seed);
+}
+
+const Diagnosis *diagnose(Ctx *c, const Problem *p, const Options *o, const RunHooks *h) {
+  Diagnosis *d = NEW(&c->arena, Diagnosis);
+  Run *r = run_make(c, p, o, NULL);
+  Study s = study_make(c, r, h);
+  Diagnosed *v = NEW_ARRAY(&c->arena, Diagnosed, s.n + 1);
+  double *gains = NEW_ARRAY(&c->arena, double, 2 * s.n + 1), *widths = gains + s.n;
+  s.list = evaluate_one(c, p->model, s.fit.target.score, &s.column);
+  held_out(&s, folds_of(c, r), v);
+  if (!q_is_normal(&s.q))
+    ctx_fail(c, PVI_USAGE, NOWHERE, "diagnose needs a family of normals: meanfield or fullrank");
+  gains_inside(c, &s, p, gains, widths);
+  double *mean = NEW_ARRAY(&c->arena, double, p->model->dim + 1),
+         *sd = NEW_ARRAY(&c->arena, double, p->model->dim + 1);
+  q_moments(&s.q, s.phi, mean, sd);
+  for (size_t k = 0; k < s.n; k++) {
+    v[k].name = s.candidates[k].name;
+    v[k].inside = gains[k];
+    v[k].sd = widths[k];
+    v[k].bayes_sd = width_of(sd, &s.candidates[k]);
+  }
+  test_all(&s, o, v, d);
+  for (size_t k = 0; k < s.n; k++)
+    if (v[k].varies) explain(&s, &s.candidates[k], &v[k]);
+  d->variables = v;
+  d->n = s.n;
+  d->verdict = verdict_of(c, d);
+  return d;
+}

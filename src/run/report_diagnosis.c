@@ -1,0 +1,87 @@
+/* report_diagnosis.c: `pvi diagnose`: which variables vary, as a table and in words. */
+#include "run/diagnose.h"
+#include "run/reports.h"
+
+#include "data/json.h"
+#include "report/table.h"
+
+#include <math.h>
+
+static void put_json(const Diagnosis *d, Text *out) {
+  JsonWriter j = json_writer(out, false);
+  json_object(&j);
+  json_key(&j, "variables"), json_array(&j);
+  for (size_t k = 0; k < d->n; k++) {
+    const Diagnosed *v = &d->variables[k];
+    json_object(&j);
+    json_key(&j, "name"), json_string(&j, v->name);
+    json_key(&j, "gain"), json_number(&j, v->gain);
+    json_key(&j, "se"), json_number(&j, v->se);
+    json_key(&j, "gain_in_sample"), json_number(&j, v->inside);
+    json_key(&j, "p"), json_number(&j, v->p);
+    json_key(&j, "p_adjusted"), json_number(&j, v->adjusted);
+    json_key(&j, "varies"), json_bool(&j, v->varies);
+    json_key(&j, "sd"), json_number(&j, v->sd);
+    json_key(&j, "bayes_sd"), json_number(&j, v->bayes_sd);
+    if (v->explained) {
+      json_key(&j, "goes_with"), json_string(&j, v->explained);
+      json_key(&j, "share"), json_number(&j, v->share);
+    }
+    json_object_end(&j);
+  }
+  json_array_end(&j);
+  json_key(&j, "simulations"), json_integer(&j, (long long)d->simulations);
+  json_key(&j, "verdict"), json_string(&j, d->verdict);
+  json_object_end(&j);
+  text_puts(out, "\n");
+}
+
+static void put_table(Ctx *c, const Diagnosis *d, Text *out) {
+  static const char *const headers[] = {
+      "freed alone", "gain held out", "se", "gain in sample", "p", "sd", "Bayes sd", "varies"};
+  Table *t = table_make(&c->arena, 8, headers);
+  for (size_t k = 0; k < d->n; k++) {
+    const Diagnosed *v = &d->variables[k];
+    table_word(t, v->name);
+    table_number(t, v->gain, 3);
+    table_number(t, v->se, 2);
+    table_number(t, v->inside, 3);
+    table_word(t, isnan(v->adjusted)     ? "-"
+                  : v->adjusted < 0.0005 ? "<0.001"
+                                         : arena_format(&c->arena, "%.3f", v->adjusted));
+    table_number(t, v->sd, 3);
+    table_number(t, v->bayes_sd, 3);
+    table_word(t, v->varies ? "yes" : "");
+  }
+  table_print(t, out);
+}
+
+void report_diagnosis(Ctx *c, const Problem *p, const Options *o, const RunHooks *h, Text *out) {
+  const Diagnosis *d = diagnose(c, p, o, h);
+  size_t width = report_width(o);
+  if (o->json) {
+    put_json(d, out);
+    return;
+  }
+  put_table(c, d, out);
+  text_puts(out, "\n");
+  if (d->simulations)
+    text_wrap(
+        out, width, 0,
+        arena_format(&c->arena,
+                     "p: of such a gain in sample if the program were right, by %zu simulated "
+                     "data sets, adjusted for the number of variables. sds are on the "
+                     "unconstrained scale.",
+                     d->simulations));
+  text_wrap(out, width, 0, arena_format(&c->arena, "verdict: %s.", d->verdict));
+  for (size_t k = 0; k < d->n; k++) {
+    const Diagnosed *v = &d->variables[k];
+    if (v->explained)
+      text_wrap(
+          out, width, 2,
+          arena_format(&c->arena,
+                       "%s: %s goes with %.0f%% of how the observations pull at it; let it depend "
+                       "on %s.",
+                       v->name, v->explained, 100 * v->share, v->explained));
+  }
+}
