@@ -215,31 +215,33 @@ static bool simulate_one(Ctx *c, void *self, size_t k) {
   return true;
 }
 
-/* P(gain > x), from simulated gains: some are nothing, the others like a multiple of a chi-square
- * variable of one degree of freedom, half of which has mean 1/2. */
-static double tail(const double *gains, size_t count, size_t stride, double x) {
-  const double nothing = 1e-3;
-  double above = 0, sum = 0, as_large = 0;
-  for (size_t k = 0; k < count; k++) {
-    double g = gains[k * stride];
-    as_large += g >= x;
-    if (g > nothing) above++, sum += g;
-  }
-  if (x <= nothing) return 1;
-  double share = (above + 1) / ((double)count + 1), scale = above ? 2 * sum / above : 1;
-  double fitted = share * erfc(sqrt(x / scale));
-  double counted = (as_large + 1) / ((double)count + 1);
-  return as_large >= 4 ? counted : fmin(fitted, 1);
+/* The usual size of a gain where nothing varies, to compare variables by. */
+static double usual_gain(const Null *t, size_t variable) {
+  const double least = 0.05;
+  double sum = 0;
+  for (size_t k = 0; k < t->count; k++) sum += t->gains[k * t->s->n + variable];
+  return fmax(sum / (double)t->count, least);
 }
 
-/* Holm's adjustment: the smallest p times n, the next times n - 1, ..., never falling. */
-static void adjust(Diagnosed *v, size_t n) {
-  double before = 0;
-  for (size_t rank = 0; rank < n; rank++) {
-    size_t next = n;
-    for (size_t k = 0; k < n; k++)
-      if (isnan(v[k].adjusted) && (next == n || v[k].p < v[next].p)) next = k;
-    before = v[next].adjusted = fmax(before, fmin(1, v[next].p * (double)(n - rank)));
+/* How often the simulated data reach a gain: that of the variable itself, and of whichever variable
+ * is the most conspicuous in each data set (Westfall and Young's adjustment: so often would
+ * anything be flagged though nothing varies). */
+static void judge(const Null *t, Diagnosed *v) {
+  size_t n = t->s->n;
+  double *usual = NEW_ARRAY(&t->s->c->arena, double, n + 1);
+  for (size_t k = 0; k < n; k++) usual[k] = usual_gain(t, k);
+  for (size_t k = 0; k < n; k++) {
+    double alone = 1, any = 1;
+    for (size_t b = 0; b < t->count; b++) {
+      const double *gains = t->gains + b * n;
+      double most = 0;
+      for (size_t j = 0; j < n; j++) most = fmax(most, gains[j] / usual[j]);
+      alone += gains[k] >= v[k].inside;
+      any += most >= v[k].inside / usual[k];
+    }
+    v[k].p = alone / ((double)t->count + 1);
+    v[k].adjusted = any / ((double)t->count + 1);
+    v[k].varies = v[k].adjusted < LEVEL;
   }
 }
 
@@ -251,9 +253,7 @@ static void test_all(Study *s, const Options *o, Diagnosed *v, Diagnosis *d) {
   Null t = {s, variable, replicas(s, count), count,
             NEW_ARRAY(&s->c->arena, double, count * s->n + 1)};
   jobs_run(s->c, o->threads, count, simulate_one, &t, "simulated data");
-  for (size_t k = 0; k < s->n; k++) v[k].p = tail(t.gains + k, count, s->n, v[k].inside);
-  adjust(v, s->n);
-  for (size_t k = 0; k < s->n; k++) v[k].varies = v[k].adjusted < LEVEL;
+  judge(&t, v);
   d->simulations = count;
 }
 

@@ -15,7 +15,7 @@ typedef struct {
   const char *name;      /* a variable, or an element of a short vector */
   double gain, se;       /* on held-out observations, with the paired standard error */
   double inside;         /* in sample */
-  double p, adjusted;    /* of "varies": by itself, and among all (Holm); nan: unknown */
+  double p, adjusted;    /* of "varies": by itself, and among all; nan: unknown */
   bool varies;           /* adjusted is below the level */
   double sd, bayes_sd;   /* on the unconstrained scale; of several elements the root mean square */
   const char *explained; /* the column of the data that goes with its variation best, or NULL */

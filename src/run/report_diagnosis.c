@@ -46,9 +46,7 @@ static void put_table(Ctx *c, const Diagnosis *d, Text *out) {
     table_number(t, v->gain, 3);
     table_number(t, v->se, 2);
     table_number(t, v->inside, 3);
-    table_word(t, isnan(v->adjusted)     ? "-"
-                  : v->adjusted < 0.0005 ? "<0.001"
-                                         : arena_format(&c->arena, "%.3f", v->adjusted));
+    table_word(t, isnan(v->adjusted) ? "-" : arena_format(&c->arena, "%.3f", v->adjusted));
     table_number(t, v->sd, 3);
     table_number(t, v->bayes_sd, 3);
     table_word(t, v->varies ? "yes" : "");
