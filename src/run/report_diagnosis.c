@@ -67,9 +67,9 @@ void report_diagnosis(Ctx *c, const Problem *p, const Options *o, const RunHooks
     text_wrap(
         out, width, 0,
         arena_format(&c->arena,
-                     "p: of such a gain in sample if the program were right, by %zu simulated "
-                     "data sets, adjusted for the number of variables. sds are on the "
-                     "unconstrained scale.",
+                     "p: how often the most conspicuous gain in sample is as large where nothing "
+                     "varies, by %zu data sets "
+                     "that were simulated from the Bayes fit. sds are on the unconstrained scale.",
                      d->simulations));
   text_wrap(out, width, 0, arena_format(&c->arena, "verdict: %s.", d->verdict));
   for (size_t k = 0; k < d->n; k++) {
