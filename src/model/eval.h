@@ -239,6 +239,9 @@ bool eval_reduce_sum(
 typedef Value *FunCode(Eval *E, Value **args, int nargs, const Expr *call);
 Value *eval_function(Eval *E, FunId id, Value **args, int nargs, const Expr *call);
 
+/* fun_laplace.c: a call of CALL_LAPLACE; args[k] NULL: a function. */
+Value *eval_laplace(Eval *E, Value **args, const Expr *call);
+
 Value *eval_ode(Eval *E, OdeMethod method, Value **args, int nargs, const Expr *call); /* ode.c */
 
 /* Pointwise log density of a builtin distribution: one element per observation. args[0] is the

@@ -453,6 +453,7 @@ static Value *eval_call(Eval *E, const Expr *e) {
   switch (e->call) {
   case CALL_USER: return eval_user_call(E, e, args);
   case CALL_FUNCTION: return eval_function(E, (FunId)e->builtin, args, e->nargs, e);
+  case CALL_LAPLACE: return eval_laplace(E, args, e);
   case CALL_DIST: return dist_call(E, (DistId)e->builtin, e->distfun, args, e->nargs, e->loc);
   default: ctx_fail(E->ctx, PVI_PROGRAM, e->loc, "%s cannot be called here", e->name);
   }

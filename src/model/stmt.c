@@ -281,6 +281,10 @@ static void eval_increment(Eval *E, const Expr *e) {
 }
 
 static void eval_tilde(Eval *E, const Stmt *s) {
+  if (s->call == CALL_LAPLACE) {
+    eval_add_target(E, eval_expr(E, s->e), s->loc, s->name, NULL);
+    return;
+  }
   Value **args = NEW_ARRAY(E->arena, Value *, s->nargs + 1);
   args[0] = eval_expr(E, s->lhs);
   for (int k = 0; k < s->nargs; k++) args[k + 1] = eval_expr(E, s->args[k]);

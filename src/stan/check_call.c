@@ -130,6 +130,7 @@ const char *suffix_defined_name(Checker *k, const char *name) {
 }
 
 bool check_may_overload(Checker *k, const FunDef *f) {
+  if (laplace_named(f->name, &(LaplaceCall){0})) return false;
   int id = builtin_named(&k->builtins, f->name);
   if (id >= 0 && strstr(sig_text((FunId)id), "...")) return false;
   Callee best = {0};
@@ -331,6 +332,13 @@ void check_call(Checker *k, Expr *e, bool as_statement) {
     check_expr(k, e->args[i]);
     e->data_only &= e->args[i]->data_only;
   }
+  LaplaceCall laplace;
+  if (laplace_named(e->name, &laplace)) {
+    check_where(k, e->name, e->loc);
+    check_bar(k, e, s);
+    check_laplace(k, e, &laplace);
+    return;
+  }
   e->type = type_basic(TY_ERROR);
   if (!is_known(k, suffix_defined_name(k, e->name))) {
     unknown_function(k, e->name, e->loc);
@@ -421,6 +429,19 @@ static void resolve_tilde(Checker *k, Stmt *s, const Args *args) {
   s->builtin = best.builtin;
 }
 
+/* y ~ laplace_marginal_poisson_log(...) is the call of its _lpmf. */
+static bool tilde_is_laplace(Checker *k, Stmt *s, Expr **exprs, int n) {
+  LaplaceCall c;
+  const char *name = arena_format(&k->c->arena, "%s_lpmf", s->name);
+  if (!laplace_named(name, &c)) return false;
+  s->e = NEW(&k->c->arena, Expr);
+  *s->e =
+      (Expr){.kind = EX_CALL, .loc = s->loc, .name = name, .args = exprs, .nargs = n, .bar = true};
+  check_laplace(k, s->e, &c);
+  s->call = CALL_LAPLACE;
+  return true;
+}
+
 void check_tilde(Checker *k, Stmt *s) {
   int n = s->nargs + 1;
   Expr **exprs = NEW_ARRAY(&k->c->arena, Expr *, n);
@@ -428,6 +449,7 @@ void check_tilde(Checker *k, Stmt *s) {
   for (int i = 1; i < n; i++) exprs[i] = s->args[i - 1];
   for (int i = 0; i < n; i++) check_expr(k, exprs[i]);
   Args args;
+  if (tilde_is_laplace(k, s, exprs, n)) return;
   if (!check_may_change_target(k))
     check_error(k, s->loc,
                 "`~` can stand only in the model block and in functions whose names end in _lp");

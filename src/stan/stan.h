@@ -93,6 +93,7 @@ typedef enum {
   CALL_USER,
   CALL_FUNCTION,
   CALL_DIST,
+  CALL_LAPLACE, /* a function of check_laplace.c */
   CALL_VARIABLE /* a function-typed argument */
 } CallKind;
 
@@ -123,6 +124,24 @@ struct Expr {
   int builtin;   /* CALL_FUNCTION: FunId; CALL_DIST: DistId */
   DistFun distfun; /* CALL_DIST */
 };
+
+/* ---- check_laplace.c: Laplace approximations ------------------------------------------------- */
+
+typedef enum { LAPLACE_MARGINAL, LAPLACE_DRAW, LAPLACE_SOLVE } LaplaceWhat;
+typedef enum {
+  LAPLACE_ANY, /* the user's own likelihood */
+  LAPLACE_POISSON_LOG,
+  LAPLACE_BERNOULLI_LOGIT,
+  LAPLACE_NEG_BINOMIAL_2_LOG
+} LaplaceFamily;
+typedef struct {
+  LaplaceWhat what;
+  LaplaceFamily family;
+  bool tol; /* options follow */
+} LaplaceCall;
+bool laplace_named(const char *name, LaplaceCall *out); /* false: it is none of them */
+/* The place of the block size among the arguments; covariance, its tuple and options follow. */
+int laplace_block(LaplaceFamily f);
 
 /* ---- declarations and statements ------------------------------------------------------------- */
 
@@ -194,7 +213,7 @@ struct Stmt {
               condition; FOREACH: container */
   Expr *from, *to;  /* FOR */
   const char *name; /* TILDE: distribution name without suffix; PROFILE: its name */
-  CallKind call;    /* TILDE: CALL_DIST or CALL_USER */
+  CallKind call;    /* TILDE: CALL_DIST, CALL_USER, or CALL_LAPLACE: then e is the call */
   int builtin;      /* TILDE: DistId */
   FunDef *user;     /* TILDE: user's _lpdf / _lpmf */
   int nargs;

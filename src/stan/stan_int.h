@@ -254,6 +254,8 @@ Overloads *scope_functions(const Checker *k, const char *name);
 const char *scope_nearest_variable(Checker *k, const char *name);
 const char *scope_nearest_function(Checker *k, const char *name);
 
+/* A call whose arguments were checked (check_laplace.c). */
+void check_laplace(Checker *k, Expr *e, const LaplaceCall *c);
 void check_decls(Checker *k, Stmt *s, bool top);
 void check_stmt(Checker *k, Stmt *s);
 void check_expr(Checker *k, Expr *e);
