@@ -76,12 +76,17 @@ static bool is_ode(const Row *r) {
                          strstr(stan_fun_names[r->fun], "integrate_ode"));
 }
 
+static bool is_dae(const Row *r) {
+  return !r->is_dist && !strncmp(stan_fun_names[r->fun], "dae", strlen("dae"));
+}
+
 static Demand demand_of(Maker *m, int k) {
   const Row *r = m->call.row;
   const RowArg *a = &m->call.args[k];
   Dice *d = m->dice;
   bool square = a->kind == TY_MATRIX && a->dims[a->ndims - 2] == a->dims[a->ndims - 1];
   if (is_ode(r) && k == 3) return ORDERED;
+  if (is_dae(r) && k == 4) return ORDERED;
   if (square && chance(d, 0.8)) return chance(d, 0.5) ? COVARIANCE : FACTOR;
   if (r->is_dist) {
     Demand demand = demands[r->dist][k + r->skip];
@@ -271,6 +276,10 @@ static void print_function(Maker *m) {
                 old);
   else if (!strncmp(name, "solve", strlen("solve")))
     text_printf(t, "  vector f(vector x%s) { return x + 0.1 * x .* x .* x - %s; }\n", more, by);
+  else if (!strncmp(name, "dae", strlen("dae")))
+    text_printf(t, "  vector f(real t, vector y, vector v%s) { return v + %s * y; }\n", more, by);
+  else if (!strncmp(name, "integrate_1d_", strlen("integrate_1d_")))
+    text_printf(t, "  real f(real x, real xc%s) { return exp(-x * x) * %s; }\n", more, by);
   else if (!strcmp(name, "integrate_1d"))
     text_printf(t, "  real f(real x, real xc, array[] real th, %s return exp(-x * x); }\n", old);
   else if (!strcmp(name, "map_rect"))

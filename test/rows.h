@@ -40,32 +40,53 @@ typedef struct {
   size_t n, cap;
 } Rows;
 
-static const bool row_missing[FUN_COUNT] = {
-#define MAP(x) false
-#define CODE(x) false
-#define MISSING true
-#define FUN(id, signatures, code) [FUN_##id] = code,
-#include "stan/functions.def"
-#undef FUN
-#undef MISSING
-#undef CODE
-#undef MAP
-};
-
 static const struct {
   DistFun fun;
   unsigned flags;
 } row_functions[] = {
     {DF_LPDF, PDF | PMF}, {DF_CDF, CDF}, {DF_LCDF, LCDF}, {DF_LCCDF, LCCDF}, {DF_RNG, RNG}};
 
-/* All that can be run. */
+static bool row_is_complex(const Pattern *p) {
+  if (p->kind == PAT_TUPLE)
+    for (int k = 0; k < p->fun->nargs; k++)
+      if (row_is_complex(p->fun->args[k])) return true;
+  if (p->kind == PAT_VARIABLE)
+    return p->var == VAR_CMAP || p->var == VAR_CBOX || p->var == VAR_CVEC;
+  return p->kind == PAT_TYPE && (p->type == TY_COMPLEX || p->type >= TY_COMPLEX_VECTOR);
+}
+
+/* The alternatives of an argument that are not complex: how many, and number k of them. */
+static int row_count(const Pattern *p) {
+  int n = 0;
+  for (; p; p = p->other) n += !row_is_complex(p);
+  return n;
+}
+
+static const Pattern *row_alternative(const Pattern *p, size_t k) {
+  for (;; p = p->other)
+    if (!row_is_complex(p) && k-- == 0) return p;
+}
+
+static bool row_sig_is_complex(const Sig *s) {
+  bool any = row_is_complex(s->result);
+  for (int k = 0; k < s->nargs; k++) any |= !row_count(s->args[k]);
+  return any;
+}
+
+/* Has a row a signature without complex numbers? */
+static bool row_is_real(const Sig *s) {
+  while (s && row_sig_is_complex(s)) s = s->next;
+  return s != NULL;
+}
+
+/* All that can be called with real numbers. */
 UNUSED static Rows rows_all(Ctx *c) {
   Checker *k = NEW(&c->arena, Checker);
   Rows rows = {0};
   k->c = c;
   for (int f = 0; f < FUN_COUNT; f++) {
     Row r = {.fun = (FunId)f, .sigs = sig_function(k, (FunId)f)};
-    if (!row_missing[f]) PUSH(&c->arena, rows.at, rows.n, rows.cap, r);
+    if (row_is_real(r.sigs)) PUSH(&c->arena, rows.at, rows.n, rows.cap, r);
   }
   for (int d = 0; d < DIST_COUNT; d++)
     for (size_t i = 0; i < sizeof row_functions / sizeof *row_functions; i++) {
@@ -114,30 +135,6 @@ typedef struct {
   RowArg words[VAR_COUNT];
   bool bound[VAR_COUNT];
 } RowCall;
-
-static bool row_is_complex(const Pattern *p) {
-  if (p->kind == PAT_VARIABLE)
-    return p->var == VAR_CMAP || p->var == VAR_CBOX || p->var == VAR_CVEC;
-  return p->kind == PAT_TYPE && (p->type == TY_COMPLEX || p->type >= TY_COMPLEX_VECTOR);
-}
-
-/* The alternatives of an argument that are not complex: how many, and number k of them. */
-static int row_count(const Pattern *p) {
-  int n = 0;
-  for (; p; p = p->other) n += !row_is_complex(p);
-  return n;
-}
-
-static const Pattern *row_alternative(const Pattern *p, size_t k) {
-  for (;; p = p->other)
-    if (!row_is_complex(p) && k-- == 0) return p;
-}
-
-UNUSED static bool row_sig_is_complex(const Sig *s) {
-  bool any = row_is_complex(s->result);
-  for (int k = 0; k < s->nargs; k++) any |= !row_count(s->args[k]);
-  return any;
-}
 
 /* What a word stands for in this call. */
 static RowArg row_word(Dice *d, Variable v) {

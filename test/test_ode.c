@@ -423,6 +423,70 @@ static void wrong_body(Ctx *c, void *row) {
 }
 static void wrong(void **state) { run_body(wrong_body, *state); }
 
+/* ---- equations that are not solved for the derivatives --------------------------------------- */
+
+/* Robertson's reactions with a conserved sum in the place of the last equation, against the
+ * differential equations; values and gradients. */
+#define REACTIONS                                                                                  \
+  "functions { vector f(real t, vector y, vector v, real a) { return [v[1] + a * y[1] - 1e4 * "    \
+  "y[2] * y[3], v[2] - a * y[1] + 1e4 * y[2] * y[3] + 3e7 * y[2]^2, sum(y) - 1]'; } "              \
+  "vector g(real t, vector y, real a) { real up = a * y[1] - 1e4 * y[2] * y[3], on = 3e7 * "       \
+  "y[2]^2; return [-up, up - on, on]'; } }"                                                        \
+  "parameters { real<lower=0> a; } model { array[3] vector[3] y = "
+#define REACTED "; target += y[1][1] + 2 * y[2][3] + 1e4 * y[2][2] + 5 * y[3][1]; }"
+
+TEST(reactions_with_a_sum) {
+  const Model *dae = model_of(
+                  c, REACTIONS "dae(f, [1, 0, 0]', [-a, a, 0]', 0, {0.4, 40, 4000}, a)" REACTED,
+                  NULL),
+              *ode = model_of(c, REACTIONS "ode_bdf(g, [1, 0, 0]', 0, {0.4, 40, 4000}, a)" REACTED,
+                              NULL);
+  for (double u = -4; u < -2; u += 0.5) {
+    DensityAt x = density(c, dae, &u), y = density(c, ode, &u);
+    assert_close(x.lp, y.lp, 1e-9);
+    assert_close(x.grad[0], y.grad[0], 1e-8);
+  }
+}
+
+/* A pendulum's angle y and, by an algebraic equation in which no derivative stands, its height: the
+ * derivatives by the initial angle, too. (y'' is not small: y1' = y2, y2' = -sin y1, y3 = -cos y1.)
+ */
+TEST(a_height) {
+  const Model *m = model_of(
+      c,
+      "functions { vector f(real t, vector y, vector v, real g) { return [v[1] - y[2], v[2] + g * "
+      "sin(y[1]), y[3] + cos(y[1])]'; } vector h(real t, vector y, real g) { return [y[2], -g * "
+      "sin(y[1])]'; } }"
+      "parameters { real b; real g; } model { array[2] vector[3] y = dae_tol(f, [b, 0, -cos(b)]', "
+      "[0, -g "
+      "* sin(b), 0]', 0, {0.7, 2}, 1e-11, 1e-11, 1000000, g); array[2] vector[2] z = "
+      "ode_bdf_tol(h, [b, "
+      "0]', 0, {0.7, 2}, 1e-11, 1e-11, 1000000, g); target += 100 * (y[1][3] + cos(z[1][1])) + 10 "
+      "* "
+      "(y[2][2] - z[2][2]) + z[2][1] + y[2][3]; }",
+      NULL);
+  for (double b = 0.3; b < 2; b += 0.5) {
+    const double h = 1e-4, at[] = {b, 1.3};
+    DensityAt d = density(c, m, at);
+    double up = density(c, m, (double[]){b + h, 1.3}).lp,
+           down = density(c, m, (double[]){b - h, 1.3}).lp;
+    assert_close(d.grad[0], (up - down) / (2 * h), 1e-6);
+    up = density(c, m, (double[]){b, 1.3 + h}).lp, down = density(c, m, (double[]){b, 1.3 - h}).lp;
+    assert_close(d.grad[1], (up - down) / (2 * h), 1e-6);
+  }
+  double same[] = {1, 1.3};
+  const Model *end = model_of(
+      c,
+      "functions { vector f(real t, vector y, vector v) { return [v[1] + y[1], y[2] - 2 * y[1]]'; "
+      "} } "
+      "generated quantities { array[1] vector[2] y = dae(f, [3, 6]', [-3, -6]', 0, {1.5}); }",
+      NULL);
+  double out[2];
+  model_outputs(c, end, &(ModelPoints){same, 1, 0, 1}, 1, out);
+  assert_close(out[0], 3 * exp(-1.5), 1e-9);
+  assert_close(out[1], 6 * exp(-1.5), 1e-9);
+}
+
 int main(void) {
   static Suite s;
   SUITE_ADD(&s, exponential_decay);
@@ -430,6 +494,8 @@ int main(void) {
   SUITE_ADD(&s, stiff_linear);
   SUITE_ADD(&s, robertson);
   SUITE_ADD(&s, linear_systems);
+  SUITE_ADD(&s, reactions_with_a_sum);
+  SUITE_ADD(&s, a_height);
   for (size_t k = 0; k < sizeof gradients / sizeof *gradients; k++)
     suite_add(&s, gradients[k].name, gradient, &gradients[k]);
   SUITE_ADD(&s, draws_are_alone);

@@ -52,6 +52,7 @@ typedef enum { ODE_RK45, ODE_CKRK, ODE_ADAMS, ODE_BDF } OdeMethod;
 typedef struct {
   OdeMethod method;
   int32_t states, params;
+  int32_t algebraic; /* for the last so many states, 0 = f takes the place of y' = f (ODE_BDF) */
   bool from_state, timed, from_time; /* from_time: from_state too */
   const struct Graph *graph;
   const Pick *slopes; /* states: y' */

@@ -7,7 +7,7 @@
 /* ---- ordered --------------------------------------------------------------------------------- */
 
 static Value *cumulative(Eval *E, Value *v) {
-  return v->n ? value_of_node(E, v, v->axis, ir_cumsum(E->graph, value_node(E, v), v->n)) : v;
+  return eval_function(E, FUN_cumulative_sum, &v, 1, NULL);
 }
 
 /* x[k] - x[k-1] for k > 1 */

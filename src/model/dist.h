@@ -49,11 +49,9 @@ const DistCode *dist_code(DistId id);
 #define RNG_JOINT(id) DistRngJoint draw_##id;
 #define SIMULATE(id) DistSimulate simulate_##id;
 #define OUTCOME(id) DistOutcome outcome_##id;
-#define MISSING
 #define DIST(id, signature, flags, support, code) code
 #include "stan/dists.def"
 #undef DIST
-#undef MISSING
 #undef LPDF
 #undef CDF
 #undef COUNT_CDF

@@ -21,7 +21,6 @@
 #define RNG_JOINT(id) .rng_joint = draw_##id,
 #define SIMULATE(id) .simulate = simulate_##id,
 #define OUTCOME(id) .outcome = outcome_##id,
-#define MISSING 0
 static const DistCode codes[DIST_COUNT] = {
 #define DIST(id, signature, flags, support, code) [DIST_##id] = {code},
 #include "stan/dists.def"

@@ -242,7 +242,9 @@ Value *eval_function(Eval *E, FunId id, Value **args, int nargs, const Expr *cal
 /* fun_laplace.c: a call of CALL_LAPLACE; args[k] NULL: a function. */
 Value *eval_laplace(Eval *E, Value **args, const Expr *call);
 
-Value *eval_ode(Eval *E, OdeMethod method, Value **args, int nargs, const Expr *call); /* ode.c */
+Value *eval_ode(Eval *E, OdeMethod method, Value **args, int nargs,
+                const Expr *call); /* fun_ode.c */
+Value *eval_dae(Eval *E, Value **args, int nargs, const Expr *call);
 
 /* Pointwise log density of a builtin distribution: one element per observation. args[0] is the
  * outcome. */

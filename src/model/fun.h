@@ -12,11 +12,9 @@
 
 #define MAP(OP)
 #define CODE(id) FunCode fn_##id;
-#define MISSING
 #define FUN(id, signatures, code) code
 #include "stan/functions.def"
 #undef FUN
-#undef MISSING
 #undef CODE
 #undef MAP
 

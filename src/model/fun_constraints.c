@@ -90,6 +90,13 @@ static Value *make(Eval *E, const Wanted *w, Value *u, const Value *shape) {
   return settle(E, before, w->jacobian, constrain_by_items(E, w->kind, column_major(E, u), shape));
 }
 
+static void must_exist(Eval *E, ConstraintKind kind, const Value *v, const Expr *call) {
+  ItemShape items = constrain_items(E, kind, v);
+  if (items.numbers < 0)
+    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "%s: there is no %s of %d rows and %d columns",
+             call ? call->name : "this function", stan_constraint_name(kind), items.m, items.n);
+}
+
 static int32_t last(const Value *v) { return v->dims[v->ndims - 1]; }
 static int32_t rows_of(const Value *v) { return v->dims[v->ndims - 2]; }
 
@@ -97,7 +104,10 @@ static int32_t rows_of(const Value *v) { return v->dims[v->ndims - 2]; }
 #define ITEMS(name, id, shape, free)                                                               \
   FN(name##_constrain) { return make(E, &(Wanted){CON_##id, call, false}, a[0], shape); }          \
   FN(name##_jacobian) { return make(E, &(Wanted){CON_##id, call, true}, a[0], shape); }            \
-  FN(name##_unconstrain) { return row_major(E, unconstrain_by_items(E, CON_##id, a[0]), free); }
+  FN(name##_unconstrain) {                                                                         \
+    must_exist(E, CON_##id, a[0], call);                                                           \
+    return row_major(E, unconstrain_by_items(E, CON_##id, a[0]), free);                            \
+  }
 #define VECTOR(n) array_like(E, a[0], TY_VECTOR, 0, n)
 #define MATRIX(m, n) array_like(E, a[0], TY_MATRIX, m, n)
 #define NUMBERS(id) VECTOR(constrain_items(E, CON_##id, a[0]).numbers)

@@ -7,7 +7,10 @@
  *   ode_x_tol(f, y0, t0, ts, relative, absolute, most steps, ...)
  *   ode_adjoint_tol_ctl(f, y0, t0, ts, relative, absolute of each state, 7 settings of its backward
  * solution and others, ...)
- */
+ *   dae(f, y0, y0', t0, ts, ...), dae_tol(f, y0, y0', t0, ts, relative, absolute, most steps, ...)
+ *
+ * For f(t, y, y', ...) = 0 the derivatives v = y' are states as well, algebraic ones: y' = v, 0 =
+ * f(t, y, v). */
 #include "model/eval.h"
 
 #include <math.h>
@@ -170,12 +173,14 @@ static void no_solver_inside(Problem *p) {
 
 static void evaluate_slopes(Problem *p, const FunDef *f) {
   IrOde *o = p->ode;
+  int32_t n = o->states - o->algebraic;
   Value *r = eval_user(&p->sub, f, p->args, p->call->loc, false);
-  if (r->n != o->states)
-    ctx_fail(p->E->ctx, PVI_PROGRAM, p->call->loc, "%s returns %d derivatives of %d states",
-             f->name, r->n, o->states);
+  if (r->n != n)
+    ctx_fail(p->E->ctx, PVI_PROGRAM, p->call->loc, "%s returns %d %s of %d states", f->name, r->n,
+             o->algebraic ? "residuals" : "derivatives", n);
   Pick *slopes = NEW_ARRAY(p->E->arena, Pick, o->states);
-  for (int32_t i = 0; i < o->states; i++) slopes[i] = value_pick(&p->sub, r, 0, i);
+  for (int32_t i = 0; i < o->algebraic; i++) slopes[i] = value_pick(&p->sub, p->args[2], 0, i);
+  for (int32_t i = 0; i < n; i++) slopes[o->algebraic + i] = value_pick(&p->sub, r, 0, i);
   o->slopes = slopes;
   o->graph = p->sub.graph;
   no_solver_inside(p);
@@ -237,4 +242,46 @@ Value *eval_ode(Eval *E, OdeMethod method, Value **a, int n, const Expr *call) {
   int32_t dims[2] = {p.ode->ntimes, p.ode->states};
   return solution(&p, value_shape(E, f.arrays ? TY_REAL : TY_VECTOR, f.arrays ? 2 : 1, 2, dims),
                   a[1]);
+}
+
+/* ---- equations that are not solved for the derivatives --------------------------------------- */
+
+static void give_residual_arguments(Problem *p, Value **a, int first, int n) {
+  IrOde *o = p->ode;
+  int32_t states = a[1]->n;
+  o->states = 2 * states;
+  o->algebraic = states;
+  o->from_state =
+      is_parameter(p, a[1], p->call->args[1]) || is_parameter(p, a[2], p->call->args[2]);
+  p->args[p->nargs++] = leaf(p, value_shape(p->E, TY_REAL, 0, 0, NULL), 0);
+  p->args[p->nargs++] = leaf(p, a[1], 1);
+  p->args[p->nargs++] = leaf(p, a[2], 1 + states);
+  for (int k = 1; p->unknown && k < 3; k++) add_operands(p, a[k]);
+  if (!p->unknown) p->noperands = o->states;
+  for (int k = first; k < n; k++) p->args[p->nargs++] = seen(p, a[k], p->call->args[k]);
+  o->params = p->unknown ? p->noperands - o->states : 0;
+}
+
+Value *eval_dae(Eval *E, Value **a, int n, const Expr *call) {
+  Problem p = make_problem(E, ODE_BDF, a, n, call);
+  bool tolerances = ends_with(call->name, "_tol");
+  Form f = {.relative = tolerances ? 5 : 0, .steps = tolerances ? 7 : 0};
+  if (a[1]->n != a[2]->n)
+    ctx_fail(E->ctx, PVI_PROGRAM, call->loc, "%s: %d states, but %d derivatives", call->name,
+             a[1]->n, a[2]->n);
+  check_times(&p, a[3]->v[0], a[4]);
+  p.ode->ntimes = a[4]->n;
+  p.ode->t0 = a[3]->v[0];
+  p.ode->times = a[4]->v;
+  a[4]->shared = true;
+  set_tolerances(&p, a, &f);
+  give_residual_arguments(&p, a, tolerances ? 8 : 5, n);
+  evaluate_slopes(&p, call->args[0]->user);
+  int32_t K = a[1]->n, both[2] = {p.ode->ntimes, 2 * K}, own[2] = {p.ode->ntimes, K};
+  int32_t *index = NEW_ARRAY(E->arena, int32_t, p.ode->ntimes * K + 1);
+  for (int32_t e = 0; e < p.ode->ntimes * K; e++) index[e] = e / K * 2 * K + e % K;
+  Value *start =
+      value_join(E, (Value *[]){a[1], a[2]}, 2, value_shape(E, TY_VECTOR, 0, 1, &both[1]));
+  Value *all = solution(&p, value_shape(E, TY_VECTOR, 1, 2, both), start);
+  return value_take(E, all, value_shape(E, TY_VECTOR, 1, 2, own), NULL, index);
 }

@@ -104,9 +104,8 @@ static Value *series(Eval *E, Value *ratio) {
   int32_t K = ratio->n;
   Value *size = map2(E, IR_FMAX, M(ABS, ratio), NUM(TINY));
   Value *odd = map2(E, IR_LT, ratio, NUM(0)), *logs = M(LOG, size);
-#define SUMS(v) value_of_node(E, v, v->axis, ir_cumsum(E->graph, value_node(E, v), K))
-  Value *turns = SUMS(odd), *exponent = SUMS(logs);
-#undef SUMS
+  Value *turns = eval_function(E, FUN_cumulative_sum, &odd, 1, NULL),
+        *exponent = eval_function(E, FUN_cumulative_sum, &logs, 1, NULL);
   Value *half = MUL(NUM(0.5), turns);
   Value *even = map2(E, IR_EQ, M(FLOOR, half), half);
   Value *terms = MUL(map3(E, IR_SELECT, even, NUM(1), NUM(-1)), M(EXP, exponent));

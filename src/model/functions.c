@@ -80,6 +80,7 @@ FN(ode_rk45) { return eval_ode(E, ODE_RK45, a, n, call); }
 FN(ode_ckrk) { return eval_ode(E, ODE_CKRK, a, n, call); }
 FN(ode_adams) { return eval_ode(E, ODE_ADAMS, a, n, call); }
 FN(ode_bdf) { return eval_ode(E, ODE_BDF, a, n, call); }
+FN(dae) { return eval_dae(E, a, n, call); }
 
 /* ---- dispatch -------------------------------------------------------------------------------- */
 
@@ -92,8 +93,6 @@ typedef struct {
   { NULL, IR_##OP }
 #define CODE(id)                                                                                   \
   { fn_##id, 0 }
-#define MISSING                                                                                    \
-  { NULL, 0 }
 static const FunRow rows[FUN_COUNT] = {
 #define FUN(id, signatures, code) [FUN_##id] = code,
 #include "stan/functions.def"
@@ -106,9 +105,6 @@ Value *eval_function(Eval *E, FunId id, Value **args, int nargs, const Expr *cal
     if (args[k] && complex_kind(args[k]->kind)) return complex_function(E, id, args, nargs, call);
   fun_check_sizes(E, id, args, nargs, fun_place(call));
   if (row->code) return row->code(E, args, nargs, call);
-  if (!row->op)
-    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "the function %s is not supported yet",
-             stan_fun_names[id]);
   Value *r = value_map(E, row->op, args);
   if (call && call->type && call->type->kind == TY_INT) r->kind = TY_INT; /* abs of an int */
   return r;

@@ -10,6 +10,9 @@
  * The third stage is the end
  * of the step. Everything is rows of draws; a draw whose iteration has converged waits for the
  * others.
+ *
+ * Algebraic states, which are the last ones, have 0 = f in the place of y' = f: what stands for
+ * U_i, V_i and the identity above is then zero in their rows, and they have no say in the error.
  */
 #include "vm/ode_int.h"
 
@@ -70,6 +73,9 @@ Radau *radau_make(Arena *a, const Solver *s) {
   return w;
 }
 
+/* States that have a derivative. */
+static size_t differential(const Solver *s) { return s->N - (size_t)s->ode->algebraic; }
+
 /* ---- matrices -------------------------------------------------------------------------------- */
 
 static void copy_jacobian(const Solver *s, double *J, size_t n) {
@@ -80,13 +86,14 @@ static void copy_jacobian(const Solver *s, double *J, size_t n) {
     }
 }
 
-/* The N x N block of M at (i, l), of `order` columns: (i == l) I + factor J. */
+/* The N x N block of M at (i, l), of `order` columns: (i == l) I + factor J, I without its
+ * algebraic rows. */
 static void set_block(const Solver *s, size_t order, size_t i, size_t l, const double *factor,
                       const double *J, size_t n) {
   for (size_t a = 0; a < s->N; a++)
     for (size_t b = 0; b < s->N; b++) {
       double *to = s->radau->M + ((i * s->N + a) * order + l * s->N + b) * s->ld;
-      s->k->fill(to, i == l && a == b, n);
+      s->k->fill(to, i == l && a == b && a < differential(s), n);
       if (s->rhs->partial[a * (s->N + s->rhs->params) + b])
         s->k->multiply_add(to, factor, J + (a * s->N + b) * s->ld, n);
     }
@@ -176,12 +183,12 @@ static bool newton(Solver *s, size_t n) {
   }
   for (size_t i = 0; i < STAGES; i++) { /* h sum_l A_il f_l - U_i */
     combine(s, w->X[i], w->zeros, s->h, s->slopes + 1, A[i], STAGES, 0, s->N, n);
-    combine(s, w->X[i], w->X[i], w->ones, &w->U[i], &(double){-1}, 1, 0, s->N, n);
+    combine(s, w->X[i], w->X[i], w->ones, &w->U[i], &(double){-1}, 1, 0, differential(s), n);
   }
   solve_stages(s, 0, 1, n);
   memset(w->size, 0, n * sizeof *w->size);
   for (size_t i = 0; i < STAGES; i++) {
-    size_of(s, w->X[i], s->N, s->error, n);
+    size_of(s, w->X[i], differential(s), s->error, n);
     for (size_t j = 0; j < n; j++) w->size[j] = s->error[j] > w->size[j] ? s->error[j] : w->size[j];
   }
   bool all = judge(s);
@@ -209,8 +216,11 @@ static void begin(Solver *s, size_t n) {
     w->done[j] = w->failed[j] = j >= s->active;
     w->correction[j] = 0;
   }
-  for (size_t i = 0; i < STAGES; i++)
-    combine(s, w->U[i], w->zeros, s->h, s->slopes, &c[i], 1, 0, s->N, n); /* Euler's */
+  size_t D = differential(s);
+  for (size_t i = 0; i < STAGES; i++) {
+    combine(s, w->U[i], w->zeros, s->h, s->slopes, &c[i], 1, 0, D, n); /* Euler's */
+    memset(w->U[i] + D * s->ld, 0, (s->N - D) * s->ld * sizeof *w->U[i]);
+  }
 }
 
 /* Displacements of the sensitivities. */
@@ -228,6 +238,13 @@ static void displace_sensitivities(Solver *s, size_t n) {
   solve_stages(s, s->N, s->P, n);
 }
 
+/* The rows of algebraic states, and those of their sensitivities. */
+static void forget_algebraic(const Solver *s, double *x) {
+  size_t D = differential(s), rows = s->N - D;
+  memset(x + D * s->ld, 0, rows * s->ld * sizeof *x);
+  memset(x + (s->N + D * s->P) * s->ld, 0, rows * s->P * s->ld * sizeof *x);
+}
+
 static void end(Solver *s, size_t n) {
   Radau *w = s->radau;
   for (size_t i = 0; i < STAGES; i++) memcpy(w->X[i], w->U[i], s->N * s->ld * sizeof *w->U[i]);
@@ -235,8 +252,10 @@ static void end(Solver *s, size_t n) {
   double *error = s->stage;
   combine(s, error, w->zeros, w->ones, w->X, e, STAGES, 0, s->R, n);
   combine(s, error, error, s->h, s->slopes, &gamma_0, 1, 0, s->R, n);
+  forget_algebraic(s, error);
   solve_error(s, error, 0, 1, n);
   if (s->P) solve_error(s, error, s->N, s->P, n);
+  forget_algebraic(s, error);
   size_of(s, error, s->R, s->error, n);
   for (size_t j = 0; j < n; j++) {
     bool fine = w->done[j] && !w->failed[j] && finite_column(error, s->N, s->ld, j);

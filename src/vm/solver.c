@@ -230,7 +230,9 @@ static void load(Solver *s, size_t draw) {
   size_t j = s->active, ld = s->ld, in_ld = s->rows->in_ld;
   const double *in = s->rows->in + draw;
   for (size_t r = 0; r < s->R; r++) s->z[r * ld + j] = r < s->N ? in[r * in_ld] : 0;
-  for (size_t i = 0; s->ode->from_state && i < s->N; i++) s->z[(s->N + i * s->P + i) * ld + j] = 1;
+  size_t differential = s->N - (size_t)s->ode->algebraic; /* the others follow from these */
+  for (size_t i = 0; s->ode->from_state && i < differential; i++)
+    s->z[(s->N + i * s->P + i) * ld + j] = 1;
   for (size_t p = 0; p < s->rhs->params; p++) s->rhs->p[p * ld + j] = in[(s->N + p) * in_ld];
   s->lane[j] = (Lane){.draw = draw, .dt = first_step};
   s->t[j] = time_of(s, j, -1);
