@@ -120,13 +120,13 @@ test: deps ## build, run every test; the last line is "N passed, M failed"
 	@+$(SUBMAKE) all static tests
 	@PVI=$(BUILD)/pvi tool/test.sh $(BUILD)/test
 
-# Helpers of the test scripts: a fit through the shared library.
+# Helpers of the test scripts: a fit through the shared library (and test/fuzz_types, made as the tests are).
 $(BUILD)/test/api_fit: test/api_fit.c $(BUILD)/libpvi.so
 	@mkdir -p $(@D)
 	@echo '  CC  $<'
 	$(Q)$(CC) -Iinclude $(CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< -L$(BUILD) -lpvi -Wl,-rpath,'$$ORIGIN/..'
 
-tests: $(TESTS) $(EXAMPLES) $(BUILD)/test/api_fit
+tests: $(TESTS) $(EXAMPLES) $(BUILD)/test/api_fit $(BUILD)/test/fuzz_types
 
 # Hostile: sanitizers, tiny tiles and arenas, an odd number of threads, every allocation failing in turn.
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer

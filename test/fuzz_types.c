@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 enum { BATCH = 100, LIMIT = 10 /* seconds a program */, MOST_SHOWN = 40 };
@@ -64,10 +65,13 @@ typedef struct {
   Dice *dice;
   RowCall call;
   Argument args[ROW_ARGS];
-  bool fits; /* the sizes are as the row says */
+  const Rows *rows;
+  bool spoilt;       /* a size was changed */
+  const char *fault; /* what is wrong with the sizes, or NULL */
   bool in_data, in_model, in_outputs, tilde, truncated;
   int32_t iterations; /* -1: no loop */
   bool extra;         /* the function argument takes one more number */
+  bool strange;       /* some numbers are so large or small that differences are lost in rounding */
   Text stan, json;
 } Maker;
 
@@ -113,12 +117,11 @@ static Origin origin_of(Maker *m, const RowArg *a) {
 
 /* One size of one argument becomes another. */
 static void spoil_sizes(Maker *m) {
-  for (int attempt = 0; attempt < 8; attempt++) {
+  m->spoilt = true;
+  for (int tries = 0; tries < 8; tries++) {
     RowArg *a = &m->call.args[below(m->dice, (size_t)m->call.n)];
     if (!a->ndims) continue;
-    int32_t *size = &a->dims[below(m->dice, (size_t)a->ndims)], was = *size;
-    *size = row_size(m->dice);
-    m->fits &= *size == was;
+    a->dims[below(m->dice, (size_t)a->ndims)] = row_size(m->dice);
     return;
   }
 }
@@ -143,7 +146,6 @@ static void choose(Maker *m, const Row *r) {
     if (!row_sig_is_complex(s)) sigs[n++] = s;
   const Sig *s = sigs[below(m->dice, n)];
   m->call = row_choose(m->dice, r, s);
-  m->fits = true;
   m->extra = s->rest && chance(m->dice, 0.5);
   choose_places(m);
   if (m->call.n && chance(m->dice, 0.25)) spoil_sizes(m);
@@ -157,13 +159,30 @@ static void choose(Maker *m, const Row *r) {
     a->looped =
         m->iterations >= 0 && !a->is_size && a->type.kind != TY_FUNCTION && chance(m->dice, 0.6);
   }
+  double values[ROW_ARGS];
+  for (int k = 0; k < m->call.n; k++) values[k] = m->args[k].is_size ? m->args[k].value : -1;
+  m->fault = row_fault(m->c, m->rows, &m->call, values);
+}
+
+static const char *bounds_of(Demand demand) {
+  switch (demand) {
+  case POSITIVE:
+  case NONNEGATIVE: return "<lower=0>";
+  case UNIT:
+  case SIMPLEX: return "<lower=0, upper=1>";
+  default: return "";
+  }
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-static double an_int(Dice *d, Demand demand) {
+static double an_int(Maker *m, Demand demand) {
   static const double strange[] = {-1, 7, 1000, 1000000, 2147483647, -2147483647};
-  if (chance(d, 0.04)) return strange[below(d, 6)];
+  Dice *d = m->dice;
+  if (chance(d, 0.04)) {
+    m->strange = true;
+    return strange[below(d, 6)];
+  }
   switch (demand) {
   case BINARY: return (double)below(d, 2);
   case NATURAL: return 1 + (double)below(d, 3);
@@ -174,10 +193,15 @@ static double an_int(Dice *d, Demand demand) {
   }
 }
 
-static double a_real(Dice *d, Demand demand) {
+static double a_real(Maker *m, Demand demand) {
+  Dice *d = m->dice;
   static const double strange[] = {0,     1,     -1,    0.5,      2,         1e-300,
                                    1e300, -1e10, 1e-10, INFINITY, -INFINITY, NAN};
-  if (chance(d, 0.06)) return strange[below(d, chance(d, 0.7) ? 5 : 12)];
+  if (chance(d, 0.06)) {
+    double x = strange[below(d, chance(d, 0.7) ? 5 : 12)];
+    m->strange |= !(fabs(x) < 1e9) || fabs(x) < 1e-9 || (*bounds_of(demand) && (x <= 0 || x >= 1));
+    return x;
+  }
   double u = uniform(&d->state, 0, 1);
   switch (demand) {
   case POSITIVE:
@@ -197,12 +221,12 @@ static double matrix_element(Demand demand, int32_t i, int32_t j) {
 /* Element e of the last vector or matrix, `width` wide. */
 static double number(Maker *m, const Argument *a, int32_t e, int32_t width) {
   if (a->is_size) return a->value;
-  if (a->type.kind == TY_INT) return an_int(m->dice, a->demand);
+  if (a->type.kind == TY_INT) return an_int(m, a->demand);
   if (a->demand == COVARIANCE || a->demand == FACTOR)
     return matrix_element(a->demand, e / width, e % width);
   if (a->demand == SIMPLEX) return 1.0 / width;
   if (a->demand == ORDERED) return 1.1 + 0.3 * e;
-  return a_real(m->dice, a->demand);
+  return a_real(m, a->demand);
 }
 
 static void print_number(Text *t, double x) {
@@ -306,16 +330,6 @@ static const char *word_of(const RowArg *a, Demand demand) {
   }
 }
 
-static const char *bounds_of(Demand demand) {
-  switch (demand) {
-  case POSITIVE:
-  case NONNEGATIVE: return "<lower=0>";
-  case UNIT:
-  case SIMPLEX: return "<lower=0, upper=1>";
-  default: return "";
-  }
-}
-
 static void print_parameter(Maker *m, const Argument *a, int k) {
   Text *t = &m->stan;
   RowArg w = whole_type(m, a), inner = w;
@@ -391,7 +405,7 @@ static void print_use(Maker *m, const char *s, bool local) {
 static void print_result(Maker *m, bool local) {
   const Pattern *p = m->call.sig->result;
   RowArg a = {.kind = p->type, .array_dims = p->dims, .ndims = p->nsizes};
-  bool told = m->fits && !m->call.row->is_dist && p->kind == PAT_TYPE && p->nsizes > 0;
+  bool told = !m->spoilt && !m->call.row->is_dist && p->kind == PAT_TYPE && p->nsizes > 0;
   if (!told || p->nsizes != p->dims + type_own_dims(p->type)) return;
   for (int k = 0; k < p->nsizes; k++) {
     if (!p->sizes[k].a) return;
@@ -438,7 +452,7 @@ static void print_mixed(Maker *m) {
     if (!is_empty(&w)) {
       text_printf(&m->stan, " v%d[1", k + 1);
       for (int d = 1; d < w.ndims; d++) text_puts(&m->stan, ", 1");
-      text_puts(&m->stan, "] = q;");
+      text_printf(&m->stan, "] = %s;", *bounds_of(a->demand) ? "u" : "q");
     }
     text_puts(&m->stan, "\n");
   }
@@ -476,7 +490,8 @@ static void print_program(Maker *m) {
   if (m->in_data && m->extra) text_puts(t, "}\ntransformed data {\n  real q = 0.3;\n");
   text_puts(t, "}\n");
   if (m->in_data && !m->extra) print_block(m, "transformed data", "td", false);
-  text_printf(t, "parameters {\n  real %s;\n", m->in_data && m->extra ? "q0" : "q");
+  text_printf(t, "parameters {\n  real %s;\n  real<lower=0, upper=1> u;\n",
+              m->in_data && m->extra ? "q0" : "q");
   for (int k = 0; k < m->call.n; k++)
     if (m->args[k].origin == PARAMETER) print_parameter(m, &m->args[k], k);
   text_puts(t, "}\n");
@@ -500,10 +515,11 @@ static void fail_program(const Maker *m, const char *why) {
   fflush(stdout);
 }
 
-/* How well derivatives and differences agree: solvers have tolerances, and the tails of skew_normal
- * are differences of much larger numbers. */
-static double tolerance_of(const Row *r) {
-  if (is_ode(r)) return 1e-3;
+/* How well derivatives and differences agree: solvers have tolerances, which may be arguments, and
+ * the tails of skew_normal are differences of much larger numbers. */
+static double tolerance_of(const RowCall *call) {
+  const Row *r = call->row;
+  if (is_ode(r)) return call->n == (call->args[1].kind == TY_VECTOR ? 4 : 7) ? 1e-3 : INFINITY;
   return r->is_dist && r->dist == DIST_skew_normal ? INFINITY : 1e-5;
 }
 
@@ -513,7 +529,7 @@ static bool agrees(Maker *maker, const Model *m, const double *u, size_t k, doub
                    double *other) {
   Ctx *c = maker->c;
   static const double steps[] = {1e-2, 1e-3, 1e-4, 1e-5, 1e-6};
-  double error = INFINITY, tolerance = tolerance_of(maker->call.row);
+  double error = INFINITY, tolerance = tolerance_of(&maker->call);
   for (size_t s = 0; s < 5; s++) {
     double *all = NEW_ARRAY(&c->arena, double, 4 * m->dim), h = steps[s] * fmax(1, fabs(u[k]));
     for (size_t p = 0; p < 4; p++) {
@@ -541,7 +557,7 @@ static void check_density(Maker *m, const Model *model) {
   bool far = chance(m->dice, 0.15);
   double *u = test_point(m->c, model->dim, m->dice->state, far ? 40 : 2);
   DensityAt d = density(m->c, model, u);
-  if (!isfinite(d.lp) || far) return;
+  if (!isfinite(d.lp) || far || m->strange) return;
   for (size_t k = 0; k < model->dim; k++) {
     double other = NAN;
     tally->gradients++;
@@ -563,6 +579,8 @@ static void run(Ctx *c, void *maker) {
   for (size_t k = 0; k < 3 * model->dim; k++) u[k] = uniform(&m->dice->state, -1, 1);
   model_outputs(c, model, &(ModelPoints){u, 3, model->dim, 1}, 1, out);
   tally->made++;
+  bool runs = m->iterations != 0 && (m->in_model || m->in_outputs || (m->in_data && !m->extra));
+  if (m->fault && runs) fail_program(m, arena_format(&c->arena, "was not refused: %s", m->fault));
 }
 
 /* A program that is refused: was it right to be? */
@@ -581,16 +599,22 @@ static void judge(Maker *m) {
   else if (strstr(said, "cannot take") || strstr(said, "there is no function") ||
            strstr(said, "in assignment"))
     fail_program(m, said);
-  else if (m->fits && sizes)
+  else if (!m->fault && sizes)
     fail_program(m, arena_format(&m->c->arena, "sizes that fit: %s", said));
+}
+
+/* Few programs, too, are spread over all rows. */
+static const Row *row_of(const Rows *rows, size_t number) {
+  return &rows->at[number * 197 % rows->n];
 }
 
 static void one_program(const Rows *rows, size_t number, uint64_t seed, const char *only) {
   Ctx c;
   ctx_init(&c);
   Dice dice = {seed * 1000003 + number};
-  const Row *r = &rows->at[number % rows->n];
-  Maker m = {.c = &c, .dice = &dice, .stan = text_make(&c.arena), .json = text_make(&c.arena)};
+  const Row *r = row_of(rows, number);
+  Maker m = {.c = &c, .dice = &dice, .rows = rows};
+  m.stan = text_make(&c.arena), m.json = text_make(&c.arena);
   below(&dice, 2);
   if (!only || strstr(row_name(&c, r), only)) {
     choose(&m, r);
@@ -604,12 +628,18 @@ static void show_program(const Rows *rows, size_t number, uint64_t seed, const c
   Ctx c;
   ctx_init(&c);
   Dice dice = {seed * 1000003 + number};
-  Maker m = {.c = &c, .dice = &dice, .stan = text_make(&c.arena), .json = text_make(&c.arena)};
+  Maker m = {.c = &c, .dice = &dice, .rows = rows};
+  m.stan = text_make(&c.arena), m.json = text_make(&c.arena);
   below(&dice, 2);
-  choose(&m, &rows->at[number % rows->n]);
+  choose(&m, row_of(rows, number));
   print_program(&m);
   fail_program(&m, arena_format(&c.arena, "program %zu: %s", number, why));
   ctx_free(&c);
+}
+
+/* Of the processor: other programs on the machine do not count. */
+static void limit_time(long seconds) {
+  setitimer(ITIMER_PROF, &(struct itimerval){.it_value = {.tv_sec = seconds}}, NULL);
 }
 
 /* The programs from `from` on in a process of their own; returns where to go on. */
@@ -619,10 +649,10 @@ static size_t batch(const Rows *rows, size_t from, size_t to, uint64_t seed, con
   pid_t child = fork();
   if (child == 0) {
     for (; tally->at < to; tally->at++) {
-      alarm(LIMIT);
+      limit_time(LIMIT);
       one_program(rows, tally->at, seed, only);
     }
-    alarm(0);
+    limit_time(0);
     fflush(stdout);
     exit(0);
   }
@@ -635,7 +665,7 @@ static size_t batch(const Rows *rows, size_t from, size_t to, uint64_t seed, con
     tally->failures++;
     return to;
   }
-  bool late = WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
+  bool late = WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF;
   show_program(rows, at, seed, late ? "it takes too long" : "the process ended");
   return at + 1;
 }

@@ -38,6 +38,7 @@ typedef struct {
 typedef struct {
   Row *at;
   size_t n, cap;
+  Program program; /* one that calls them all */
 } Rows;
 
 static const struct {
@@ -84,6 +85,7 @@ UNUSED static Rows rows_all(Ctx *c) {
   Checker *k = NEW(&c->arena, Checker);
   Rows rows = {0};
   k->c = c;
+  rows.program.sigs = &k->sigs;
   for (int f = 0; f < FUN_COUNT; f++) {
     Row r = {.fun = (FunId)f, .sigs = sig_function(k, (FunId)f)};
     if (row_is_real(r.sigs)) PUSH(&c->arena, rows.at, rows.n, rows.cap, r);
@@ -210,6 +212,21 @@ UNUSED static RowCall row_choose(Dice *d, const Row *r, const Sig *s) {
   row_bind_words(d, &c);
   for (int k = r->skip; k < s->nargs; k++) c.args[c.n++] = row_arg(d, &c, s->args[k]);
   return c;
+}
+
+/* What is wrong with the sizes of a call, or NULL. values: those of its ints, or NULL. */
+UNUSED static const char *row_fault(Ctx *c, const Rows *rows, const RowCall *call,
+                                    const double *values) {
+  SizedArg sized[ROW_ARGS];
+  const Row *r = call->row;
+  for (int k = 0; k < call->n; k++) {
+    const RowArg *a = &call->args[k];
+    bool number = values && a->kind == TY_INT && !a->ndims;
+    sized[k] = (SizedArg){a->kind, a->array_dims, a->ndims, a->dims, number ? &values[k] : NULL};
+  }
+  return r->is_dist
+             ? stan_dist_sizes(&rows->program, r->dist, r->distfun, sized, call->n, &c->arena)
+             : stan_function_sizes(&rows->program, r->fun, sized, call->n, &c->arena);
 }
 
 UNUSED static void row_print_type(Text *t, const RowArg *a) {

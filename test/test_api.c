@@ -590,6 +590,78 @@ TEST(nothing_given) {
   pvi_close(p);
 }
 
+/* The same of every other function. */
+TEST(nothing_given_anywhere) {
+  pvi_context *p = open_context();
+  pvi_options *o = pvi_options_new(p);
+  pvi_model *m = normal_model(p);
+  pvi_run *r = run_of(p, m, "score=elbo family=meanfield draws=16", NULL), *run = NULL;
+  pvi_predictions *q = NULL;
+  const char *text, *nameless[] = {NULL, NULL};
+  double x[64] = {0};
+  char line[8];
+  assert_non_null(pvi_error(NULL));
+  assert_int_equal(pvi_messages(NULL), 0);
+  assert_string_equal(pvi_message_at(NULL, 0).text, "");
+  assert_string_equal(pvi_message_at(p, SIZE_MAX).text, "");
+  pvi_on_progress(NULL, NULL, NULL), pvi_cancel(NULL), pvi_close(NULL);
+  pvi_option_prefix(NULL, "--"), pvi_option_prefix(p, NULL);
+  assert_int_equal(pvi_progress_line(NULL, 0, 0, NULL, NULL), 0);
+  assert_int_equal(pvi_progress_line(line, sizeof line, 80, "fit", NULL), 0);
+  assert_int_equal(pvi_unknown(p, NULL, NULL, NULL, 3), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_unknown(p, "word", "x", nameless, 2), PVI_STATUS_USAGE);
+  assert_null(pvi_options_new(NULL));
+  assert_null(pvi_get(NULL, "lambda"));
+  assert_null(pvi_get(o, NULL));
+  assert_int_equal(pvi_set(o, NULL, "1"), PVI_STATUS_USAGE);
+  assert_null(pvi_option_at(SIZE_MAX).name);
+  assert_int_equal(pvi_observations(NULL) + pvi_columns(NULL) + pvi_parameter_columns(NULL), 0);
+  assert_null(pvi_column(NULL, 0));
+  assert_null(pvi_column(m, SIZE_MAX));
+  assert_null(pvi_parameter(m, SIZE_MAX));
+  assert_int_equal(pvi_constrain(p, m, NULL, 1, 1, x), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_constrain(p, m, x, SIZE_MAX, 1, x), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_constrain(p, NULL, x, 1, 1, x), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_unconstrain(p, m, NULL, x), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_unconstrain(p, m, x, NULL), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_density(p, m, x, 1, NULL), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_fit(p, m, o, &(pvi_split){.nvalid = 3}, &run), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_fit(p, m, o, &(pvi_split){.ntest = SIZE_MAX}, &run), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_fit(p, m, o, &(pvi_split){.test = all_rows, .ntest = SIZE_MAX}, &run),
+                   PVI_STATUS_DATA);
+  assert_null(run);
+  assert_int_equal(pvi_resume(p, NULL, m, &run), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_scores(NULL), 0);
+  assert_int_equal(pvi_score_at(r, SIZE_MAX).n, 0);
+  assert_int_equal(pvi_score_at(NULL, 0).n, 0);
+  assert_int_equal(pvi_score_of(r, NULL, "log").n + pvi_score_of(r, "train", NULL).n, 0);
+  assert_int_equal(pvi_log_q(p, r, NULL, 1, x), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_log_q(p, r, x, SIZE_MAX, x), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_log_q(p, NULL, x, 1, x), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_covariance(p, NULL, x), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_covariance(p, r, NULL), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_predict(p, NULL, NULL, NULL, &q), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_predict(p, r, NULL, NULL, NULL), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_density_report(p, NULL, o, &text), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_fit_report(p, NULL, o, &text), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_summary_report(p, NULL, o, &text), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_draws_report(p, NULL, o, &text), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_predict_report(p, NULL, NULL, o, &text), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_compare_report(p, NULL, 2, o, &text), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_compare_report(p, nameless, 2, o, &text), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_bench_report(p, NULL, o, &text), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_summary_report(p, r, o, NULL), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_default_folder(p, NULL, o, &text), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_time(p, NULL, o, x), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_time(p, m, o, NULL), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_fit_simulator(p, NULL, o, &run), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_fit_simulator(p, &(pvi_simulator){.dim = 1}, o, &run), PVI_STATUS_USAGE);
+  pvi_run_free(r);
+  pvi_model_free(m);
+  pvi_options_free(o);
+  pvi_close(p);
+}
+
 /* ---- q --------------------------------------------------------------------------------------- */
 
 static const char shapes_program[] =
@@ -933,7 +1005,7 @@ int main(void) {
   SUITE_ADD(&s, places_of_errors);
   SUITE_ADD(&s, files_that_are_not_there);
   SUITE_ADD(&s, wrong_simulators);
-  SUITE_ADD(&s, nothing_given);
+  SUITE_ADD(&s, nothing_given), SUITE_ADD(&s, nothing_given_anywhere);
   for (size_t k = 0; k < sizeof wrongs / sizeof *wrongs; k++)
     suite_add(&s, wrongs[k].name, wrong, &wrongs[k]);
   SUITE_ADD(&s, constrained_and_back);

@@ -60,6 +60,24 @@ expect 0 '"integration": "exact"' "exact integration" fit "$dir/good.stan" "$dir
 expect 0 '"integration": "draws"' "by draws" fit "$dir/good.stan" "$dir/good.json" --integrate draws --json --lambda 0.01 --out "$dir/draws"
 expect 0 '"n_obs": 3' "as JSON" check "$dir/good.stan" "$dir/good.json" --json
 expect 0 "3 observations" "data by --set" check "$dir/good.stan" --set N=3 --set 'x=[1,2,3]' --set 'y=[0,1,1]'
+expect 2 'unknown data variable in --set "M"; did you mean "N"?' "--set of no variable" check "$dir/good.stan" "$dir/good.json" --set M=3
+printf '{"N": 3,\n"x": [1, 2,\n"NaN"], "y": [0, 1, 1]}' >"$dir/nan.json"
+expect 0 'nan.json:3:1: warning: x[3] is NaN' "NaN, with its place" check "$dir/good.stan" "$dir/nan.json"
+printf 'x,y\n1,0\nNaN,1\nNaN,1\n' >"$dir/nan.csv"
+expect 0 'nan.csv:3:1: warning: x[2] is NaN (as are 1 more)' "NaN in a table" check "$dir/good.stan" "$dir/nan.csv"
+printf 'x,y\r1,0\r2,1\r3,1\r' >"$dir/cr.csv"
+expect 0 "3 observations" "lines that end with a carriage return" check "$dir/good.stan" "$dir/cr.csv"
+printf 'N <- 3\nx <- c(1, 2, 3)\ny <- c(0, 1, 1)\n' >"$dir/dump.data.R"
+expect 3 "write_stan_json" "a dump of R" check "$dir/good.stan" "$dir/dump.data.R"
+cp "$dir/dump.data.R" "$dir/dump"
+expect 3 "R's dump()" "a dump of R by its content" check "$dir/good.stan" "$dir/dump"
+printf '{"N": 3, "y": [0, 1, 1]}' >"$dir/nox.json"
+expect 3 "nox.json'
+" "nothing given is meant by what is missing" check "$dir/good.stan" "$dir/nox.json"
+printf 'parameters { real q; } model { target += -q^2; }' >"$dir/empty.stan"
+expect 3 "nothing to time" "timing nothing" bench "$dir/empty.stan" --json
+printf '{"N": 1, "x": [1], "y": [1]}' >"$dir/one.json"
+expect 0 "more parameters (2) than observations" "too flexible" fit "$dir/good.stan" "$dir/one.json" --lambda 1 --out "$dir/flexible" --quiet
 expect 0 "point 2: lp" "densities" density "$dir/good.stan" "$dir/good.json" --at "$dir/points.json"
 expect 0 '"pointwise"' "densities as JSON" density "$dir/good.stan" "$dir/good.csv" --at "$dir/points.json" --json
 expect 0 "point 1: lp" "options in front" density --at "$dir/points.json" "$dir/good.stan" "$dir/good.json"
@@ -132,7 +150,8 @@ parameters { real b; } model { twice(b) ~ normal(0, 1); }'
 expect 0 "no errors" "an included file" check "$dir/including.stan"
 file wrong.stan 'parameters { vector[2] b; }
 model { target += b[3]; }'
-expect 4 "index 3 is out of range" "an index out of range" check "$dir/wrong.stan" --set N=1
+file nothing.json '{}'
+expect 4 "index 3 is out of range" "an index out of range" check "$dir/wrong.stan" "$dir/nothing.json"
 
 # ---- data that are wrong: status 3 ---------------------------------------------------------------------------------------
 

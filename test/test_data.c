@@ -710,7 +710,7 @@ static void test_sets(void **state) {
     fail();
   }
   static const char *const sets[] = {"N=19", "x=[1,2.5]"};
-  DataOptions o = {sets, 2};
+  DataOptions o = {.sets = sets, .nsets = 2};
   const Data *d = data_read_text(&c, "t.csv", "x,y\n1,2\n", &o);
   assert_true(data_find(d, "N")->is_int && data_find(d, "N")->values[0] == 19);
   assert_true(data_find(d, "x")->n == 2 && data_find(d, "y")->n == 1);
@@ -722,14 +722,14 @@ static void test_sets(void **state) {
 
 static void bad_set(Ctx *c, const void *arg) {
   const char *const sets[] = {arg};
-  data_from_sets(c, &(DataOptions){sets, 1});
+  data_from_sets(c, &(DataOptions){.sets = sets, .nsets = 1});
 }
 
 static void test_bad_sets(void **state) {
   (void)state;
   Ctx c;
   assert_int_equal(attempt(&c, bad_set, "N19"), PVI_USAGE);
-  expect_message(&c, "N19", "--set takes name=value, as in --set N=19; got 'N19'", 0, 0);
+  expect_message(&c, "N19", "set takes name=value, as in set N=19; got 'N19'", 0, 0);
   ctx_free(&c);
   assert_int_equal(attempt(&c, bad_set, "N=abc"), PVI_DATA);
   expect_message(&c, "N=abc", "expected a value, found 'abc'", 1, 1);

@@ -144,9 +144,10 @@ TEST(agrees_with_draws) {
   for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
     Q q = q_make(&c->arena, family_named(families[f]), (Shape){0}, m->dim, NULL);
     double *phi = some_phi(c, &q), s[3][16], exact[16];
-    predictive_log_scores(c, &(Scoring){o, &q, phi, {0, 1}, NULL}, INTEGRATE_EXACT, exact);
+    predictive_log_scores(c, &(Scoring){o, &q, phi, {0, 1}, NULL, 0, NULL}, INTEGRATE_EXACT, exact);
     for (uint64_t k = 0; k < 3; k++)
-      predictive_log_scores(c, &(Scoring){o, &q, phi, {MANY, 7 + k}, NULL}, INTEGRATE_DRAWS, s[k]);
+      predictive_log_scores(c, &(Scoring){o, &q, phi, {MANY, 7 + k}, NULL, 0, NULL},
+                            INTEGRATE_DRAWS, s[k]);
     for (size_t i = 0; i < o->n; i++) {
       double mean = (s[0][i] + s[1][i] + s[2][i]) / 3, spread = 0;
       for (int k = 0; k < 3; k++) spread += fabs(s[k][i] - mean);
@@ -154,6 +155,66 @@ TEST(agrees_with_draws) {
       if (fabs(exact[i] - mean) > allowed)
         fail_msg("%s, observation %zu: %.8g, by draws %.8g", families[f], i, exact[i], mean);
     }
+  }
+}
+
+/* ---- reported scores: as many nodes as it takes ---------------------------------------------- */
+
+/* Every score that the outcome has, of a narrow and of a wide q, against very many nodes. The
+ * tolerance is that of two numbers of nodes; what is left to the integral may be a little more. */
+static void settles(Ctx *c, const Model *m, const Q *q, const double *phi, ScoreId id) {
+  const char *why;
+  double got[16], want[16];
+  size_t unsettled = 0;
+  Target t = {.score = id, .score_weight = 1, .integrate = INTEGRATE_EXACT};
+  Observed *o = observed_make(&c->arena, m, NULL, 0, target_wants(&t));
+  observed_reduce(o);
+  if (!exact_applies(o, &t, q, &why)) return;
+  predictive_scores(c, &(Scoring){o, q, phi, {64, 1}, NULL, 1e-6, &unsettled}, &t, got);
+  t.nodes = exact_has_plane(o) ? (id == SCORE_log ? 400 : 140) : id == SCORE_log ? 16384 : 1500;
+  t.reach = id == SCORE_log ? 16 : 0;
+  predictive_scores(c, &(Scoring){o, q, phi, {64, 1}, NULL, 0, NULL}, &t, want);
+  assert_int_equal(unsettled, 0);
+  for (size_t i = 0; i < o->n; i++)
+    if (got[i] != want[i] && !(fabs(got[i] - want[i]) <= 2e-6 * (1 + fabs(want[i]))))
+      fail_msg("%s, observation %zu: %.12g, with many nodes %.12g", score_name(id), i, got[i],
+               want[i]);
+}
+
+/* And against draws, three sets of them, within what they differ by. */
+static void agrees(Ctx *c, const Model *m, const Q *q, const double *phi, ScoreId id) {
+  double exact[16], s[3][16];
+  Target t = {.score = id, .score_weight = 1};
+  Observed *o = observed_make(&c->arena, m, NULL, 0, target_wants(&t));
+  observed_reduce(o);
+  predictive_scores(c, &(Scoring){o, q, phi, {64, 1}, NULL, 1e-6, NULL}, &t, exact);
+  t.integrate = INTEGRATE_DRAWS;
+  for (uint64_t k = 0; k < 3; k++)
+    predictive_scores(c, &(Scoring){o, q, phi, {MANY / 32, 7 + k}, NULL, 0, NULL}, &t, s[k]);
+  for (size_t i = 0; i < o->n; i++) {
+    double mean = (s[0][i] + s[1][i] + s[2][i]) / 3, spread = 0;
+    for (int k = 0; k < 3; k++) spread += fabs(s[k][i] - mean);
+    double allowed = MANY < 1000 ? INFINITY : 3 * spread + 2e-3 * (1 + fabs(mean));
+    if (!(fabs(exact[i] - mean) <= allowed))
+      fail_msg("%s, observation %zu: %.8g, by draws %.8g", score_name(id), i, exact[i], mean);
+  }
+}
+
+TEST(scores_settle) {
+  const Shown *p = row;
+  const char *why;
+  Model *m = model_of(c, p->program, data);
+  Q q = q_make(&c->arena, FAMILY_meanfield, (Shape){0}, m->dim, NULL);
+  static const ScoreId reported[] = {SCORE_log, SCORE_quadratic, SCORE_crps, SCORE_interval};
+  bool plane = strstr(p->form, "over two") != NULL;
+  for (double width = 0.5; width <= (plane ? 1 : 2); width *= 4) {
+    double *phi = some_phi(c, &q);
+    for (size_t k = 0; k < m->dim; k++) phi[m->dim + k] += log(width);
+    for (size_t k = 0; k < sizeof reported / sizeof *reported; k++)
+      if (observed_allows(c, m, reported[k], &why)) {
+        settles(c, m, &q, phi, reported[k]);
+        if (width < 1 && reported[k] != SCORE_log) agrees(c, m, &q, phi, reported[k]);
+      }
   }
 }
 
@@ -360,7 +421,7 @@ TEST(threads_do_not_matter) {
 TEST(rules) {
   for (size_t n = 1; n <= 256; n += n < 24 ? 1 : 29) {
     double x[256], w[256], moment = 1;
-    normal_rule(n, x, w);
+    normal_rule(n, 0, x, w);
     for (size_t p = 0; p <= (n > 64 ? 8 : 20) && p < 2 * n; p++) {
       double s = 0;
       for (size_t k = 0; k < n; k++) s += w[k] * pow(x[k], (double)p);
@@ -421,7 +482,7 @@ static double metric(Ctx *c, const Model *m, const Fit *f, const char *name, con
   Observed *o = observed_make(&c->arena, m, rows, n, target_wants(&t));
   observed_reduce(o);
   double *s = NEW_ARRAY(&c->arena, double, n);
-  predictive_scores(c, &(Scoring){o, &f->q, f->phi, {1024, 99}, NULL}, &t, s);
+  predictive_scores(c, &(Scoring){o, &f->q, f->phi, {1024, 99}, NULL, 0, NULL}, &t, s);
   return sum(s, n);
 }
 
@@ -467,6 +528,8 @@ int main(void) {
     suite_add(&s, not_reduced[k].name, refuses, &not_reduced[k]);
   for (size_t k = 0; k < sizeof shown / sizeof *shown; k++)
     suite_add(&s, shown[k]->name, agrees_with_draws, shown[k]);
+  for (size_t k = 0; k < sizeof shown / sizeof *shown; k++)
+    suite_add(&s, shown[k]->name, scores_settle, shown[k]);
   for (size_t k = 0; k < sizeof gradients / sizeof *gradients; k++)
     suite_add(&s, gradients[k].program->name, gradient, &gradients[k]);
   SUITE_ADD(&s, regularizer_is_closed_form);

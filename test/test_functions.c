@@ -921,6 +921,9 @@ static const struct Mistake {
      "2147483647, "
      "s, 1); }",
      PVI_PROGRAM, "a sum of 1000000001 probabilities"},
+    {"rows of a sparse matrix that go too far and back",
+     "transformed data { matrix[2, 3] X = csr_to_dense_matrix(2, 3, [1]', {1}, {1, 900, 2}); }",
+     PVI_PROGRAM, "values, columns and rows do not fit together"},
     {"no rank of parameters", "parameters { vector[2] a; } model { target += rank(a, 1); }",
      PVI_PROGRAM, "not supported yet"},
     {"a shape of zero", "parameters { matrix[2, 2] L; } model { L ~ lkj_corr_cholesky(0); }",

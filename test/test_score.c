@@ -70,7 +70,7 @@ static double *row(Ctx *c, size_t n) { /* nan in the padding, which nothing may 
 
 /* M lanes of a kind, parameters and weights not set. */
 static Rig rig_make(Ctx *c, Kind kind, size_t M, size_t size) {
-  size_t ld = score_padded(M), scratch = score_scratch(M, 0);
+  size_t ld = score_padded(M), scratch = score_scratch(M, 0, true);
   Rig r = {.c = {.q = {.kind = kind, .M = M, .ld = ld, .size = size}, .k = kernels_best()}};
   r.rows = kind == KIND_CATEGORICAL ? size : 1;
   for (int k = 0; k < kind_parameters(kind); k++) {
@@ -88,7 +88,7 @@ static Rig rig_make(Ctx *c, Kind kind, size_t M, size_t size) {
 }
 
 static void rig_sims(Ctx *c, Rig *r, size_t nsim, size_t dim) {
-  size_t scratch = score_scratch(r->c.q.M, nsim);
+  size_t scratch = score_scratch(r->c.q.M, nsim, true);
   r->c.nsim = nsim;
   r->c.dim = dim;
   r->c.sim = r->sim = NEW_ARRAY(&c->arena, double, nsim *dim);
@@ -616,6 +616,78 @@ TEST(counts_written_out) {
   }
 }
 
+/* Wide mixtures, as a wide q makes them: rates from 1 to e^size, by brute force; and whether the
+ * derivatives are those of the value. */
+static Rig rig_wide(Ctx *c, Kind kind, size_t M, double size, uint64_t *seed) {
+  Rig r = rig_make(c, kind, M, kind == KIND_BINOMIAL ? (size_t)exp(size) : 0);
+  double all = 0;
+  for (size_t j = 0; j < M; j++) {
+    double x = uniform(seed, -1, 1), eta = 0.5 * size * (1 + x);
+    r.par[0][j] = kind == KIND_BINOMIAL ? num_inv_logit(size * x) : exp(eta);
+    if (kind == KIND_NEG_BINOMIAL_2) r.par[1][j] = exp(uniform(seed, -1, 6));
+    all += r.weights[j] = exp(-8 * x * x);
+  }
+  for (size_t j = 0; j < M; j++) r.weights[j] /= all;
+  r.c.y = floor(exp(uniform(seed, 0, fmin(size, 20))));
+  use_weights(&r, true);
+  return r;
+}
+
+static void brute_force(const Rig *r, double *crps, double *quadratic) {
+  double lo, hi, F = 0, p[PMF_BLOCK];
+  *crps = *quadratic = 0;
+  mixture_support(&r->c, &lo, &hi);
+  for (double k = 0; k <= fmax(hi, r->c.y); k += PMF_BLOCK) {
+    mixture_pmf(&r->c, k, PMF_BLOCK, p);
+    for (size_t i = 0; i < PMF_BLOCK; i++) {
+      double at = k + (double)i, e = (F += p[i]) - (r->c.y <= at);
+      *crps -= e * e;
+      *quadratic += p[i] * (2 * (at == r->c.y) - p[i]);
+    }
+  }
+}
+
+/* Steps are small beside the standard deviation of a lane. */
+static void check_wide_slopes(Rig *r, ScoreId id) {
+  double v = score_of(id)(&r->c, &r->adj);
+  assert_true(v == value(r, id));
+  for (size_t j = 0; j < r->c.q.M; j++) {
+    double mean = r->par[0][j], n = (double)r->c.q.size,
+           sd = r->c.q.kind == KIND_BINOMIAL ? sqrt(mean * (1 - mean) / n) : sqrt(mean);
+    check_slope(r, id, &r->par[0][j], sd, NULL, r->adj.par[0][j], "parameter");
+    if (kind_parameters(r->c.q.kind) > 1)
+      check_slope(r, id, &r->par[1][j], r->par[1][j], NULL, r->adj.par[1][j], "size");
+    if (j)
+      check_slope(r, id, &r->weights[j], r->weights[j], &r->weights[j - 1],
+                  r->adj.weights[j] - r->adj.weights[j - 1], "weights");
+  }
+}
+
+TEST(wide_counts) {
+  const Kind kinds[] = {KIND_POISSON, KIND_NEG_BINOMIAL_2, KIND_BINOMIAL};
+  for (uint64_t seed = 1; seed < 25; seed++) {
+    Kind kind = kinds[seed % 3];
+    Rig r = rig_wide(c, kind, 1 + seed, kind == KIND_NEG_BINOMIAL_2 ? 8 : 11, &seed);
+    double crps, quadratic;
+    brute_force(&r, &crps, &quadratic);
+    assert_close(value(&r, SCORE_crps) / crps, 1, 1e-8);
+    assert_close(value(&r, SCORE_quadratic), quadratic, 1e-10);
+    check_wide_slopes(&r, SCORE_crps);
+    check_wide_slopes(&r, SCORE_quadratic);
+  }
+}
+
+/* However wide, a score takes a moment: F is looked at where there is mass. */
+TEST(absurd_counts) {
+  uint64_t seed = 3;
+  for (double size = 20; size < 700; size *= 3) {
+    Rig r = rig_wide(c, KIND_POISSON, 64, size, &seed);
+    double v = score_crps(&r.c, &r.adj);
+    assert_true(isfinite(v) && v < 0 && isfinite(r.adj.par[0][0]));
+    assert_true(isfinite(score_quadratic(&r.c, &r.adj)));
+  }
+}
+
 TEST(energy_of_points) {
   double y[2] = {0.5, -1};
   Rig r = rig_make(c, KIND_NONE, 0, 0);
@@ -1050,7 +1122,7 @@ TEST(scratch) {
           continue;
         Rig r = rig_random(c, k, M, &seed);
         score_of(id)(&r.c, &r.adj);
-        assert_true(r.c.scratch[score_scratch(M, 0)] == CANARY);
+        assert_true(r.c.scratch[score_scratch(M, 0, true)] == CANARY);
       }
 }
 
@@ -1070,6 +1142,7 @@ int main(void) {
   SUITE_ADD(&s, crps_of_one_lane), SUITE_ADD(&s, crps_of_hard_lanes),
       SUITE_ADD(&s, crps_of_two_lanes), SUITE_ADD(&s, spread_two_ways);
   SUITE_ADD(&s, crps_of_counts), SUITE_ADD(&s, counts_written_out);
+  SUITE_ADD(&s, wide_counts), SUITE_ADD(&s, absurd_counts);
   SUITE_ADD(&s, energy_of_points), SUITE_ADD(&s, energy_is_crps),
       SUITE_ADD(&s, intervals_are_quantiles);
   SUITE_ADD(&s, quantiles), SUITE_ADD(&s, quantiles_of_hard_mixtures),

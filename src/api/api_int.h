@@ -74,6 +74,9 @@ int api_missing(pvi_context *c, const char *what);
     if (!(what)) return api_missing(c, #what);                                                     \
   } while (0)
 
+/* So many points of `each` numbers cannot be. */
+void api_check_count(Ctx *ctx, size_t n, size_t each);
+
 const Options *api_options(Ctx *ctx, const pvi_options *o); /* defaults for NULL */
 /* Makes a run, *slot, for the step to fill in; *out is it, or NULL where the step failed. */
 int api_make_run(pvi_context *c, ApiStep *step, void *arg, pvi_run **slot, pvi_run **out);

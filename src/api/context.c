@@ -147,6 +147,10 @@ int pvi_unknown(pvi_context *c, const char *what, const char *word, const char *
   if (!c) return PVI_STATUS_USAGE;
   NEED(c, what);
   NEED(c, word);
+  for (size_t k = 0; k < n; k++) {
+    NEED(c, names);
+    NEED(c, names[k]);
+  }
   return api_call(c, NULL, unknown,
                   &(UnknownWord){.what = what, .word = word, .names = names, .count = n});
 }
@@ -170,6 +174,8 @@ void pvi_option_prefix(pvi_context *c, const char *prefix) {
 size_t pvi_progress_line(char *out, size_t size, size_t columns, const char *label,
                          const pvi_progress *p) {
   char detail[128];
+  if (out && size) out[0] = 0;
+  if (!out || !size || !label || !p || !p->stage) return 0;
   snprintf(detail, sizeof detail, "%s, objective %.6g", p->stage, p->objective);
   return progress_line(out, size, columns,
                        &(ProgressState){.label = label,

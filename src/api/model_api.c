@@ -140,14 +140,14 @@ typedef struct {
   double *out;
 } PointsArgs;
 
-static void check_count(Ctx *ctx, size_t n, size_t each) {
+void api_check_count(Ctx *ctx, size_t n, size_t each) {
   if (each && n > SIZE_MAX / 64 / each)
     ctx_fail(ctx, PVI_USAGE, NOWHERE, "%zu points are too many", n);
 }
 
 static void constrain(Ctx *ctx, void *arg) {
   PointsArgs *a = arg;
-  check_count(ctx, a->npoints, a->m->dim + 1);
+  api_check_count(ctx, a->npoints, a->m->dim + 1);
   ModelPoints points = {a->points, a->npoints, a->m->dim, 1};
   if (a->npoints) model_outputs(ctx, a->m, &points, a->seed, a->out);
 }
@@ -214,7 +214,7 @@ static void evaluate_planned(Ctx *ctx, void *arg) {
 
 static void plan_and_evaluate(Ctx *ctx, void *arg) {
   DensityArgs *a = arg;
-  check_count(ctx, a->npoints, a->m->problem->model->dim + 1);
+  api_check_count(ctx, a->npoints, a->m->problem->model->dim + 1);
   evaluate(ctx, make_density(ctx, a), a);
 }
 

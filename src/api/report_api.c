@@ -79,6 +79,7 @@ int pvi_compare_report(pvi_context *c, const char *const *folders, size_t n, con
                        const char **text) {
   if (!c) return PVI_STATUS_USAGE;
   NEED(c, folders);
+  for (size_t k = 0; k < n; k++) NEED(c, folders[k]);
   return api_report(c, compare, &(ReportArgs){.folders = folders, .n = n, .o = o}, text);
 }
 

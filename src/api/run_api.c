@@ -37,6 +37,9 @@ void pvi_run_free(pvi_run *r) {
 static void claim(Ctx *ctx, Split *s, int part, const size_t *rows, size_t count, bool *taken) {
   if (count && !rows)
     ctx_fail(ctx, PVI_USAGE, NOWHERE, "the rows of the part %s are NULL", part_names[part]);
+  if (count > s->n)
+    ctx_fail(ctx, PVI_DATA, NOWHERE, "%s has %zu observations, but there are %zu", part_names[part],
+             count, s->n);
   s->rows[part] = NEW_ARRAY(&ctx->arena, size_t, count + 1);
   s->count[part] = count;
   for (size_t k = 0; k < count; k++) {
@@ -274,7 +277,7 @@ typedef struct {
 
 static void log_q(Ctx *ctx, void *arg) {
   QArgs *a = arg;
-  (void)ctx;
+  api_check_count(ctx, a->npoints, a->run->q.dim + 1);
   q_log_density(&a->run->q, a->run->phi, a->points, a->npoints, a->out);
 }
 

@@ -1,6 +1,7 @@
 /* bind.c: Data x declaration -> values, or an error that names both sides. */
 #include "data/data_int.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- words for messages ---------------------------------------------------------------------- */
@@ -73,11 +74,20 @@ const char *data_element_name(Ctx *c, const char *name, int ndims, const long *d
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
+/* Something else is meant by what has its own place in the program. */
+static bool is_declared(const Data *d, const char *name) {
+  for (size_t k = 0; k < d->ndeclared; k++)
+    if (!strcmp(d->declared[k], name)) return true;
+  return false;
+}
+
 static void error_missing(Ctx *c, const Data *d, const char *name, const Decl *decl,
                           const char *type) {
   const char **names = NEW_ARRAY(&c->arena, const char *, d->vars.count + 1);
-  for (size_t k = 0; k < d->vars.count; k++) names[k] = d->vars.items[k].key;
-  const char *near = text_nearest(name, names, d->vars.count);
+  size_t n = 0;
+  for (size_t k = 0; k < d->vars.count; k++)
+    if (!is_declared(d, d->vars.items[k].key)) names[n++] = d->vars.items[k].key;
+  const char *near = text_nearest(name, names, n);
   const char *where =
       d->source ? arena_format(&c->arena, "'%s'", d->source->name) : "the data (no file is given)";
   const char *hint = near ? arena_format(&c->arena, "; did you mean its '%s'?", near) : "";
@@ -97,6 +107,18 @@ static void error_shape(Ctx *c, const DataVar *v, const char *name, const Decl *
                         const char *type) {
   ctx_error(c, v->loc, "'%s' is declared %s%s, but the data have %s", name, type,
             declared_at(c, decl), has_text(c, v));
+}
+
+/* Stan takes them, so they are no error: a program may look at some elements only. */
+static void warn_nan(Ctx *c, const DataVar *v, const char *name) {
+  size_t first = 0, more = 0;
+  while (first < v->n && !isnan(v->values[first])) first++;
+  for (size_t k = first + 1; k < v->n; k++) more += isnan(v->values[k]);
+  const char *rest = more ? arena_format(&c->arena, " (as are %zu more)", more) : "";
+  ctx_warn(c, v->nan_at,
+           "%s is NaN%s, and so is every density that is computed from it: leave such rows out, or "
+           "make missing values parameters",
+           data_element_name(c, name, v->ndims, v->dims, first), rest);
 }
 
 /* ---- binding --------------------------------------------------------------------------------- */
@@ -140,6 +162,7 @@ const double *data_bind_as(Ctx *c, const Data *d, const char *name, const Decl *
   } else if (decl->type->kind == TY_INT && !v->is_int) {
     error_real(c, v, name, decl, type);
   } else {
+    if (v->nan_at.source) warn_nan(c, v, name);
     return v->values;
   }
   return NULL;

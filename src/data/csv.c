@@ -155,6 +155,7 @@ static double read_cell(Csv *t, const Field *f, DataVar *col, size_t row) {
   }
   if (read_special(f, &value)) {
     if (col->is_int) col->is_int = false, col->real_at = f->loc;
+    if (isnan(value) && !col->nan_at.source) col->nan_at = f->loc;
     return value;
   }
   if (!col->problem) {
@@ -201,6 +202,11 @@ static const DataVar *column_of_group(Ctx *c, const Data *d, const char *base, s
   return data_find(d, arena_format(&c->arena, "%.*s.%zu", (int)n, base, k));
 }
 
+static bool is_earlier(const Loc *a, const Loc *b) {
+  return a->source &&
+         (!b->source || a->line < b->line || (a->line == b->line && a->column < b->column));
+}
+
 static void add_group(Ctx *c, Data *d, const DataVar *first, size_t n) {
   const char *name = arena_text(&c->arena, first->name, n);
   if (data_find(d, name)) return;
@@ -217,6 +223,7 @@ static void add_group(Ctx *c, Data *d, const DataVar *first, size_t n) {
     const DataVar *col = column_of_group(c, d, first->name, n, k + 1);
     for (size_t i = 0; i < rows; i++) v.values[i * ncols + k] = col->values[i];
     if (!col->is_int && v.is_int) v.is_int = false, v.real_at = col->real_at;
+    if (is_earlier(&col->nan_at, &v.nan_at)) v.nan_at = col->nan_at;
     if (col->problem && !v.problem) v.problem = col->problem, v.problem_at = col->problem_at;
   }
   data_add(c, d, &v);

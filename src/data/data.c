@@ -31,6 +31,7 @@ static void add_numbers(Ctx *c, Data *d, const char *name, Loc loc, const Json *
                .loc = loc,
                .is_int = j->is_int,
                .real_at = j->real_at,
+               .nan_at = j->nan_at,
                .ndims = j->ndims,
                .n = j->n,
                .values = j->values};
@@ -222,11 +223,24 @@ static Source *text_source(Ctx *c, Arena *into, const char *name, const char *te
   return s;
 }
 
+/* Items of tuples are x.1, x.2, ... */
+static void check_declared(Ctx *c, const Data *d, const char *name) {
+  const char *x = arena_text(&c->arena, name, strcspn(name, "."));
+  for (size_t k = 0; k < d->ndeclared; k++)
+    if (!strcmp(d->declared[k], x)) return;
+  if (d->declared)
+    ctx_unknown(
+        c, PVI_USAGE, NOWHERE,
+        &(UnknownWord){"data variable in " OPTION("set"), x, NULL, d->declared, d->ndeclared});
+}
+
 static void add_set(Ctx *c, Data *d, const char *set) {
   const char *equal = strchr(set, '=');
   if (!equal || equal == set)
-    ctx_fail(c, PVI_USAGE, NOWHERE, "--set takes name=value, as in --set N=19; got '%s'", set);
+    ctx_fail(c, PVI_USAGE, NOWHERE,
+             OPTION("set") " takes name=value, as in " OPTION("set") " N=19; got '%s'", set);
   const char *name = arena_text(&c->arena, set, (size_t)(equal - set));
+  check_declared(c, d, name);
   const Source *source =
       text_source(c, &c->arena, arena_format(&c->arena, "--set %s", name), equal + 1);
   Json *j = json_read(c, source, JSON_STAN);
@@ -234,6 +248,7 @@ static void add_set(Ctx *c, Data *d, const char *set) {
 }
 
 static void add_sets(Ctx *c, Data *d, const DataOptions *o) {
+  if (o) d->declared = o->declared, d->ndeclared = o->ndeclared;
   for (int k = 0; o && k < o->nsets; k++) add_set(c, d, o->sets[k]);
 }
 
@@ -272,8 +287,33 @@ static bool looks_like_csv(const Source *s) {
   return *p && *p != '{' && *p != '[';
 }
 
+/* What R's dump() writes: name <- value. */
+static bool looks_like_r(const Source *s) {
+  const char *p = s->text + strspn(s->text, " \t\r\n\"");
+  p += strcspn(p, " \t\r\n\"<={[,");
+  p += strspn(p, " \t\r\n\"");
+  return has_extension(s->name, ".R") || has_extension(s->name, ".Rdump") ||
+         strncmp(p, "<-", 2) == 0;
+}
+
+/* Lines that end with a carriage return alone, as old spreadsheets write them, end as others do. */
+static void end_lines(Arena *a, Source *s) {
+  if (memchr(s->text, '\n', s->length) || !memchr(s->text, '\r', s->length)) return;
+  char *text = arena_text(a, s->text, s->length);
+  for (size_t k = 0; k < s->length; k++)
+    if (text[k] == '\r') text[k] = '\n';
+  s->text = text;
+}
+
 static Data *read_source(Ctx *c, DataText *text, const DataOptions *o) {
   size_t errors = c->nerrors;
+  end_lines(&text->memory->arena, text->source);
+  if (looks_like_r(text->source))
+    ctx_fail(c, PVI_DATA, (Loc){text->source, 1, 1, 1},
+             "this is a file of R's dump(), which is not read; data are Stan JSON or a CSV. In R: "
+             "d <- new.env(); source(\"%s\", d); cmdstanr::write_stan_json(as.list(d), "
+             "\"data.json\")",
+             text->source->name);
   Data *d = data_new(c, text->source);
   d->text = text;
   if (looks_like_csv(text->source)) {

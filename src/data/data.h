@@ -23,6 +23,7 @@ typedef struct DataVar {
   Loc loc;
   bool is_int;   /* every value is an integer of 32 bits written without dot or exponent */
   Loc real_at;   /* the first value that is not */
+  Loc nan_at;    /* the first value that is NaN; without a source: none is */
   bool is_tuple; /* no values of its own: see name.1, name.2, ... */
   int ndims;
   long dims[JSON_MAX_DIMS];
@@ -36,16 +37,20 @@ typedef struct DataVar {
 typedef struct DataText DataText;
 
 typedef struct Data {
-  const Source *source; /* NULL: data_empty */
-  DataText *text;       /* of the source; NULL: data_empty */
-  Map vars;             /* name -> DataVar */
-  long rows;            /* of a CSV; -1 otherwise */
+  const Source *source;        /* NULL: data_empty */
+  DataText *text;              /* of the source; NULL: data_empty */
+  Map vars;                    /* name -> DataVar */
+  long rows;                   /* of a CSV; -1 otherwise */
+  const char *const *declared; /* what the program wants; NULL: not known */
+  size_t ndeclared;
 } Data;
 
 typedef struct {
   const char *const
       *sets; /* "N=19", "x=[1,2]": values given beside the file; they win over the file's */
   int nsets;
+  const char *const *declared; /* the variables of the data block; NULL: not known */
+  size_t ndeclared;
 } DataOptions;
 
 /* .csv and .json by extension, else by content. o may be NULL. ctx_fail(PVI_DATA) when unreadable

@@ -309,7 +309,8 @@ static void note_uneven(Reader *r, Open *a, const Json *v) {
                          a->self.count + 1, json_kind_name(v));
 }
 
-static void merge_ints(Json *self, const Json *v) {
+static void merge_places(Json *self, const Json *v) {
+  if (!self->nan_at.source) self->nan_at = v->nan_at;
   if (v->is_int || !self->is_int) return;
   self->is_int = false;
   self->real_at = v->real_at;
@@ -321,7 +322,7 @@ static void add_element(Reader *r, Open *a, const Json *v) {
   bool fits = v->kind == JSON_NUMBERS && !a->apart && (first || same_shape(&a->inner, v));
   if (fits) {
     if (first) a->inner = *v;
-    merge_ints(&a->self, v);
+    merge_places(&a->self, v);
     a->self.count++;
     return;
   }
@@ -340,10 +341,11 @@ static bool read_plain_element(Reader *r, Open *a) {
   if (a->apart || (a->self.count && a->inner.ndims) || !starts_number(*r->p)) return false;
   const char *start = r->p;
   bool is_int;
-  push(r, read_number(r, &is_int));
-  if (!is_int && a->self.is_int) {
-    a->self.is_int = false;
-    a->self.real_at = place(r, start, (size_t)(r->p - start));
+  double x = read_number(r, &is_int);
+  push(r, x);
+  if (!is_int) {
+    Loc at = place(r, start, (size_t)(r->p - start));
+    merge_places(&a->self, &(Json){.real_at = at, .nan_at = isnan(x) ? at : NOWHERE});
   }
   if (a->self.count++ == 0)
     a->inner = (Json){.kind = JSON_NUMBERS, .loc = a->self.loc, .n = 1, .is_int = is_int};
@@ -359,7 +361,8 @@ static void read_element(Reader *r, Open *a) {
   bool among_numbers = s && !a->apart && (a->self.count == 0 || a->inner.ndims == 0);
   if (among_numbers) { /* JSON_PLAIN: undecided until a number or another string follows */
     push(r, s->value);
-    v = (Json){.kind = JSON_NUMBERS, .loc = v.loc, .n = 1, .real_at = v.loc};
+    Loc nan_at = isnan(s->value) ? v.loc : NOWHERE;
+    v = (Json){.kind = JSON_NUMBERS, .loc = v.loc, .n = 1, .real_at = v.loc, .nan_at = nan_at};
     a->nwords++;
   }
   add_element(r, a, &v);
@@ -467,7 +470,8 @@ static Json number_node(Reader *r, Loc loc, double x, bool is_int) {
                 .loc = loc,
                 .n = 1,
                 .is_int = is_int,
-                .real_at = is_int ? NOWHERE : loc};
+                .real_at = is_int ? NOWHERE : loc,
+                .nan_at = isnan(x) ? loc : NOWHERE};
 }
 
 static Json read_string_value(Reader *r) {

@@ -39,6 +39,7 @@ typedef struct Json {
   double *values; /* row-major */
   bool is_int;    /* every one has no dot, no exponent and fits 32 bits */
   Loc real_at;    /* the first that does not */
+  Loc nan_at;     /* the first that is NaN; without a source: none is */
 
   size_t count; /* ARRAY, OBJECT */
   struct Json **items;

@@ -121,7 +121,7 @@ void predictive_describe(Ctx *c, const Scoring *s, const Description *d) {
     widest = s->o->model->blocks[b].width > (int32_t)widest ? (size_t)s->o->model->blocks[b].width
                                                             : widest;
   Describer self = {.o = s->o, .d = d, .draws = &draws, .until = running_sums(a, draws.weights, M)};
-  self.each = (score_scratch(M, 0) + widest + ld + LANES) / LANES * LANES;
+  self.each = (score_scratch(M, 0, false) + widest + ld + LANES) / LANES * LANES;
   self.scratch = NEW_ARRAY(a, double, self.each *(size_t)pool_threads(s->pool));
   forget(d, s->o->n);
   vm_forward(w, theta);

@@ -43,6 +43,8 @@ static bool has_plane(const Reduction *r) {
   return false;
 }
 
+bool exact_has_plane(const Observed *o) { return has_plane(o->reduction); }
+
 size_t exact_most_nodes(const Observed *o) {
   return has_plane(o->reduction) || has_plane(o->prior) ? 64 : 256;
 }
@@ -123,7 +125,7 @@ static void make_rules(Arena *a, Exact *e, const Reduction *seen, const Reductio
   for (int plane = 0; plane < 1 + (has_plane(seen) || has_plane(prior)); plane++) {
     size_t K = leaves_side(plane ? FORM_PLANE : FORM_LINE, e->target.nodes);
     e->rule[plane] = NEW_ARRAY(a, double, 2 * K);
-    normal_rule(K, e->rule[plane], e->rule[plane] + K);
+    normal_rule(K, e->target.reach, e->rule[plane], e->rule[plane] + K);
   }
 }
 
@@ -141,7 +143,8 @@ static void make_rooms(Arena *a, Exact *e) {
   e->row_mean = NEW_ARRAY(a, double, e->o->n);
   e->row_prior = NEW_ARRAY(a, double, e->nprior + 1);
   e->lane_size = (e->most_lanes + LANES) / LANES * LANES;
-  e->scratch_size = (score_scratch(e->most_lanes, 0) + LANES) / LANES * LANES;
+  e->scratch_size =
+      (score_scratch(e->most_lanes, 0, target_counts(&e->target, e->o)) + LANES) / LANES * LANES;
   e->scratch = NEW_ARRAY(a, double, workers * e->scratch_size);
   e->lane_row = NEW_ARRAY(a, double, 3 * workers * e->lane_size);
   e->unsettled = NEW_ARRAY(a, bool, workers);

@@ -12,6 +12,8 @@ typedef struct Exact Exact;
 
 /* Does it apply? If not, *why is the reason. */
 bool exact_applies(const Observed *o, const Target *t, const Q *q, const char **why);
+/* Does an observation need a plane of nodes? */
+bool exact_has_plane(const Observed *o);
 /* Nodes per dimension beyond which it is not worth while: 256 on a line, 64 where some block needs
  * a plane of them. */
 size_t exact_most_nodes(const Observed *o);

@@ -43,6 +43,12 @@ struct Predictive {
   VmTimes *times; /* per worker */
 };
 
+bool target_counts(const Target *t, const Observed *o) {
+  bool any = false;
+  for (int b = 0; b < o->model->nblocks; b++) any |= kind_is_count(o->kinds[b]);
+  return any && score_needs(t->score) & NEEDS_KIND;
+}
+
 unsigned target_wants(const Target *t) {
   unsigned needs = score_needs(t->score);
   unsigned wants =
@@ -79,7 +85,8 @@ static void make_rooms(Arena *a, Predictive *p) {
   p->row_score = NEW_ARRAY(a, double, p->o->n);
   p->row_mean = NEW_ARRAY(a, double, p->o->n);
   p->gradient = NEW_ARRAY(a, double, q_size(p->q));
-  p->scratch_size = (score_scratch(p->M, simulated ? p->M : 0) + LANES) / LANES * LANES;
+  size_t scratch = score_scratch(p->M, simulated ? p->M : 0, target_counts(&p->target, p->o));
+  p->scratch_size = (scratch + LANES) / LANES * LANES;
   p->scratch = NEW_ARRAY(a, double, workers * p->scratch_size);
   if (simulated) make_vectors(a, p);
   if (!p->draws.weights) return;
@@ -121,6 +128,9 @@ Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const 
 }
 
 bool predictive_is_exact(const Predictive *p) { return p->exact != NULL; }
+const double *predictive_rows(const Predictive *p) {
+  return p->exact ? exact_rows(p->exact) : p->row_score;
+}
 const Q *predictive_q(const Predictive *p) { return p->q; }
 const Target *predictive_target(const Predictive *p) { return &p->target; }
 
@@ -387,90 +397,4 @@ Objective predictive_objective(Predictive *p) {
                      .eval = objective_eval,
                      .state = objective_state,
                      .scale = q_has_scale(p->q) ? objective_scale : NULL};
-}
-
-/* ---- scores on fresh draws ------------------------------------------------------------------- */
-
-enum { SCORING_NODES = 64 };
-
-typedef struct {
-  size_t M, ld;
-  const Kernels *k;
-  const double *weights;
-  double *scores; /* running log of the sum of densities */
-} Running;
-
-static void add_densities(void *self, const TileView *v) {
-  Running *s = self;
-  for (size_t r = 0; r < v->rows; r++) {
-    ScoreCase c = {.q = {.M = s->M, .ld = s->ld, .weights = s->weights},
-                   .ll = v->heads[HEAD_LL] + r * s->ld,
-                   .k = s->k};
-    double one = score_log(&c, &(ScoreAdjoint){0}), *t = &s->scores[v->row + r];
-    double top = one > *t ? one : *t, low = one > *t ? *t : one;
-    *t = top == -INFINITY ? top : top + log1p(exp(low - top));
-  }
-}
-
-/* In batches, so that memory does not grow with the number of draws. */
-static void log_scores(Arena *a, const Scoring *j, double *scores) {
-  enum { BATCH = 1024 };
-  size_t batches = (j->noise.M + BATCH - 1) / BATCH, rows = q_noise(j->q);
-  Work *w = vm_work(a, observed_tape(j->o), BATCH, j->pool);
-  QDraws d = q_draws(a, j->q, BATCH, BATCH, vm_kernels(w));
-  double *all = NEW_ARRAY(a, double, rows *batches *BATCH),
-         *theta = NEW_ARRAY(a, double, j->q->dim *BATCH);
-  sobol_normal(all, rows, batches * BATCH, batches * BATCH, j->noise.seed, false);
-  for (size_t k = 0; k < j->o->n; k++) scores[k] = -INFINITY;
-  for (size_t b = 0; b < batches; b++) {
-    for (size_t k = 0; k < rows; k++)
-      memcpy(d.u + k * BATCH, all + (k * batches + b) * BATCH, BATCH * sizeof *d.u);
-    q_draw(j->q, j->phi, &d, theta);
-    vm_forward(w, theta);
-    Running s = {BATCH, BATCH, vm_kernels(w), d.weights, scores};
-    vm_tiles(w, add_densities, &s, false);
-  }
-  for (size_t k = 0; k < j->o->n; k++) scores[k] -= log((double)batches);
-}
-
-static void any_scores(Arena *a, const Scoring *j, Target t, double *scores) {
-  t.lambda = 0;
-  if (!t.nodes) t.nodes = SCORING_NODES;
-  Predictive *p = predictive_make(a, j->o, &t, j->q, j->noise, j->pool);
-  PredictiveValue v;
-  predictive_eval(p, j->phi, &v, NULL);
-  memcpy(scores, p->exact ? exact_rows(p->exact) : p->row_score, j->o->n * sizeof *scores);
-}
-
-void predictive_log_scores(Ctx *c, const Scoring *s, Integrate how, double *scores) {
-  Target t = {.score = SCORE_log, .score_weight = 1, .integrate = how};
-  const char *why;
-  TempArena *temp = temp_open(c);
-  if (how != INTEGRATE_DRAWS && exact_applies(s->o, &t, s->q, &why)) {
-    any_scores(&temp->arena, s, t, scores);
-  } else {
-    log_scores(&temp->arena, s, scores);
-  }
-  temp_close(temp);
-}
-
-void predictive_scores(Ctx *c, const Scoring *s, const Target *t, double *scores) {
-  TempArena *temp = temp_open(c);
-  any_scores(&temp->arena, s, *t, scores);
-  temp_close(temp);
-}
-
-static void keep_first(void *self, const TileView *t) {
-  double *out = self;
-  for (size_t r = 0; r < t->rows; r++) out[t->row + r] = t->heads[HEAD_LL][r * LANES];
-}
-
-void predictive_point(Ctx *c, const Observed *o, const double *theta, double *log_densities) {
-  TempArena *temp = temp_open(c);
-  double *rows = NEW_ARRAY(&temp->arena, double, o->model->dim *LANES);
-  for (size_t k = 0; k < o->model->dim * LANES; k++) rows[k] = theta[k / LANES];
-  Work *w = vm_work(&temp->arena, observed_tape(o), LANES, NULL);
-  vm_forward(w, rows);
-  vm_tiles(w, keep_first, log_densities, false);
-  temp_close(temp);
 }

@@ -29,10 +29,13 @@ typedef struct {
   double score_weight; /* of the sum of scores: 1, or 1 - lambda to interpolate VI and PVI */
   Integrate integrate;
   size_t nodes; /* exact integration: per dimension; 0: EXACT_NODES */
+  double reach; /* of nodes that are equidistant, in standard deviations; 0: the usual */
 } Target;
 enum { EXACT_NODES = 32 };
 
 unsigned target_wants(const Target *t); /* heads that the observations must have */
+/* Is the score one of parameters, and are some outcomes counts? */
+bool target_counts(const Target *t, const Observed *o);
 
 /* A set of draws: how many, and the seed of their noise. Exact integration has none. */
 typedef struct {
@@ -72,6 +75,8 @@ const Work *predictive_work(const Predictive *p);
 size_t predictive_lanes(const Predictive *p); /* draws, or nodes of an observation, at most */
 PredictiveValue predictive_last(const Predictive *p); /* of the last finite evaluation */
 
+/* ---- scoring.c ------------------------------------------------------------------------------- */
+
 /* Which observations are scored, by which q, and with which draws, if any are needed: ones that no
  * fit has seen, and at least so many. */
 typedef struct {
@@ -80,11 +85,14 @@ typedef struct {
   const double *phi;
   NoiseSet noise;
   Pool *pool;
+  double tolerance;  /* exact integration: nodes double until the score s of an observation changes
+                        by less than this times 1 + |s|; 0: there are as many as there are */
+  size_t *unsettled; /* adds the observations for which that was not enough: theirs are by draws */
 } Scoring;
 /* Log scores log E_q p(y_i | theta) of every observation: exactly where it can be, else by draws.
  */
 void predictive_log_scores(Ctx *c, const Scoring *s, Integrate how, double *scores);
-/* Any score of every observation, likewise; with t->nodes, where given. */
+/* Any score of every observation, likewise; with t->nodes, where given, or more. */
 void predictive_scores(Ctx *c, const Scoring *s, const Target *t, double *scores);
 /* log p(y_i | theta) of every observation at one point. */
 void predictive_point(Ctx *c, const Observed *o, const double *theta, double *log_densities);

@@ -7,6 +7,9 @@
 
 #include <math.h>
 
+/* Scores of the observations at the last evaluation, row by row. */
+const double *predictive_rows(const Predictive *p);
+
 static inline void times(double *x, double c, size_t n) {
   for (size_t j = 0; x && c != 1 && j < n; j++) x[j] *= c;
 }

@@ -28,7 +28,7 @@ static Run run_make(Arena *a, const Simulator *s, const SimulatorOptions *o, con
   r.out = NEW_ARRAY(a, double, s->n * s->width * ld);
   r.adj_out = NEW_ARRAY(a, double, s->n * s->width * ld);
   r.vectors = NEW_ARRAY(a, double, 2 * s->width * ld);
-  r.scratch = NEW_ARRAY(a, double, score_scratch(M, M));
+  r.scratch = NEW_ARRAY(a, double, score_scratch(M, M, false));
   return r;
 }
 

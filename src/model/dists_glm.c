@@ -64,6 +64,7 @@ LPDF(categorical_logit_glm) {
   Value *shape = y->n > N ? value_like(E, y)
                           : value_shape(E, TY_REAL, y->ndims || N > 1, y->ndims || N > 1, &N);
   shape->kind = TY_REAL;
+  if (!N || !y->n) return value_vector(E, 0);
   int32_t *index = NEW_ARRAY(E->arena, int32_t, rows * shape->n);
   for (int32_t e = 0; e < rows * shape->n; e++) {
     int32_t n_ = e % shape->n;

@@ -21,7 +21,9 @@
 #include "num/rng.h"
 #include "stan/stan.h"
 
-enum { MAX_DIMS = 8 };
+/* VALUE_MOST: elements of a Value, 2 GB of numbers; who wants more has made a mistake with a size,
+ * and would wait long to hear of it. */
+enum { MAX_DIMS = 8, VALUE_MOST = 1 << 28 };
 
 typedef struct Axis {
   int32_t rows;

@@ -186,6 +186,7 @@ FN(append_col) {
   return value_transpose(E, value_join(E, parts, 2, value_shape(E, TY_MATRIX, 0, 2, turned)));
 }
 FN(append_array) {
+  if (!a[0]->dims[0] || !a[1]->dims[0]) return a[a[0]->dims[0] ? 0 : 1];
   Value shape = *a[0];
   shape.dims[0] += a[1]->dims[0];
   shape.n = a[0]->n + a[1]->n;

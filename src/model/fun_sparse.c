@@ -53,7 +53,7 @@ static int32_t *rows_of(Eval *E, Value **a, const Expr *call) {
   for (int32_t k = 0; right && k < count; k++)
     right = a[3]->v[k] >= 1 && a[3]->v[k] <= (double)cols;
   for (long i = 0; right && i < m; i++) {
-    right = a[4]->v[i] <= a[4]->v[i + 1];
+    right = a[4]->v[i] <= a[4]->v[i + 1] && a[4]->v[i + 1] <= count + 1;
     for (int32_t k = (int32_t)a[4]->v[i] - 1; right && k < (int32_t)a[4]->v[i + 1] - 1; k++)
       row[k] = (int32_t)i;
   }

@@ -15,8 +15,10 @@ long fun_int(Eval *E, Value *v, const Expr *call) {
 
 int32_t fun_size(Eval *E, Value *v, const Expr *call) {
   long k = fun_int(E, v, call);
-  if (k < 0 || k > INT32_MAX)
-    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "size %ld is negative or too large", k);
+  if (k < 0) ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "size %ld is negative", k);
+  if (k > VALUE_MOST)
+    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "size %ld is too large: at most %d", k,
+             VALUE_MOST);
   return (int32_t)k;
 }
 

@@ -17,8 +17,9 @@ void eval_dims(Eval *E, const Decl *d, Value *shape) {
     long size = value_int_of(E, eval_expr(E, d->sizes[k]), d->sizes[k]->loc, "a size");
     if (size < 0)
       ctx_fail(E->ctx, PVI_DATA, d->sizes[k]->loc, "size %ld of %s is negative", size, d->name);
-    if (size > INT32_MAX)
-      ctx_fail(E->ctx, PVI_DATA, d->sizes[k]->loc, "size %ld of %s is too large", size, d->name);
+    if (size > VALUE_MOST)
+      ctx_fail(E->ctx, PVI_DATA, d->sizes[k]->loc, "size %ld of %s is too large: at most %d", size,
+               d->name, VALUE_MOST);
     dims[n++] = (int32_t)size;
   }
   if (pairs) dims[n++] = 2;

@@ -19,8 +19,9 @@ Value *value_shape(Eval *E, TypeKind kind, int array_dims, int ndims, const int3
   for (int k = 0; k < ndims; k++) {
     v->dims[k] = dims[k];
     n *= dims[k];
-    if (n > INT32_MAX)
-      ctx_fail(E->ctx, PVI_DATA, NOWHERE, "a variable has more than 2^31 - 1 elements");
+    if (n > VALUE_MOST)
+      ctx_fail(E->ctx, PVI_DATA, NOWHERE, "a variable or expression has more than %d elements",
+               VALUE_MOST);
   }
   v->n = (int32_t)n;
   return v;
@@ -30,7 +31,15 @@ Value *value_like(Eval *E, const Value *s) {
   return value_shape(E, s->kind, s->array_dims, s->ndims, s->dims);
 }
 
+/* All iterations together; one by one they may fit. */
+static void check_rows(Eval *E, const Value *shape, const Axis *axis) {
+  if ((int64_t)rows_of(axis) * shape->n <= VALUE_MOST) return;
+  if (E->lift) lift_bail(E, "its values are too large to hold those of all iterations");
+  ctx_fail(E->ctx, PVI_DATA, NOWHERE, "an expression has more than %d elements", VALUE_MOST);
+}
+
 Value *value_known(Eval *E, const Value *shape, const Axis *axis) {
+  check_rows(E, shape, axis);
   Value *v = value_like(E, shape);
   v->known = true;
   v->axis = axis;
@@ -459,6 +468,7 @@ Value *value_map(Eval *E, unsigned op, Value *const *given) {
   }
   int32_t n = shape->n;
   if (n == 0) known = true;
+  check_rows(E, shape, axis);
   Value out = *shape;
   if (out.kind == TY_INT) out.kind = TY_REAL;
   if (known) {
@@ -512,7 +522,7 @@ Value *value_reduce(Eval *E, unsigned op, Value *v) {
   if (v->known || v->n == 0) {
     Value *r = value_known(E, &scalar_real, v->n ? v->axis : NULL);
     for (int32_t i = 0; i < rows_of(r->axis); i++)
-      r->v[i] = reduce_known(op, v->v + i * v->n, v->n);
+      r->v[i] = reduce_known(op, v->n ? v->v + i * v->n : NULL, v->n);
     r->likelihood = v->likelihood;
     return r;
   }

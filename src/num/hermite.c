@@ -57,12 +57,12 @@ void hermite_rule(size_t n, double *x, double *w) {
   }
 }
 
-void normal_rule(size_t n, double *x, double *w) {
+void normal_rule(size_t n, double reach, double *x, double *w) {
   if (n <= 64) {
     hermite_rule(n, x, w);
     return;
   }
-  double step = 2 * 8.5 / (double)(n - 1), sum = 0;
+  double step = 2 * (reach > 0 ? reach : 8.5) / (double)(n - 1), sum = 0;
   for (size_t k = 0; k < n; k++) {
     x[k] = step * ((double)k - 0.5 * (double)(n - 1));
     w[k] = exp(-0.5 * x[k] * x[k]);

@@ -9,9 +9,9 @@
 void hermite_rule(size_t n, double *x, double *w);
 
 /* The rule to use with n nodes: Gauss-Hermite's up to 64; from there on the trapezoidal rule on
- * [-8.5, 8.5], beyond which lies less than a double's last digit. For a function with a pole at
- * distance d of the real line its error goes as exp(-2 pi d / spacing), and Gauss-Hermite spends
- * nodes on the far tails: with 256 nodes its spacing is twice as wide. */
-void normal_rule(size_t n, double *x, double *w);
+ * [-reach, reach]. 0 is 8.5, beyond which lies less than a double's last digit of the law. For a
+ * function with a pole at distance d of the real line its error goes as exp(-2 pi d / spacing), and
+ * Gauss-Hermite spends nodes on the far tails: with 256 nodes its spacing is twice as wide. */
+void normal_rule(size_t n, double reach, double *x, double *w);
 
 #endif

@@ -153,24 +153,31 @@ static Pieces gamma_pieces(double a, double x) {
   return x < a + 1 && !(a < 1 && x >= 1) ? gamma_series(a, x) : gamma_fraction(a, x);
 }
 
-/* Temme's uniform expansion (1979), for a beyond the reach of the series: P = Phi(-eta sqrt(a)) -
- * R, where eta^2/2 = D((x-a)/a). */
+/* Temme's uniform expansion (1979), for a beyond the reach of the series, which is that of a root
+ * of a terms where x is near a: P = Phi(-eta sqrt(a)) - R, where eta^2/2 = D((x-a)/a). */
 #define A_HUGE 1e9
+static bool gamma_is_huge(double a, double x) { return a > A_HUGE && fabs(x - a) < 0.1 * a; }
 static double gamma_eta(double a, double x) {
   double u = (x - a) / a, e = sqrt(2 * deviance_of(a, x, x - a) / a);
   return u < 0 ? -e : e;
 }
-static double gamma_huge_rest(double a, double eta) {
+static double gamma_huge_correction(double a, double eta) {
   double c0 = -1.0 / 3 + eta * (1.0 / 12 + eta * (-2.0 / 135 + eta * (1.0 / 864 + eta / 2835)));
-  return exp(-0.5 * a * eta * eta) / sqrt(2 * M_PI * a) * (c0 - 1 / (540 * a));
+  return c0 - 1 / (540 * a);
+}
+static double gamma_huge_rest(double a, double eta) {
+  return exp(-0.5 * a * eta * eta) / sqrt(2 * M_PI * a) * gamma_huge_correction(a, eta);
 }
 static double gamma_huge(double a, double x, bool upper) {
   double eta = gamma_eta(a, x), z = eta * sqrt(a), r = gamma_huge_rest(a, eta);
   return upper ? num_Phi(-z) + r : num_Phi(z) - r;
 }
+/* Their ratio is that of F s: no number need be small. */
 static double log_gamma_huge(double a, double x, bool upper) {
-  double r = gamma_huge(a, x, upper), z = gamma_eta(a, x) * sqrt(a);
-  return r > 1e-290 ? log(r) : num_log_Phi(upper ? -z : z);
+  double eta = gamma_eta(a, x), z = upper ? -eta * sqrt(a) : eta * sqrt(a);
+  double log_main = num_log_Phi(z), r = gamma_huge_correction(a, eta);
+  double ratio = exp(-0.5 * z * z - LOG_SQRT_2PI - 0.5 * log(a) - log_main) * r;
+  return log_main + log1p(upper ? ratio : -ratio);
 }
 
 /* What needs no work: the ends and the wrong. Returns true with *p = P(a, x). */
@@ -186,20 +193,20 @@ static bool gamma_trivial(double a, double x, double *p) {
 double num_gamma_p(double a, double x) {
   double p;
   if (gamma_trivial(a, x, &p)) return p;
-  return a > A_HUGE ? gamma_huge(a, x, false) : lower_value(gamma_pieces(a, x));
+  return gamma_is_huge(a, x) ? gamma_huge(a, x, false) : lower_value(gamma_pieces(a, x));
 }
 
 double num_gamma_q(double a, double x) {
   double p;
   if (gamma_trivial(a, x, &p)) return 1 - p;
-  if (a > A_HUGE) return gamma_huge(a, x, true);
+  if (gamma_is_huge(a, x)) return gamma_huge(a, x, true);
   return a < 1 && x < 1 ? gamma_q_small(a, x) : upper_value(gamma_pieces(a, x));
 }
 
 double num_log_gamma_p(double a, double x) {
   double p;
   if (gamma_trivial(a, x, &p)) return log(p);
-  if (a > A_HUGE) return log_gamma_huge(a, x, false);
+  if (gamma_is_huge(a, x)) return log_gamma_huge(a, x, false);
   return a < 1 && x < 1 && (p = gamma_q_small(a, x)) < 0.5 ? log1p(-p)
                                                            : log_lower(gamma_pieces(a, x));
 }
@@ -207,11 +214,12 @@ double num_log_gamma_p(double a, double x) {
 double num_log_gamma_q(double a, double x) {
   double p;
   if (gamma_trivial(a, x, &p)) return log1p(-p);
-  if (a > A_HUGE) return log_gamma_huge(a, x, true);
+  if (gamma_is_huge(a, x)) return log_gamma_huge(a, x, true);
   return a < 1 && x < 1 ? log(gamma_q_small(a, x)) : log_upper(gamma_pieces(a, x));
 }
 
 double num_gamma_p_dx(double a, double x) {
+  if (a == 0 && x > 0) return 0;
   if (!(a > 0) || !(x >= 0)) return (double)NAN;
   if (x == 0) return a < 1 ? (double)INFINITY : a == 1;
   return isinf(x) ? 0 : exp(gamma_log_factor(a, x)) * (a / x);
@@ -224,7 +232,7 @@ static double gamma_huge_dx_da(double a, double x) { return 1 + 0.5 * (x - a) / 
 double num_gamma_dx_da(double a, double x) {
   double p;
   if (gamma_trivial(a, x, &p)) return x == 0 && a > 0 ? 0 : (double)NAN;
-  if (a > A_HUGE) return gamma_huge_dx_da(a, x);
+  if (gamma_is_huge(a, x)) return gamma_huge_dx_da(a, x);
   Pieces q = gamma_pieces(a, x);
   return -lower_da(q) * x / (q.lower ? a : 1);
 }
@@ -232,16 +240,9 @@ double num_gamma_dx_da(double a, double x) {
 double num_gamma_p_da(double a, double x) {
   double p;
   if (gamma_trivial(a, x, &p)) return isnan(p) ? p : 0;
-  if (a > A_HUGE) return -num_gamma_p_dx(a, x) * gamma_huge_dx_da(a, x);
+  if (gamma_is_huge(a, x)) return -num_gamma_p_dx(a, x) * gamma_huge_dx_da(a, x);
   Pieces q = gamma_pieces(a, x);
   return lower_da(q) * exp(q.logF);
-}
-
-/* The density divided by a probability given by its log; where that is none any more, as in the far
- * tails of a normal. */
-static double gamma_hazard(double a, double x, double log_value) {
-  double h = exp(gamma_log_factor(a, x) - log_value) * (a / x);
-  return isfinite(h) ? h : fabs(a - x) / x;
 }
 
 void num_log_gamma_d(double a, double x, bool upper, double log_value, double *da, double *dx) {
@@ -249,8 +250,8 @@ void num_log_gamma_d(double a, double x, bool upper, double log_value, double *d
   if (gamma_trivial(a, x, &p)) {
     *da = isnan(p) ? p : 0;
     *dx = isnan(p) ? p : upper ? -num_gamma_p_dx(a, x) : x == 0 ? (double)INFINITY : 0;
-  } else if (a > A_HUGE) {
-    *dx = sign * gamma_hazard(a, x, log_value);
+  } else if (gamma_is_huge(a, x)) {
+    *dx = sign * exp(gamma_log_factor(a, x) - log_value) * (a / x);
     *da = -*dx * gamma_huge_dx_da(a, x);
   } else {
     Pieces q = gamma_pieces(a, x);

@@ -126,17 +126,23 @@ static bool is_folder(const char *path) {
   return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* Why it could not be made; 0: it is there. */
+static int make_folder(const char *path) {
+  int failed = mkdir(path, 0777) ? errno : 0;
+  if (!failed || is_folder(path)) return 0;
+  return failed == EEXIST ? ENOTDIR : failed;
+}
+
 /* mkdir -p: every prefix that ends before a slash, then the whole. */
 static int make_folders(char *path) {
   for (char *p = path + 1; *p; p++) {
     if (*p != '/') continue;
     *p = 0;
-    int failed = mkdir(path, 0777) && errno != EEXIST && !is_folder(path) ? errno : 0;
+    int failed = make_folder(path);
     *p = '/';
     if (failed) return failed;
   }
-  if (mkdir(path, 0777) == 0 || is_folder(path)) return 0;
-  return errno == EEXIST ? ENOTDIR : errno;
+  return make_folder(path);
 }
 
 RunDir *run_open(Ctx *c, const char *dir) {

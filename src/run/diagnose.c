@@ -189,7 +189,9 @@ static double *replicas(const Study *s, size_t count) {
   int32_t *obs = NEW_ARRAY(a, int32_t, n + 1);
   Pool *pool = pool_make(s->c, (int)s->r->o->threads);
   model_numbers(m, &o->rows, obs);
-  predictive_describe(s->c, &(Scoring){o, &s->q, s->phi, {count, d.seed}, pool}, &d);
+  predictive_describe(
+      s->c, &(Scoring){.o = o, .q = &s->q, .phi = s->phi, .noise = {count, d.seed}, .pool = pool},
+      &d);
   for (size_t i = 0; i < n; i++)
     memcpy(out + (size_t)obs[i] * count, d.outcomes + i * count, count * sizeof *out);
   pool_free(pool);

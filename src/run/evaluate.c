@@ -9,6 +9,7 @@
 
 enum { LOG_DRAWS = 16384, METRIC_DRAWS = 1024, LEAST_DRAWS = 128, BATCH_ROWS = 1 << 16 };
 enum { SEED_LOG = 77, SEED_METRIC = 78 };
+static const double TOLERANCE = 1e-6;
 
 /* ---- which scores ---------------------------------------------------------------------------- */
 
@@ -53,7 +54,7 @@ ScoreList evaluate_list(Ctx *c, const Model *m, const OptionList *asked) {
   l.first = l.count;
   for (int k = 0; k < (densities ? 3 : 2); k++) {
     ScoreId id = densities ? known[k] : simulated[k];
-    if (observed_evaluates(c, m, id, &why)) add_score(&l, id);
+    if (observed_allows(c, m, id, &why)) add_score(&l, id);
   }
   for (size_t k = 0; k < asked->count; k++) add_asked(c, m, asked->items[k], &l);
   return l;
@@ -106,7 +107,8 @@ static void log_scores(const Batch *b, const Observed *o) {
   double *mean = NEW_ARRAY(b->arena, double, s->model->dim + 1);
   double *sd = NEW_ARRAY(b->arena, double, s->model->dim + 1);
   NoiseSet noise = {s->how->draws, rng_mix(s->how->seed + SEED_LOG)};
-  predictive_log_scores(s->c, &(Scoring){o, s->q, s->phi, noise, s->pool}, s->how->integrate, b->v);
+  Scoring j = {o, s->q, s->phi, noise, s->pool, TOLERANCE, &b->out->unsettled};
+  predictive_log_scores(s->c, &j, s->how->integrate, b->v);
   keep(b, 0);
   q_moments(s->q, s->phi, mean, sd);
   predictive_point(s->c, o, mean, b->v);
@@ -128,14 +130,14 @@ static void score_batch(const Scorer *s, const ModelRows *rows, Scores *out) {
                 .score_options = {.alpha = s->how->alpha},
                 .regularizer = REG_PRIOR,
                 .score_weight = 1,
-                .integrate = s->how->integrate,
-                .nodes = s->how->nodes};
+                .integrate = s->how->integrate};
     if (o->wants != target_wants(&t)) {
       o = observed_of(a, s->model, rows, target_wants(&t));
       if (reduce) observed_reduce(o);
     }
     NoiseSet noise = {s->how->metric_draws, rng_mix(s->how->seed + SEED_METRIC)};
-    predictive_scores(s->c, &(Scoring){o, s->q, s->phi, noise, s->pool}, &t, b.v);
+    Scoring j = {o, s->q, s->phi, noise, s->pool, TOLERANCE, &out->unsettled};
+    predictive_scores(s->c, &j, &t, b.v);
     keep(&b, l->first + (size_t)k);
   }
   temp_close(temp);

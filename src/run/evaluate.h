@@ -26,7 +26,6 @@ typedef struct {
   Integrate integrate;
   size_t draws;        /* of q, for log scores */
   size_t metric_draws; /* for the other scores, which cost more */
-  size_t nodes;        /* per dimension, where the integral is exact; 0: the default */
   uint64_t seed;
   double alpha;
 } ScoringPlan;
@@ -38,6 +37,7 @@ typedef struct Scores {
   double *by_obs; /* [n_obs x list.count]; NaN where an observation is in no part */
   int *part;      /* n_obs: Part, or -1 */
   SummaryPart parts[PART_COUNT];
+  size_t unsettled; /* scores that no number of nodes settled, and that are by draws */
 } Scores;
 
 /* What is scored: these observations, under q. */

@@ -184,9 +184,8 @@ static bool fit_fold(Ctx *c, void *self, size_t k) {
   if (!split->count[PART_TRAIN] || !split->count[PART_TEST]) return true;
   const Fit *fit = fit_run(c, m, split, &o, pool);
   if (warm) memcpy(warm, fit->phi, j->starts->size * sizeof *warm);
-  ScoringPlan how = j->r->scoring;
-  how.nodes = fit->exact ? fit->draws : 0;
-  Scorer s = {.c = c, .model = m, .q = &fit->q, .phi = fit->phi, .how = &how, .pool = pool};
+  Scorer s = {
+      .c = c, .model = m, .q = &fit->q, .phi = fit->phi, .how = &j->r->scoring, .pool = pool};
   Split test = *split;
   test.count[PART_TRAIN] = 0;
   const Scores *scores = evaluate_parts(&s, j->list, &test);

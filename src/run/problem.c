@@ -83,8 +83,20 @@ Program *problem_program(Ctx *c, const ProblemSource *s, const Options *o) {
   return p;
 }
 
-static Data *load_data(Ctx *c, const ProblemSource *s, const Options *o) {
+static const char **data_names(Arena *a, const Program *p, size_t *n) {
+  const Stmt *block = p->blocks[BLOCK_DATA];
+  const char **names = NEW_ARRAY(a, const char *, 1);
+  size_t cap = 1;
+  *n = 0;
+  for (int k = 0; block && k < block->nbody; k++)
+    for (int j = 0; j < block->body[k]->ndecls; j++)
+      PUSH(a, names, *n, cap, block->body[k]->decls[j]->name);
+  return names;
+}
+
+static Data *load_data(Ctx *c, const ProblemSource *s, const Options *o, const Program *p) {
   DataOptions d = {.sets = o->set.items, .nsets = (int)o->set.count};
+  d.declared = data_names(&c->arena, p, &d.ndeclared);
   if (!s->data) return data_from_sets(c, &d);
   return s->text ? data_read_text(c, "data", s->data, &d) : data_read(c, s->data, &d);
 }
@@ -136,7 +148,7 @@ Problem *problem_load(Ctx *c, const ProblemSource *s, const Options *o) {
   p->name = s->text ? "model" : problem_base_name(&c->arena, s->program);
   p->program = problem_program(c, s, o);
   note_origins(c, s, p);
-  Data *data = load_data(c, s, o);
+  Data *data = load_data(c, s, o, p->program);
   p->data = data;
   p->model = model_make(c, p->program, data, &m);
   data_forget_text(data);

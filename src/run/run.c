@@ -155,7 +155,26 @@ static const Scores *evaluate_stage(Ctx *c, Run *r, const ScoreList *list, Pool 
               .phi = r->phi,
               .how = &r->scoring,
               .pool = pool};
-  return evaluate_parts(&s, list, r->split);
+  const Scores *scores = evaluate_parts(&s, list, r->split);
+  if (scores->unsettled)
+    ctx_warn(
+        c, NOWHERE,
+        "%zu scores of observations are approximate, because q is so wide there that no number "
+        "of nodes settled them to six digits",
+        scores->unsettled);
+  return scores;
+}
+
+/* With a parameter for every observation a q can be made that predicts each of them. */
+static void warn_flexible(Ctx *c, const Model *m, const Options *o, const Split *s) {
+  size_t n = s->count[PART_TRAIN];
+  if ((ScoreId)o->score == SCORE_elbo || m->dim <= n) return;
+  ctx_warn(
+      c, NOWHERE,
+      "there are more parameters (%zu) than observations to train on (%zu), so that the scores "
+      "of these say little; hold some out (" OPTION("holdout") " 0.2) or choose lambda on "
+                                                               "folds (" OPTION("lambda") " auto)",
+      m->dim, n);
 }
 
 /* What the user left open. Lambda and what is free are chosen on folds, unless something was asked
@@ -196,6 +215,7 @@ Run *run_make(Ctx *c, const Problem *p, const Options *asked, const Split *split
   check_prior(c, o, p->model);
   r->split = split ? split : split_of(c, o, p->model);
   check_split(c, o, r->split);
+  warn_flexible(c, p->model, o, r->split);
   return r;
 }
 
@@ -285,7 +305,6 @@ Run *run_fit(Ctx *c, const Problem *p, const Options *asked, const Split *split,
   r->q = r->fit->q;
   r->phi = r->fit->phi;
   r->scoring = evaluate_scoring(r->o, p->model->n_obs);
-  r->scoring.nodes = r->fit->exact ? r->fit->draws : 0;
   r->scores = evaluate_stage(c, r, &list, pool);
   pool_free(pool);
   if (folds && !tuned && !r->fit->interrupted) r->folds = folds_score(c, r, folds, &f, &list, NULL);

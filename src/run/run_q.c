@@ -38,14 +38,13 @@ static Shape shape_from(const QArrays *g, size_t dim) {
 }
 
 static QArrays scoring_arrays(Ctx *c, const ScoringPlan *s) {
-  QArray *a = NEW_ARRAY(&c->arena, QArray, 8);
+  QArray *a = NEW_ARRAY(&c->arena, QArray, 5);
   a[0] = scalar(c, "integrate", s->integrate);
   a[1] = scalar(c, "draws", (double)s->draws);
   a[2] = scalar(c, "metric_draws", (double)s->metric_draws);
-  a[3] = scalar(c, "nodes", (double)s->nodes);
-  a[4] = scalar(c, "seed", (double)s->seed);
-  a[5] = scalar(c, "alpha", s->alpha);
-  return (QArrays){a, 6};
+  a[3] = scalar(c, "seed", (double)s->seed);
+  a[4] = scalar(c, "alpha", s->alpha);
+  return (QArrays){a, 5};
 }
 
 /* The family's slices of phi, behind means and standard deviations for readers; then the parameters
@@ -167,7 +166,6 @@ void qfile_read(Ctx *c, const char *given, Run *r) {
   r->scoring = (ScoringPlan){.integrate = (Integrate)q_number(&f->scoring, "integrate", 0),
                              .draws = (size_t)q_number(&f->scoring, "draws", 16384),
                              .metric_draws = (size_t)q_number(&f->scoring, "metric_draws", 1024),
-                             .nodes = (size_t)q_number(&f->scoring, "nodes", 0),
                              .seed = (uint64_t)q_number(&f->scoring, "seed", 1),
                              .alpha = q_number(&f->scoring, "alpha", 0.1)};
 }

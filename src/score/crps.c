@@ -3,8 +3,9 @@
  *
  * Continuous kinds: the first term in closed form per lane, the second in spread.c. Accuracy about
  * 1e-11 relative for the normal kind whichever way spread.c goes. Without a mean (student_t with nu
- * <= 1, cauchy) the CRPS is infinite and the score -inf. Discrete kinds: sum_k (F(k) - 1{y <= k})^2
- * over the support up to mass 1e-15; categories are taken as ordered. */
+ * <= 1, cauchy) the CRPS is infinite and the score -inf. Discrete kinds: sum_k (F(k) - 1{y <=
+ * k})^2, for counts in count_sums.c; categories are taken as ordered. */
+#include "score/count_sums.h"
 #include "score/spread.h"
 
 #include "num/simd.h"
@@ -70,55 +71,29 @@ static double continuous(const ScoreCase *c, const ScoreAdjoint *adj) {
   return mixture_spread(c, SPREAD_CHEAPEST, 1, adj) - gap;
 }
 
-/* ---- discrete -------------------------------------------------------------------------------- */
+/* ---- categories ------------------------------------------------------------------------------ */
 
-/* The sum over lo .. hi, and of its slopes 2 (F(k) - 1{y <= k}); F only grows, so past mass 1 -
- * 1e-15 nothing comes. */
-static double value_sum(const ScoreCase *c, double lo, double *hi, double *slopes) {
-  double sum = 0, F = 0, p[PMF_BLOCK];
-  *slopes = 0;
-  for (double k = lo; k <= *hi; k += PMF_BLOCK) {
-    size_t n = (size_t)fmin(*hi - k + 1, PMF_BLOCK);
-    mixture_pmf(c, k, n, p);
-    for (size_t i = 0; i < n; i++) {
-      F += p[i];
-      double r = F - (c->y <= k + (double)i);
-      sum += r * r;
-      *slopes += 2 * r;
-    }
-    if (1 - F < 1e-15 && c->y <= k + (double)n) *hi = k + (double)n - 1;
-  }
-  return sum;
-}
-
-/* d CRPS = sum_k 2 (F(k) - 1{y <= k}) dF(k) = sum_k G(k) dp(k), G(k) = the sum of the slopes from k
- * on. */
-static void slopes_adjoint(const ScoreCase *c, double lo, double hi, double slopes,
-                           const ScoreAdjoint *adj) {
-  double F = 0, p[PMF_BLOCK], g[PMF_BLOCK];
-  for (double k = lo; k <= hi; k += PMF_BLOCK) {
-    size_t n = (size_t)fmin(hi - k + 1, PMF_BLOCK);
-    mixture_pmf(c, k, n, p);
-    for (size_t i = 0; i < n; i++) {
-      g[i] = -slopes;
-      F += p[i];
-      slopes -= 2 * (F - (c->y <= k + (double)i));
-    }
-    mixture_pmf_adjoint(c, k, n, g, adj);
-  }
-}
-
-/* An outcome outside the support adds its distance: F is 0 or 1 on the way. The last category is
- * certain: its term is 0. */
-static double discrete(const ScoreCase *c, const ScoreAdjoint *adj) {
-  double lo, hi, slopes;
+/* The last category is certain: its term is 0. */
+static double categories(const ScoreCase *c, const ScoreAdjoint *adj) {
+  double lo, hi, p, F = 0, sum = 0, slopes = 0;
   mixture_support(c, &lo, &hi);
-  double sum = value_sum(c, lo, &hi, &slopes) + fmax(0, lo - c->y) + fmax(0, c->y - 1 - hi);
-  if (adj->par[0] || adj->par[1] || adj->weights) slopes_adjoint(c, lo, hi, slopes, adj);
+  for (double k = lo; k < hi; k++) {
+    mixture_pmf(c, k, 1, &p);
+    double r = (F += p) - (c->y <= k);
+    sum += r * r;
+    slopes += 2 * r;
+  }
+  F = 0;
+  for (double k = lo; k < hi && (adj->par[0] || adj->weights); k++) {
+    mixture_pmf(c, k, 1, &p);
+    mixture_pmf_adjoint(c, k, 1, &(double){-slopes}, adj); /* d F of this one and all later ones */
+    slopes -= 2 * ((F += p) - (c->y <= k));
+  }
   return -sum;
 }
 
 double score_crps(const ScoreCase *c, const ScoreAdjoint *adj) {
   score_clear(c, adj);
-  return kind_discrete(c->q.kind) ? discrete(c, adj) : continuous(c, adj);
+  if (kind_code(c->q.kind)->count) return count_crps(c, adj);
+  return kind_discrete(c->q.kind) ? categories(c, adj) : continuous(c, adj);
 }

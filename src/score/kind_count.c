@@ -3,31 +3,12 @@
  * slope: whatever a mixture of them is asked for is made of these, for all alike. Masses are
  * Loader's saddle-point forms (2000), exact to a few ulp at any size. kind_int.h says what the
  * functions are. */
-#include "score/predictive_mixture.h"
+#include "score/count_int.h"
 
 #include "num/special.h"
 
 #include <math.h>
 #include <string.h>
-
-/* One lane. */
-typedef struct {
-  const struct CountKind *kind;
-  double n; /* trials; inf: no bound */
-  double a, b;
-  double mean, slope;
-  double size; /* neg_binomial_2: par[1] */
-} Count;
-
-typedef struct {
-  double lo, hi;
-} Range;
-
-struct CountKind {
-  Count (*make)(const double *par, size_t trials);
-  double (*pmf)(const Count *c, double k);     /* 0 <= k <= n */
-  Range (*range)(const Count *c, double nats); /* mass below lo and above hi: <= exp(-nats) each */
-};
 
 /* Parameters on the boundary are moved a hair inside, where p(k) (k - mean) slope has the right
  * limit without 0/0. */
@@ -63,7 +44,7 @@ static double binomial_log_pmf(double x, double n, double p, double q) {
 
 /* ---- any of them ----------------------------------------------------------------------------- */
 
-static Count lane_count(const Mixture *q, size_t j) {
+Count count_lane(const Mixture *q, size_t j) {
   double par[KIND_PARAMETERS];
   const struct CountKind *kind = kind_code(q->kind)->count;
   mixture_lane(q, j, par);
@@ -71,6 +52,8 @@ static Count lane_count(const Mixture *q, size_t j) {
   c.kind = kind;
   return c;
 }
+
+Range count_range(const Count *c) { return c->kind->range(c, 34.5); }
 
 /* p(k + 1) >= p(k) while k <= (a - 1) / (1 - b) */
 static double mode(const Count *c) {
@@ -81,73 +64,88 @@ static double pmf_at(const Count *c, double k) {
   return k >= 0 && k <= c->n ? c->kind->pmf(c, k) : 0;
 }
 
-/* The probabilities at k .. k + n - 1 by recursion from their largest, which is next to the mode.
- * Returns where the ones that matter begin; *end: where they end. */
-static size_t pmf_block(const Count *c, double k, size_t n, double *p, size_t *end) {
-  double negligible = fmin(1e-22, 1e-22 / c->slope); /* neither p nor its derivative counts */
+/* By recursion from the largest, which is next to the mode. */
+void count_block(const Count *c, double k, size_t n, double *p) {
   double top = fmin(fmax(mode(c), k), k + (double)(n - 1));
-  size_t i = (size_t)(top - k), from = i;
-  *end = i;
-  p[i] = pmf_at(c, top);
-  if (!(p[i] > negligible)) return i;
-  for (; from > 0 && p[from] > negligible; from--) {
-    double m = k + (double)from - 1;
-    p[from - 1] = p[from] * ((m + 1) / (c->a + c->b * m));
+  size_t at = (size_t)(top - k);
+  p[at] = pmf_at(c, top);
+  for (size_t i = at; i > 0; i--) {
+    double m = k + (double)i - 1;
+    p[i - 1] = m < 0 ? 0 : p[i] * ((m + 1) / (c->a + c->b * m));
   }
-  for (*end = i + 1; *end < n && p[*end - 1] > negligible; ++*end) {
-    double m = k + (double)*end - 1;
-    p[*end] = p[*end - 1] * (fmax(c->a + c->b * m, 0) / (m + 1));
+  for (size_t i = at + 1; i < n; i++) {
+    double m = k + (double)i - 1;
+    p[i] = p[i - 1] * (fmax(c->a + c->b * m, 0) / (m + 1));
   }
-  return from;
 }
 
 static void count_support(const Mixture *q, double *lo, double *hi) {
   *lo = (double)INFINITY;
   *hi = 0;
   for (size_t j = 0; j < q->M; j++) {
-    Count c = lane_count(q, j);
-    Range r = c.kind->range(&c, 34.5);
+    Count c = count_lane(q, j);
+    Range r = count_range(&c);
     *lo = fmin(*lo, r.lo);
     *hi = fmax(*hi, r.hi);
   }
+}
+
+/* The part of k .. k + n - 1 that is in the range of a lane: where it begins; *end: where it ends.
+ */
+static size_t part_of(const Count *c, double k, size_t n, size_t *end) {
+  Range r = count_range(c);
+  double from = fmax(r.lo - k, 0), to = fmin(r.hi - k + 1, (double)n);
+  *end = to > from ? (size_t)to : 0;
+  return to > from ? (size_t)from : 0;
 }
 
 static void count_pmf(const ScoreCase *c, double k, size_t n, double *p) {
   double one[PMF_BLOCK];
   memset(p, 0, n * sizeof *p);
   for (size_t j = 0; j < c->q.M; j++) {
-    Count count = lane_count(&c->q, j);
+    Count count = count_lane(&c->q, j);
     double w = mixture_weight(&c->q, j);
-    size_t end, i = pmf_block(&count, k, n, one, &end);
-    for (; i < end; i++) p[i] += w * one[i];
+    size_t end, from = part_of(&count, k, n, &end);
+    if (n == 1) from = 0, end = 1; /* a probability by itself keeps its digits */
+    if (from == end) continue;
+    count_block(&count, k + (double)from, end - from, one);
+    for (size_t i = from; i < end; i++) p[i] += w * one[i - from];
   }
 }
 
-/* neg_binomial_2, d log p(k) / d size:
- * psi(k + size) - psi(size) + log(size / (mu + size)) + (mu - k) / (mu + size) */
-static double log_pmf_by_size(const Count *c, double k) {
+/* psi(k + size) - psi(size) + log(size / (mu + size)) + (mu - k) / (mu + size) */
+double count_by_size(const Count *c, double k) {
   double s = c->size, all = c->mean + s;
   return num_digamma(k + s) - num_digamma(s) - log1p(c->mean / s) + (c->mean - k) / all;
+}
+
+void count_add_sums(const Mixture *q, size_t j, const Count *c, const CountSums *s,
+                    const ScoreAdjoint *adj) {
+  double w = mixture_weight(q, j);
+  if (adj->par[0]) adj->par[0][j] += w * c->slope * s->moment;
+  if (adj->par[1]) adj->par[1][j] += w * s->by_size;
+  if (adj->weights) adj->weights[j] += s->p;
 }
 
 static void count_pmf_adjoint(const ScoreCase *c, double k, size_t n, const double *g,
                               const ScoreAdjoint *adj) {
   double one[PMF_BLOCK];
   for (size_t j = 0; j < c->q.M; j++) {
-    Count count = lane_count(&c->q, j);
-    double w = mixture_weight(&c->q, j), s0 = 0, s1 = 0, s2 = 0;
-    size_t end, i = pmf_block(&count, k, n, one, &end);
-    double d = adj->par[1] && i < end ? log_pmf_by_size(&count, k + (double)i) : 0,
+    Count count = count_lane(&c->q, j);
+    CountSums s = {0};
+    size_t end, from = part_of(&count, k, n, &end);
+    if (n == 1) from = 0, end = 1;
+    if (from == end) continue;
+    count_block(&count, k + (double)from, end - from, one);
+    double d = adj->par[1] ? count_by_size(&count, k + (double)from) : 0,
            all = count.mean + count.size;
-    for (; i < end; i++) {
-      double at = k + (double)i, gp = g[i] * one[i];
-      s0 += gp;
-      s1 += gp * (at - count.mean);
-      if (adj->par[1]) s2 += gp * d, d += 1 / (at + count.size) - 1 / all;
+    for (size_t i = from; i < end; i++) {
+      double at = k + (double)i, gp = g[i] * one[i - from];
+      s.p += gp;
+      s.moment += gp * (at - count.mean);
+      if (adj->par[1]) s.by_size += gp * d, d += 1 / (at + count.size) - 1 / all;
     }
-    if (adj->par[0]) adj->par[0][j] += w * count.slope * s1;
-    if (adj->par[1]) adj->par[1][j] += w * s2;
-    if (adj->weights) adj->weights[j] += s0;
+    count_add_sums(&c->q, j, &count, &s, adj);
   }
 }
 
@@ -179,7 +177,7 @@ const KindCode kind_binomial = {
     .support = count_support,
     .pmf = count_pmf,
     .pmf_adjoint = count_pmf_adjoint,
-    .count = &(const struct CountKind){binomial_make, binomial_pmf, binomial_range},
+    .count = &(const struct CountKind){binomial_make, binomial_pmf, binomial_range, true},
 };
 
 /* ---- poisson(mu) ----------------------------------------------------------------------------- */
@@ -213,7 +211,7 @@ const KindCode kind_poisson = {
     .support = count_support,
     .pmf = count_pmf,
     .pmf_adjoint = count_pmf_adjoint,
-    .count = &(const struct CountKind){poisson_make, poisson_pmf, poisson_range},
+    .count = &(const struct CountKind){poisson_make, poisson_pmf, poisson_range, false},
 };
 
 /* ---- neg_binomial_2(mu, size) ---------------------------------------------------------------- */
@@ -255,5 +253,6 @@ const KindCode kind_neg_binomial_2 = {
     .support = count_support,
     .pmf = count_pmf,
     .pmf_adjoint = count_pmf_adjoint,
-    .count = &(const struct CountKind){neg_binomial_make, neg_binomial_pmf, neg_binomial_range},
+    .count =
+        &(const struct CountKind){neg_binomial_make, neg_binomial_pmf, neg_binomial_range, false},
 };

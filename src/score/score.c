@@ -1,4 +1,5 @@
 /* score.c: the table of scores, and which of them are for which kinds. */
+#include "score/count_sums.h"
 #include "score/spread.h"
 
 #include <string.h>
@@ -50,6 +51,7 @@ bool score_allows(ScoreId id, Kind kind) {
 
 /* Rows of predictive_mixture.c and of the score, nodes of spread.c, a sorted copy of the simulated
  * outcomes. */
-size_t score_scratch(size_t M, size_t nsim) {
-  return (MIXTURE_ROWS + SPREAD_ROWS) * score_padded(M) + SPREAD_SPACE + nsim + LANES;
+size_t score_scratch(size_t M, size_t nsim, bool counts) {
+  size_t space = counts ? COUNT_SPACE : SPREAD_SPACE;
+  return (MIXTURE_ROWS + SPREAD_ROWS) * score_padded(M) + space + nsim + LANES;
 }

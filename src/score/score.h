@@ -109,8 +109,8 @@ bool score_find(const char *name, ScoreId *id);
 bool score_allows(ScoreId id, Kind kind);
 /* Has it a value there, if perhaps no derivative to train on? */
 bool score_evaluates(ScoreId id, Kind kind);
-size_t score_scratch(size_t M,
-                     size_t nsim); /* numbers of scratch any score needs for these sizes */
+/* Numbers of scratch that any score needs for these sizes; counts: of outcomes that may be. */
+size_t score_scratch(size_t M, size_t nsim, bool counts);
 
 /* Not a score: the predictive distribution in a few numbers. c->y is not looked at; the kind must
  * be known. mean and sd are NaN, or sd inf, where there is none. */

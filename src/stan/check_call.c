@@ -148,6 +148,9 @@ static const char *removed(const char *name) {
       {"increment_log_prob", "write `target += ...`"},
       {"get_lp", "write `target()`"},
       {"if_else", "write `c ? a : b`"},
+      {"fabs", "write `abs`"},
+      {"multiply_log", "write `lmultiply`"},
+      {"binomial_coefficient_log", "write `lchoose`"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (strcmp(rows[i][0], name) == 0) return rows[i][1];
@@ -324,6 +327,19 @@ static bool is_pure(const Checker *k, Suffix s) {
   return s != SUFFIX_LP && (s != SUFFIX_RNG || (!k->fun && k->block == BLOCK_TRANSFORMED_DATA));
 }
 
+/* reduce_sum takes apart arrays of numbers, vectors and matrices only. */
+static void check_slices(Checker *k, const Expr *e) {
+  if (e->call != CALL_FUNCTION ||
+      (e->builtin != FUN_reduce_sum && e->builtin != FUN_reduce_sum_static))
+    return;
+  const Type *t = e->args[1]->type;
+  if (t->kind != TY_TUPLE && t->kind != TY_COMPLEX && t->kind <= TY_MATRIX) return;
+  check_error(
+      k, e->args[1]->loc,
+      "`%s` takes apart an array of int, real, vector, row_vector or matrix, but this is %s",
+      e->name, type_show(k, t));
+}
+
 void check_call(Checker *k, Expr *e, bool as_statement) {
   Suffix s = suffix_of(e->name, &(size_t){0});
   Args args;
@@ -349,6 +365,7 @@ void check_call(Checker *k, Expr *e, bool as_statement) {
   if (!args_of(k, e->args, e->nargs, &args)) return;
   resolve(k, e, &args);
   if (type_is_error(e->type)) return;
+  check_slices(k, e);
   bool is_void = e->type->kind == TY_VOID;
   if (is_void && !as_statement) {
     check_error(k, e->loc, "`%s` is void: it has no value", e->name);

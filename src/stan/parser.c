@@ -81,13 +81,22 @@ Loc tok_expect(Parser *p, TokenKind k, const char *where) {
   return loc;
 }
 
+/* Words of constraints, which are names nowhere. */
+static bool is_modifier(const char *name) {
+  static const char *const words[] = {"lower", "upper", "offset", "multiplier"};
+  for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+    if (!strcmp(words[k], name)) return true;
+  return false;
+}
+
 static bool is_keyword(TokenKind k) { return k >= TOK_FUNCTIONS && k <= TOK_PROFILE; }
 
 const char *tok_expect_name(Parser *p, Loc *loc, const char *what) {
   *loc = p->at->loc;
   const char *name = p->at->text;
-  if (tok_accept(p, TOK_IDENT)) return name;
-  if (is_keyword(tok_peek(p)) || tok_peek(p) == TOK_WORD)
+  bool taken = tok_peek(p) == TOK_IDENT && is_modifier(name);
+  if (tok_accept(p, TOK_IDENT) && !taken) return name;
+  if (taken || is_keyword(tok_peek(p)) || tok_peek(p) == TOK_WORD)
     parse_error(p, *loc, "`%s` is a reserved word and cannot name %s", name, what);
   else
     syntax_error(p, arena_format(&p->c->arena, "a name for %s", what));

@@ -7,8 +7,6 @@
  * size. */
 #include "stan/stan_int.h"
 
-#include <string.h>
-
 /* Where a letter got its value. */
 typedef struct {
   bool known;
@@ -178,10 +176,15 @@ static int own_dims(const Fit *f, int arg) {
 }
 
 static bool same_dims(const Fit *f, int arg, int other) {
+  const SizedArg *x = &f->args[arg], *y = &f->args[other];
   int n = own_dims(f, arg), from = f->patterns[arg]->dims, to = f->patterns[other]->dims;
   if (n != own_dims(f, other)) return false;
-  return !n || !memcmp(f->args[arg].dims + from, f->args[other].dims + to,
-                       (size_t)n * sizeof *f->args->dims);
+  for (int d = 0; d < n; d++) {
+    if (x->dims[from + d] != y->dims[to + d]) return false;
+    bool empty = x->dims[from + d] == 0;
+    if (empty && (from + d < x->array_dims || to + d < y->array_dims)) return true;
+  }
+  return true;
 }
 
 static void check_words(Fit *f) {

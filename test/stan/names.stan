@@ -1,10 +1,10 @@
 // ok
 data {
-  int lower, upper, offset, multiplier, T;
+  int T;
 }
 parameters {
-  real<lower=lower, upper=upper> beta;
-  real<offset=offset, multiplier=multiplier> gamma;
+  real<lower=0, upper=T> beta;
+  real<offset=T, multiplier=2> gamma;
 }
 model {
   beta ~ beta(2, 3) T[0.1, T];
