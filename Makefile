@@ -155,6 +155,13 @@ heldout: deps ## nested cross-validation over posteriordb: does a tuned fit beat
 	@[ -d "$(POSTERIORDB)/posterior_database" ] || { echo 'skipped: POSTERIORDB must name a checkout of posteriordb'; exit 0; } && \
 	  python3 tool/heldout.py $(BUILD)/pvi $(POSTERIORDB) $(or $(PVI_SHARED),../shared)/data/posteriordb $(HELDOUT_NAMES)
 
+SHARED_DATA = $(or $(PVI_SHARED),../shared)/data
+campaign: deps ## how every posterior of posteriordb is fitted (POSTERIORDB=checkout, CAMPAIGN='--seconds 60 --seeds 5 WORD')
+	@+$(SUBMAKE) all
+	@[ -n "$(POSTERIORDB)" ] || { echo "skipped: POSTERIORDB names no checkout of posteriordb"; exit 0; }; \
+	  python3 tool/campaign.py $(BUILD)/pvi "$(POSTERIORDB)" $(SHARED_DATA)/posteriordb \
+	    --reference $(SHARED_DATA)/posteriordb_reference/summary_statistics $(CAMPAIGN)
+
 fuzz: deps ## mutated programs and data, and programs over every builtin, under sanitizers (FUZZ_RUNS=300, FUZZ_TYPES=20000)
 	@tool/deps.sh $(PACKAGES_torture)
 	@+$(HOSTILE) $(SUBMAKE) $(HOSTILE_IN) all $(BUILD)-torture/test/fuzz_mutate $(BUILD)-torture/test/fuzz_types
@@ -221,5 +228,5 @@ help: ## this list
 # Dependencies are made by compiling, never by a rule of their own.
 $(BUILD)/%.d: ;
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: all bench crash deps docs heldout race demo test tests examples static torture valgrind format format-check install uninstall clean help
+.PHONY: all bench campaign crash deps docs heldout race demo test tests examples static torture valgrind format format-check install uninstall clean help
 .SECONDARY:

@@ -367,8 +367,66 @@ TEST(draws_fill_all_lanes_and_repeat) {
 TEST(scales_are_positive) {
   RIG(r, c, row, FEW, 0.3, true);
   if (!r.f->scale) return;
-  r.f->scale(r.phi, &r.s, r.grad);
+  r.f->scale(r.phi, &r.s, NULL, r.grad);
   for (size_t i = 0; i < r.size; i++) assert_true(r.grad[i] > 0 && isfinite(r.grad[i]));
+}
+
+/* Where a predictive q is a point, the posterior's sds say how far a step goes. */
+TEST(scales_know_units) {
+  RIG(r, c, row, FEW, 0.3, true);
+  double unit[16], *wider = NEW_ARRAY(&c->arena, double, r.size);
+  for (size_t k = 0; k < r.s.dim; k++) unit[k] = 1e3;
+  if (!r.f->scale) return;
+  r.f->scale(r.phi, &r.s, NULL, r.grad);
+  r.f->scale(r.phi, &r.s, unit, wider);
+  double most = 0;
+  for (size_t i = 0; i < r.size; i++) {
+    assert_true(wider[i] >= r.grad[i] && isfinite(wider[i]));
+    most = fmax(most, wider[i]);
+  }
+  assert_true(most >= 1e4); /* a tenth of the unit, squared */
+}
+
+TEST(reaches_are_positive) {
+  RIG(r, c, row, FEW, 0.3, true);
+  r.f->reach(r.phi, &r.s, r.grad);
+  for (size_t i = 0; i < r.size; i++) assert_true(r.grad[i] > 0 && isfinite(r.grad[i]));
+}
+
+/* One parameter is twice as wide, and moved; the others are as they were. */
+TEST(stretch_changes_one_parameter) {
+  const Case *at = row;
+  RIG(r, c, at, FEW, 0.3, true);
+  size_t dim = r.s.dim, k = dim / 2;
+  double mean[dim], sd[dim], m[dim], s[dim];
+  r.f->moments(r.phi, &r.s, mean, sd);
+  r.f->stretch(r.phi, &r.s, k, 2, 0.7);
+  r.f->moments(r.phi, &r.s, m, s);
+  for (size_t i = 0; at->exact && i < dim; i++) {
+    assert_close(m[i], mean[i] + (i == k ? 0.7 : 0), 1e-10);
+    assert_close(s[i], sd[i] * (i == k ? 2 : 1), 1e-10);
+  }
+}
+
+/* Beyond the limits of log sds nothing changes any more, neither draws nor entropy nor log q. */
+TEST(log_sds_have_limits) {
+  const Case *at = row;
+  RIG(r, c, at, FEW, 0, true);
+  size_t dim = r.s.dim, M = r.n.M;
+  double mean[dim], sd[dim], entropy[2], *log_q = NEW_ARRAY(&c->arena, double, 2 * r.n.ld);
+  for (int sign = -1; at->exact && sign <= 1; sign += 2) {
+    for (int far = 0; far < 2; far++) {
+      for (size_t k = 0; k < dim; k++)
+        mean[k] = 0, sd[k] = exp(sign * (LOG_SD_LIMIT + 9 + 9 * far));
+      r.f->start(r.phi, &r.s, mean, sd);
+      if (at->id == FAMILY_lowrank) /* its other numbers are no logarithms */
+        for (size_t i = 2 * dim; i < r.size; i++) r.phi[i] = 0;
+      entropy[far] = r.f->entropy(r.phi, &r.n, 1, r.grad);
+      r.f->log_q(r.phi, &r.n, log_q + (size_t)far * r.n.ld);
+    }
+    assert_close(entropy[0], entropy[1], 1e-12);
+    for (size_t j = 0; j < M; j++) assert_close(log_q[j], log_q[r.n.ld + j], 1e-12);
+  }
 }
 
 /* ---- lowrank: against the dense covariance --------------------------------------------------- */
@@ -634,6 +692,10 @@ static const struct {
     LAW(parts_cover_phi_in_order),
     LAW(draws_fill_all_lanes_and_repeat),
     LAW(scales_are_positive),
+    LAW(scales_know_units),
+    LAW(reaches_are_positive),
+    LAW(stretch_changes_one_parameter),
+    LAW(log_sds_have_limits),
 };
 
 int main(void) {

@@ -65,10 +65,10 @@ static bool quadratic(void *self, const double *x, double *value, double *g) {
   }
   return true;
 }
-static void quadratic_scale(void *self, const double *x, double *d) {
+static void quadratic_precondition(void *self, const double *x, double *d) {
   Quadratic *q = self;
   (void)x;
-  for (size_t i = 0; i < q->n; i++) d[i] = 1 / curvature(q, i);
+  for (size_t i = 0; i < q->n; i++) d[i] /= curvature(q, i);
 }
 static void count_iterations(void *self, long t) {
   Quadratic *q = self;
@@ -125,7 +125,7 @@ static void lbfgs_quadratic(void **unused) {
     Objective f = {.dim = q.n,
                    .self = &q,
                    .eval = quadratic,
-                   .scale = scaled ? quadratic_scale : NULL,
+                   .precondition = scaled ? quadratic_precondition : NULL,
                    .iteration = count_iterations};
     OptimOptions o = optim_defaults(OPTIM_LBFGS);
     o.max_iterations = 10000;

@@ -341,9 +341,18 @@ void flow_log_q(const Flow *f, const double *phi, const Noise *n, double *out) {
   for (size_t j = 0; j < n->M; j++) out[j] -= r.log_det[j];
 }
 
-void flow_scale(const Flow *f, const double *phi, const Shape *s, double *d) {
-  f->affine->scale(phi, s, d);
+void flow_scale(const Flow *f, const double *phi, const Shape *s, const double *unit, double *d) {
+  f->affine->scale(phi, s, unit, d);
   for (size_t i = f->affine->size(s); i < flow_size(f, s); i++) d[i] = 1;
+}
+
+size_t flow_precondition(const Flow *f, const double *phi, const Shape *s, double *x) {
+  return f->affine->precondition ? f->affine->precondition(phi, s, x) : 0;
+}
+
+void flow_reach(const Flow *f, const double *phi, const Shape *s, double *d) {
+  f->affine->reach(phi, s, d);
+  for (size_t i = f->affine->size(s); i < flow_size(f, s); i++) d[i] = REACH_LOG;
 }
 
 int flow_parts(const Flow *f, const Shape *s, FamilyPart *out) {

@@ -58,19 +58,24 @@ void flow_adjoint(const Flow *f, const double *phi, const Noise *n, const double
                   double *grad);
 double flow_entropy(const Flow *f, const double *phi, const Noise *n, double weight, double *grad);
 void flow_log_q(const Flow *f, const double *phi, const Noise *n, double *out);
-void flow_scale(const Flow *f, const double *phi, const Shape *s, double *d);
+void flow_scale(const Flow *f, const double *phi, const Shape *s, const double *unit, double *d);
+size_t flow_precondition(const Flow *f, const double *phi, const Shape *s, double *x);
+void flow_reach(const Flow *f, const double *phi, const Shape *s, double *d);
 int flow_parts(const Flow *f, const Shape *s, FamilyPart *out);
 void flow_inverse(const Flow *f, const double *phi, const Shape *s, const double *theta, double *u,
                   double *log_det);
 
-/* The Family `name` of a Flow, made of these. */
-#define FLOW_FAMILY(name, ...)                                                                     \
-  static const Flow the_flow = {__VA_ARGS__};                                                      \
+/* The Family `name` of a Flow whose affine layer is the family `base`, made of these. */
+#define FLOW_FAMILY(name, base, ...)                                                               \
+  static const Flow the_flow = {&family_##base, __VA_ARGS__};                                      \
   static size_t size(const Shape *s) { return flow_size(&the_flow, s); }                           \
   static size_t noise(const Shape *s) { return s->dim; }                                           \
   static size_t scratch(const Shape *s, size_t ld) { return flow_scratch(&the_flow, s, ld); }      \
   static void start(double *phi, const Shape *s, const double *mean, const double *sd) {           \
     flow_start(&the_flow, phi, s, mean, sd);                                                       \
+  }                                                                                                \
+  static void stretch(double *phi, const Shape *s, size_t k, double factor, double move) {         \
+    the_flow.affine->stretch(phi, s, k, factor, move);                                             \
   }                                                                                                \
   static void moments(const double *phi, const Shape *s, double *mean, double *sd) {               \
     family_sampled_moments(&family_##name, phi, s, mean, sd);                                      \
@@ -89,8 +94,14 @@ void flow_inverse(const Flow *f, const double *phi, const Shape *s, const double
   static void log_q(const double *phi, const Noise *n, double *out) {                              \
     flow_log_q(&the_flow, phi, n, out);                                                            \
   }                                                                                                \
-  static void scale(const double *phi, const Shape *s, double *d) {                                \
-    flow_scale(&the_flow, phi, s, d);                                                              \
+  static void scale(const double *phi, const Shape *s, const double *unit, double *d) {            \
+    flow_scale(&the_flow, phi, s, unit, d);                                                        \
+  }                                                                                                \
+  static size_t precondition(const double *phi, const Shape *s, double *x) {                       \
+    return flow_precondition(&the_flow, phi, s, x);                                                \
+  }                                                                                                \
+  static void reach(const double *phi, const Shape *s, double *d) {                                \
+    flow_reach(&the_flow, phi, s, d);                                                              \
   }                                                                                                \
   static int parts(const Shape *s, FamilyPart *out) { return flow_parts(&the_flow, s, out); }      \
   static void inverse(const double *phi, const Shape *s, const double *theta, double *u,           \
@@ -101,13 +112,17 @@ void flow_inverse(const Flow *f, const double *phi, const Shape *s, const double
                                 .noise = noise,                                                    \
                                 .scratch = scratch,                                                \
                                 .start = start,                                                    \
+                                .stretch = stretch,                                                \
                                 .moments = moments,                                                \
                                 .draw = draw,                                                      \
                                 .adjoint = adjoint,                                                \
                                 .entropy = entropy,                                                \
                                 .log_q = log_q,                                                    \
                                 .scale = scale,                                                    \
+                                .precondition = precondition,                                      \
+                                .reach = reach,                                                    \
                                 .parts = parts,                                                    \
-                                .inverse = inverse};
+                                .inverse = inverse,                                                \
+                                .affine = &family_##base};
 
 #endif

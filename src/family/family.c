@@ -82,9 +82,15 @@ void family_log_density(FamilyId id, const double *phi, const Shape *s, const do
 
 /* ---- what families share --------------------------------------------------------------------- */
 
-double family_sd(double x) {
-  return exp(x < -LOG_SD_LIMIT ? -LOG_SD_LIMIT : x > LOG_SD_LIMIT ? LOG_SD_LIMIT : x);
+double family_log_sd(double x) {
+  return x < -LOG_SD_LIMIT ? -LOG_SD_LIMIT : x > LOG_SD_LIMIT ? LOG_SD_LIMIT : x;
 }
+
+double family_sd(double x) { return exp(family_log_sd(x)); }
+double family_log_sd_slope(double x) { return family_log_sd(x) == x; }
+double family_sd_slope(double x) { return family_log_sd_slope(x) * family_sd(x); }
+
+double family_reach_at(double x, double s) { return 10 * fmax(1 + fabs(x), s); }
 
 size_t family_one_normal(const Shape *s) {
   (void)s;

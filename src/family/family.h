@@ -53,9 +53,9 @@ typedef struct Family {
   size_t (*scratch)(const Shape *s, size_t ld); /* numbers of working memory; NULL: none */
   /* phi near the independent normals with these means and standard deviations */
   void (*start)(double *phi, const Shape *s, const double *mean, const double *sd);
-  /* the same q with all standard deviations times a factor, for families with correlations; NULL:
-   * none */
-  void (*widen)(double *phi, const Shape *s, double factor);
+  /* q with parameter k stretched by a factor about its mean, or where that has no formula about its
+   * location, and then moved */
+  void (*stretch)(double *phi, const Shape *s, size_t k, double factor, double move);
   /* mean and sd of every parameter under q, exact or from a fixed set of draws */
   void (*moments)(const double *phi, const Shape *s, double *mean, double *sd);
   /* theta = T_phi(u), all ld draws */
@@ -80,9 +80,16 @@ typedef struct Family {
   /* grad += sum_j c[j] d log q(theta_j) / d phi at fixed theta_j = T_phi(u_j): for estimators by
    * score functions. NULL: none */
   void (*score_function)(const double *phi, const Noise *n, const double *c, double *grad);
-  /* d: about the inverse of minus the Hessian of an ELBO at phi, per entry: how far a step may go.
-   * NULL: unknown */
-  void (*scale)(const double *phi, const Shape *s, double *d);
+  /* d: about the inverse of minus the Hessian of the objective at phi, per number: q's variance for
+   * a mean, as in an ELBO. Predictive scores can make q narrower than any posterior, a point at
+   * last; then it is what a tenth of the posterior's sds says, which are `unit` (NULL: unknown) */
+  void (*scale)(const double *phi, const Shape *s, const double *unit, double *d);
+  /* The same with all correlations, of the first numbers of phi: x becomes H0 x, and how many they
+   * are is returned. NULL: there is no better one than scale */
+  size_t (*precondition)(const double *phi, const Shape *s, double *x);
+  /* d: how far one step of an optimizer may move every number of phi, in good faith: a location by
+   * some multiples of what it is, a logarithm by REACH_LOG */
+  void (*reach)(const double *phi, const Shape *s, double *d);
   /* the slices of phi; returns how many */
   int (*parts)(const Shape *s, FamilyPart *out);
   /* u with T_phi(u) = theta, and log |det dT/du| there: log q(theta) = log N(u) - log_det. NULL: u
@@ -90,6 +97,9 @@ typedef struct Family {
   void (*inverse)(const double *phi, const Shape *s, const double *theta, double *u,
                   double *log_det);
   bool independent; /* under q the parameters are independent of each other */
+  /* The normal family whose phi comes first in phi: with what follows as `start` has it, q is that
+   * normal. NULL: there is none */
+  const struct Family *affine;
   /* Normal families: the number of components (NULL: the family is not normal) and whether their
    * covariances are dense; the components at phi; and grad += the adjoints of those, in phi. */
   size_t (*normals)(const Shape *s);
@@ -122,13 +132,27 @@ void family_log_density(FamilyId id, const double *phi, const Shape *s, const do
  * else from the same fixed set of draws as its moments. */
 void family_covariance(FamilyId id, const double *phi, const Shape *s, double *cov);
 
+/* phi of the mixture of these components: `components` weights, and means and sds, dim each. */
+void family_mixture_of(double *phi, const Shape *s, const double *weight, const double *mean,
+                       const double *sd);
+
 #define FAMILY(id, ...) extern const Family family_##id;
 #include "family/families.def"
 #undef FAMILY
 
-/* log sds are kept in [-LOG_SD_LIMIT, LOG_SD_LIMIT]: beyond it a parameter is a point, or nothing
- * is known of it. */
-#define LOG_SD_LIMIT 25.0
-double family_sd(double log_sd); /* exp, with the limits */
+/* A number x of phi that stands for a log sd is kept in [-LOG_SD_LIMIT, LOG_SD_LIMIT]: below, a
+ * parameter is a point; above, nothing is known of it. Whatever a family computes from x it
+ * computes from family_log_sd(x), the entropy like the draws, so that all agree on which q it is.
+ * Beyond the limits nothing depends on x any more, and the derivatives are zero. */
+#define LOG_SD_LIMIT 50.0
+double family_log_sd(double x);
+double family_sd(double x);           /* exp(family_log_sd(x)) */
+double family_log_sd_slope(double x); /* d family_log_sd / dx: 1, or 0 beyond the limits */
+double family_sd_slope(double x);     /* d family_sd / dx */
+
+/* Family.reach of logarithms and of numbers without a unit, and of a location x whose sd is s: an
+ * order of magnitude an iteration takes it anywhere in a few of them. */
+#define REACH_LOG 3.0
+double family_reach_at(double x, double s);
 
 #endif

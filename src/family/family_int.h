@@ -8,6 +8,11 @@
 
 static inline size_t family_padded(size_t n) { return (n + LANES - 1) / LANES * LANES; }
 
+/* An sd, but no less than a tenth of the k-th unit, where there are units. */
+static inline double family_wider(double sd, const double *unit, size_t k) {
+  return unit && 0.1 * unit[k] > sd ? 0.1 * unit[k] : sd;
+}
+
 size_t family_one_normal(const Shape *s); /* Family.normals of those that are one: 1 */
 
 /* Moments from a fixed set of 4096 draws, for families without a formula: their draws have equal

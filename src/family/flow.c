@@ -60,4 +60,4 @@ static void pull(const double *phi, const Noise *n, const double *adj, double *a
       n->k->axpy(adj_x + k * ld, k == i ? family_sd(L[k]) : L[k], adj + i * ld, ld);
 }
 
-FLOW_FAMILY(flow, &family_fullrank, pull, &spline)
+FLOW_FAMILY(flow, fullrank, pull, &spline)

@@ -21,17 +21,15 @@ static void start(double *phi, const Shape *shape, const double *mean, const dou
   }
 }
 
-static void widen(double *phi, const Shape *shape, double factor) {
-  size_t dim = shape->dim;
-  for (size_t i = 0; i < dim; i++) {
-    double *row = phi + row_of(dim, i);
-    for (size_t j = 0; j < i; j++) row[j] *= factor;
-    row[i] += log(factor);
-  }
-}
-
 static double entry(const double *row, size_t i, size_t j) {
   return i == j ? family_sd(row[j]) : row[j];
+}
+
+static void stretch(double *phi, const Shape *shape, size_t k, double factor, double move) {
+  double *row = phi + row_of(shape->dim, k);
+  phi[k] += move;
+  for (size_t j = 0; j < k; j++) row[j] *= factor;
+  row[k] += log(factor);
 }
 
 static void moments(const double *phi, const Shape *shape, double *mean, double *sd) {
@@ -78,7 +76,7 @@ static void adjoint(const double *phi, const Noise *n, const double *adj, const 
     grad[i] += n->k->sum(a, n->M);
     for (size_t j = 0; j <= i; j++) {
       double d = n->k->dot(a, n->u + j * n->ld, n->M);
-      grad[row + j] += j == i ? d * family_sd(phi[row + i]) : d;
+      grad[row + j] += j == i ? d * family_sd_slope(phi[row + i]) : d;
     }
   }
 }
@@ -89,8 +87,8 @@ static double entropy(const double *phi, const Noise *n, double weight, double *
   double h = (double)dim * (0.5 + HALF_LOG_2PI);
   for (size_t i = 0; i < dim; i++) {
     size_t at = row_of(dim, i) + i;
-    h += phi[at];
-    grad[at] += weight;
+    h += family_log_sd(phi[at]);
+    grad[at] += weight * family_log_sd_slope(phi[at]);
   }
   return h;
 }
@@ -98,7 +96,7 @@ static double entropy(const double *phi, const Noise *n, double weight, double *
 static void log_q(const double *phi, const Noise *n, double *out) {
   size_t dim = n->shape->dim;
   double c = -(double)dim * HALF_LOG_2PI;
-  for (size_t i = 0; i < dim; i++) c -= phi[row_of(dim, i) + i];
+  for (size_t i = 0; i < dim; i++) c -= family_log_sd(phi[row_of(dim, i) + i]);
   for (size_t j = 0; j < n->M; j++) out[j] = c;
   for (size_t i = 0; i < dim; i++)
     for (size_t j = 0; j < n->M; j++) out[j] -= 0.5 * n->u[i * n->ld + j] * n->u[i * n->ld + j];
@@ -120,20 +118,71 @@ static void score_function(const double *phi, const Noise *n, const double *c, d
       double ui = n->u[i * n->ld + j], l = family_sd(phi[row + i]);
       grad[i] += c[j] * v[i];
       for (size_t k = 0; k < i; k++) grad[row + k] += c[j] * v[i] * n->u[k * n->ld + j];
-      grad[row + i] += c[j] * (v[i] * ui * l - 1);
+      grad[row + i] += c[j] * (v[i] * ui * l - 1) * family_log_sd_slope(phi[row + i]);
     }
   }
 }
 
 /* In row i a step of L_ii: the conditional sd is the natural unit of theta_i. */
-static void scale(const double *phi, const Shape *shape, double *d) {
+static void scale(const double *phi, const Shape *shape, const double *unit, double *d) {
+  size_t dim = shape->dim;
+  for (size_t i = 0; i < dim; i++) {
+    size_t row = row_of(dim, i);
+    double s = family_wider(family_sd(phi[row + i]), unit, i);
+    d[i] = s * s;
+    for (size_t j = 0; j < i; j++) d[row + j] = s * s;
+    d[row + i] = 0.5;
+  }
+}
+
+/* In the coordinates z of theta = m + L z, in which q is standard normal, q is again a full-rank
+ * normal, and there a step is as long as the gradient, half of it in logarithms of the diagonal. So
+ * H0 = J S J' with J the derivative of phi in those coordinates' (m~, L~, log L~_jj) and S =
+ * diag(1, 1, 1/2): the natural gradient of an ELBO. At L~ = I
+ *
+ *   dm = L dm~,  dL_ij = sum_k L_ik dL~_kj + L_ij d log L~_jj (j < k <= i),  d log L_jj = d log
+ * L~_jj.
+ *
+ * Column j of L depends on column j of L~ alone, so columns are done one by one; w is one of them.
+ */
+static void precondition_column(const double *phi, size_t dim, size_t j, double *x) {
+  double w[dim + 1];
+  size_t diagonal = row_of(dim, j) + j;
+  for (size_t k = j; k < dim; k++) w[k] = 0;
+  for (size_t i = j + 1; i < dim; i++) {
+    size_t row = row_of(dim, i);
+    for (size_t k = j; k <= i; k++) w[k] += x[row + j] * entry(phi + row, i, k);
+  }
+  x[diagonal] = w[j] = 0.5 * (x[diagonal] + w[j]);
+  for (size_t i = j + 1; i < dim; i++) {
+    size_t row = row_of(dim, i);
+    x[row + j] = 0;
+    for (size_t k = j; k <= i; k++) x[row + j] += w[k] * entry(phi + row, i, k);
+  }
+}
+
+static size_t precondition(const double *phi, const Shape *shape, double *x) {
+  size_t dim = shape->dim;
+  double w[dim + 1];
+  for (size_t k = 0; k < dim; k++) w[k] = 0;
+  for (size_t i = 0; i < dim; i++)
+    for (size_t k = 0; k <= i; k++) w[k] += x[i] * entry(phi + row_of(dim, i), i, k);
+  for (size_t i = 0; i < dim; i++) {
+    x[i] = 0;
+    for (size_t k = 0; k <= i; k++) x[i] += w[k] * entry(phi + row_of(dim, i), i, k);
+  }
+  for (size_t j = 0; j < dim; j++) precondition_column(phi, dim, j, x);
+  return size(shape);
+}
+
+static void reach(const double *phi, const Shape *shape, double *d) {
   size_t dim = shape->dim;
   for (size_t i = 0; i < dim; i++) {
     size_t row = row_of(dim, i);
     double s = family_sd(phi[row + i]);
-    d[i] = s * s;
-    for (size_t j = 0; j < i; j++) d[row + j] = s * s;
-    d[row + i] = 0.5;
+    d[i] = family_reach_at(phi[i], s);
+    for (size_t j = 0; j < i; j++) d[row + j] = family_reach_at(phi[row + j], s);
+    d[row + i] = REACH_LOG;
   }
 }
 
@@ -153,7 +202,7 @@ static void inverse(const double *phi, const Shape *shape, const double *theta, 
     double rest = theta[i] - phi[i];
     for (size_t j = 0; j < i; j++) rest -= row[j] * u[j];
     u[i] = rest / family_sd(row[i]);
-    *log_det += row[i];
+    *log_det += family_log_sd(row[i]);
   }
 }
 
@@ -191,14 +240,14 @@ static void laws_adjoint(const double *phi, const Shape *shape, const NormalLaw 
       if (k <= i) h[k] += g * family_sd(L[k]);
     }
     for (size_t j = 0; j < i; j++) grad[row + j] += h[j];
-    grad[row + i] += h[i] * family_sd(phi[row + i]);
+    grad[row + i] += h[i] * family_sd_slope(phi[row + i]);
   }
 }
 
 const Family family_fullrank = {.size = size,
                                 .noise = noise,
                                 .start = start,
-                                .widen = widen,
+                                .stretch = stretch,
                                 .moments = moments,
                                 .draw = draw,
                                 .adjoint = adjoint,
@@ -206,6 +255,8 @@ const Family family_fullrank = {.size = size,
                                 .log_q = log_q,
                                 .score_function = score_function,
                                 .scale = scale,
+                                .precondition = precondition,
+                                .reach = reach,
                                 .parts = parts,
                                 .inverse = inverse,
                                 .normals = family_one_normal,

@@ -39,6 +39,13 @@ static void start(double *phi, const Shape *shape, const double *mean, const dou
   }
 }
 
+static void stretch(double *phi, const Shape *shape, size_t k, double factor, double move) {
+  double *b = phi + factor_at(shape, k);
+  phi[k] += move;
+  phi[shape->dim + k] += log(factor);
+  for (size_t r = 0; r < shape->rank; r++) b[r] *= factor;
+}
+
 static void moments(const double *phi, const Shape *shape, double *mean, double *sd) {
   size_t dim = shape->dim, rank = shape->rank;
   for (size_t i = 0; i < dim; i++) {
@@ -76,7 +83,7 @@ static void adjoint(const double *phi, const Noise *n, const double *adj, const 
   for (size_t i = 0; i < dim; i++) {
     const double *a = adj + i * ld;
     grad[i] += n->k->sum(a, n->M);
-    grad[dim + i] += family_sd(phi[dim + i]) * n->k->dot(a, n->u + i * ld, n->M);
+    grad[dim + i] += family_sd_slope(phi[dim + i]) * n->k->dot(a, n->u + i * ld, n->M);
     for (size_t r = 0; r < rank; r++)
       grad[factor_at(n->shape, i) + r] += n->k->dot(a, n->u + (dim + r) * ld, n->M);
   }
@@ -128,8 +135,8 @@ static double entropy(const double *phi, const Noise *n, double weight, double *
       grad[factor_at(n->shape, i) + r] += per_sd * g;
       explained += w[r] * g;
     }
-    h += phi[dim + i];
-    grad[dim + i] += weight * (1 - explained);
+    h += family_log_sd(phi[dim + i]);
+    grad[dim + i] += weight * (1 - explained) * family_log_sd_slope(phi[dim + i]);
   }
   return h;
 }
@@ -171,7 +178,7 @@ static void log_q(const double *phi, const Noise *n, double *out) {
   Capacity c = capacity(phi, n);
   double *e = residual(&c, n, v, lanes), *row = c.rows,
          constant = -(double)dim * HALF_LOG_2PI - 0.5 * c.log_det;
-  for (size_t i = 0; i < dim; i++) constant -= phi[dim + i];
+  for (size_t i = 0; i < dim; i++) constant -= family_log_sd(phi[dim + i]);
   for (size_t j = 0; j < n->M; j++) out[j] = constant;
   for (size_t r = 0; r < rank; r++)
     for (size_t j = 0; j < n->M; j++)
@@ -216,7 +223,7 @@ static void log_density(const double *phi, const Shape *shape, const double *the
   double constant = -(double)dim * HALF_LOG_2PI;
   capacitance(phi, shape, C);
   constant -= la_cholesky(C, K, rank) ? 0.5 * la_log_det_cholesky(K, rank) : NAN;
-  for (size_t i = 0; i < dim; i++) constant -= phi[dim + i];
+  for (size_t i = 0; i < dim; i++) constant -= family_log_sd(phi[dim + i]);
   for (size_t j = 0; j < n; j++, theta += dim) {
     double squares = 0;
     for (size_t r = 0; r < rank; r++) e[r] = 0;
@@ -235,13 +242,24 @@ static void log_density(const double *phi, const Shape *shape, const double *the
 }
 
 /* As in meanfield, B in the unit of its row. */
-static void scale(const double *phi, const Shape *shape, double *d) {
+static void scale(const double *phi, const Shape *shape, const double *unit, double *d) {
   size_t dim = shape->dim, rank = shape->rank;
   for (size_t i = 0; i < dim; i++) {
-    double s = family_sd(phi[dim + i]);
+    double s = family_wider(family_sd(phi[dim + i]), unit, i);
     d[i] = s * s;
     d[dim + i] = 0.5;
     for (size_t r = 0; r < rank; r++) d[factor_at(shape, i) + r] = s * s;
+  }
+}
+
+static void reach(const double *phi, const Shape *shape, double *d) {
+  size_t dim = shape->dim, rank = shape->rank;
+  for (size_t i = 0; i < dim; i++) {
+    size_t b = factor_at(shape, i);
+    double s = family_sd(phi[dim + i]);
+    d[i] = family_reach_at(phi[i], s);
+    d[dim + i] = REACH_LOG;
+    for (size_t r = 0; r < rank; r++) d[b + r] = family_reach_at(phi[b + r], s);
   }
 }
 
@@ -274,7 +292,7 @@ static void laws_adjoint(const double *phi, const Shape *shape, const NormalLaw 
   for (size_t i = 0; i < dim; i++) {
     double s = family_sd(phi[dim + i]);
     grad[i] += adj->mean[i];
-    grad[dim + i] += 2 * s * s * G[i * dim + i];
+    grad[dim + i] += 2 * s * family_sd_slope(phi[dim + i]) * G[i * dim + i];
     for (size_t k = 0; k < dim; k++) {
       double g = G[i * dim + k] + G[k * dim + i];
       if (g != 0) la_axpy(g, phi + factor_at(shape, k), grad + factor_at(shape, i), rank);
@@ -286,6 +304,7 @@ const Family family_lowrank = {.size = size,
                                .noise = noise,
                                .scratch = scratch,
                                .start = start,
+                               .stretch = stretch,
                                .moments = moments,
                                .draw = draw,
                                .adjoint = adjoint,
@@ -293,6 +312,7 @@ const Family family_lowrank = {.size = size,
                                .log_q = log_q,
                                .log_density = log_density,
                                .scale = scale,
+                               .reach = reach,
                                .parts = parts,
                                .normals = family_one_normal,
                                .dense = true,

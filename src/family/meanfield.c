@@ -14,6 +14,11 @@ static void start(double *phi, const Shape *shape, const double *mean, const dou
   }
 }
 
+static void stretch(double *phi, const Shape *shape, size_t k, double factor, double move) {
+  phi[k] += move;
+  phi[shape->dim + k] += log(factor);
+}
+
 static void moments(const double *phi, const Shape *shape, double *mean, double *sd) {
   size_t dim = shape->dim;
   for (size_t k = 0; k < dim; k++) {
@@ -37,7 +42,7 @@ static void adjoint_row(const double *phi, const Noise *n, size_t k, const doubl
                         double *grad) {
   size_t log_s = n->shape->dim + k;
   grad[k] += n->k->sum(adj, n->M);
-  grad[log_s] += family_sd(phi[log_s]) * n->k->dot(adj, n->u + k * n->ld, n->M);
+  grad[log_s] += family_sd_slope(phi[log_s]) * n->k->dot(adj, n->u + k * n->ld, n->M);
 }
 
 static void adjoint(const double *phi, const Noise *n, const double *adj, const double *adj_w,
@@ -51,8 +56,8 @@ static double entropy(const double *phi, const Noise *n, double weight, double *
   size_t dim = n->shape->dim;
   double h = (double)dim * (0.5 + HALF_LOG_2PI);
   for (size_t k = 0; k < dim; k++) {
-    h += phi[dim + k];
-    grad[dim + k] += weight;
+    h += family_log_sd(phi[dim + k]);
+    grad[dim + k] += weight * family_log_sd_slope(phi[dim + k]);
   }
   return h;
 }
@@ -60,7 +65,7 @@ static double entropy(const double *phi, const Noise *n, double weight, double *
 static void log_q(const double *phi, const Noise *n, double *out) {
   size_t dim = n->shape->dim;
   double c = -(double)dim * HALF_LOG_2PI;
-  for (size_t k = 0; k < dim; k++) c -= phi[dim + k];
+  for (size_t k = 0; k < dim; k++) c -= family_log_sd(phi[dim + k]);
   for (size_t j = 0; j < n->M; j++) out[j] = c;
   for (size_t k = 0; k < dim; k++)
     for (size_t j = 0; j < n->M; j++) out[j] -= 0.5 * n->u[k * n->ld + j] * n->u[k * n->ld + j];
@@ -70,22 +75,30 @@ static void log_q(const double *phi, const Noise *n, double *out) {
 static void score_function(const double *phi, const Noise *n, const double *c, double *grad) {
   size_t dim = n->shape->dim;
   for (size_t k = 0; k < dim; k++) {
-    double s = family_sd(phi[dim + k]);
+    double s = family_sd(phi[dim + k]), slope = family_log_sd_slope(phi[dim + k]);
     const double *u = n->u + k * n->ld;
     for (size_t j = 0; j < n->M; j++) {
       grad[k] += c[j] * u[j] / s;
-      grad[dim + k] += c[j] * (u[j] * u[j] - 1);
+      grad[dim + k] += c[j] * (u[j] * u[j] - 1) * slope;
     }
   }
 }
 
 /* An ELBO's curvature at its optimum: 1 / s^2 in m, 2 in log s. */
-static void scale(const double *phi, const Shape *shape, double *d) {
+static void scale(const double *phi, const Shape *shape, const double *unit, double *d) {
   size_t dim = shape->dim;
   for (size_t k = 0; k < dim; k++) {
-    double s = family_sd(phi[dim + k]);
+    double s = family_wider(family_sd(phi[dim + k]), unit, k);
     d[k] = s * s;
     d[dim + k] = 0.5;
+  }
+}
+
+static void reach(const double *phi, const Shape *shape, double *d) {
+  size_t dim = shape->dim;
+  for (size_t k = 0; k < dim; k++) {
+    d[k] = family_reach_at(phi[k], family_sd(phi[dim + k]));
+    d[dim + k] = REACH_LOG;
   }
 }
 
@@ -101,7 +114,7 @@ static void inverse(const double *phi, const Shape *shape, const double *theta, 
   *log_det = 0;
   for (size_t k = 0; k < dim; k++) {
     u[k] = (theta[k] - phi[k]) / family_sd(phi[dim + k]);
-    *log_det += phi[dim + k];
+    *log_det += family_log_sd(phi[dim + k]);
   }
 }
 
@@ -118,16 +131,16 @@ static void laws(const double *phi, const Shape *shape, NormalLaw *out) {
 static void laws_adjoint(const double *phi, const Shape *shape, const NormalLaw *law,
                          const NormalLaw *adj, double *grad) {
   size_t dim = shape->dim;
-  (void)phi;
   for (size_t k = 0; k < dim; k++) {
     grad[k] += adj->mean[k];
-    grad[dim + k] += 2 * law->var[k] * adj->var[k];
+    grad[dim + k] += 2 * law->var[k] * adj->var[k] * family_log_sd_slope(phi[dim + k]);
   }
 }
 
 const Family family_meanfield = {.size = size,
                                  .noise = noise,
                                  .start = start,
+                                 .stretch = stretch,
                                  .moments = moments,
                                  .draw = draw,
                                  .adjoint = adjoint,
@@ -137,6 +150,7 @@ const Family family_meanfield = {.size = size,
                                  .log_q = log_q,
                                  .score_function = score_function,
                                  .scale = scale,
+                                 .reach = reach,
                                  .parts = parts,
                                  .inverse = inverse,
                                  .independent = true,

@@ -57,6 +57,28 @@ static void start(double *phi, const Shape *shape, const double *mean, const dou
   }
 }
 
+void family_mixture_of(double *phi, const Shape *shape, const double *weight, const double *mean,
+                       const double *sd) {
+  size_t C = shape->components, dim = shape->dim;
+  for (size_t c = 0; c < C; c++) phi[c] = log(weight[c]);
+  for (size_t k = 0; k < C * dim; k++) {
+    phi[mean_at(shape, 0) + k] = mean[k];
+    phi[log_sd_at(shape, 0) + k] = log(sd[k]);
+  }
+}
+
+static void stretch(double *phi, const Shape *shape, size_t k, double factor, double move) {
+  size_t C = shape->components;
+  double pi[C], mean = 0;
+  softmax(phi, C, pi);
+  for (size_t c = 0; c < C; c++) mean += pi[c] * phi[mean_at(shape, c) + k];
+  for (size_t c = 0; c < C; c++) {
+    double *m = phi + mean_at(shape, c) + k;
+    *m = mean + factor * (*m - mean) + move;
+    phi[log_sd_at(shape, c) + k] += log(factor);
+  }
+}
+
 /* E = sum pi m, Var = sum pi (s^2 + (m - E)^2) */
 static void moments(const double *phi, const Shape *shape, double *mean, double *sd) {
   size_t C = shape->components, dim = shape->dim;
@@ -144,7 +166,7 @@ static void adjoint(const double *phi, const Noise *n, const double *adj, const 
         dot += a[t * C] * u[t];
       }
       grad[mean_at(n->shape, c) + k] += sum;
-      grad[log_sd_at(n->shape, c) + k] += family_sd(phi[log_sd_at(n->shape, c) + k]) * dot;
+      grad[log_sd_at(n->shape, c) + k] += family_sd_slope(phi[log_sd_at(n->shape, c) + k]) * dot;
     }
   }
   if (adj_w) adjoint_weights(phi, n, adj_w, grad);
@@ -172,7 +194,7 @@ static void component_density(const double *phi, const Noise *n, const Room *r, 
   size_t dim = n->shape->dim, lanes = family_padded(n->M);
   const double *m = phi + mean_at(n->shape, c), *log_sd = phi + log_sd_at(n->shape, c);
   double *l = r->l + c * n->ld, constant = log_pi - (double)dim * HALF_LOG_2PI;
-  for (size_t k = 0; k < dim; k++) constant -= log_sd[k];
+  for (size_t k = 0; k < dim; k++) constant -= family_log_sd(log_sd[k]);
   for (size_t j = 0; j < lanes; j++) l[j] = constant;
   for (size_t k = 0; k < dim; k++) {
     const double *theta = r->theta + k * n->ld;
@@ -222,8 +244,8 @@ static void density_adjoint(const double *phi, const Noise *n, const Room *r, co
     for (size_t k = 0; k < dim; k++) {
       const double *theta = r->theta + k * n->ld;
       double *adj = r->adj + k * n->ld, first = 0, second = 0;
-      double m = phi[mean_at(n->shape, c) + k],
-             precision = 1 / family_sd(phi[log_sd_at(n->shape, c) + k]);
+      double m = phi[mean_at(n->shape, c) + k], log_sd = phi[log_sd_at(n->shape, c) + k],
+             precision = 1 / family_sd(log_sd);
       for (size_t j = 0; j < M; j++) {
         double z = (theta[j] - m) * precision, t = R[j] * z;
         first += t;
@@ -231,7 +253,7 @@ static void density_adjoint(const double *phi, const Noise *n, const Room *r, co
         adj[j] -= t * precision;
       }
       grad[mean_at(n->shape, c) + k] += first * precision;
-      grad[log_sd_at(n->shape, c) + k] += second - total;
+      grad[log_sd_at(n->shape, c) + k] += (second - total) * family_log_sd_slope(log_sd);
     }
   }
 }
@@ -270,7 +292,7 @@ static void log_density(const double *phi, const Shape *shape, const double *the
       for (size_t k = 0; k < dim; k++) {
         double log_sd = phi[log_sd_at(shape, c) + k];
         double z = (theta[k] - phi[mean_at(shape, c) + k]) / family_sd(log_sd);
-        l[c] -= log_sd + 0.5 * z * z;
+        l[c] -= family_log_sd(log_sd) + 0.5 * z * z;
       }
       top = fmax(top, l[c]);
     }
@@ -281,7 +303,7 @@ static void log_density(const double *phi, const Shape *shape, const double *the
 
 /* Of every component as in meanfield, seen by its part pi_c of the draws; 1 / pi_c for its logit.
  */
-static void scale(const double *phi, const Shape *shape, double *d) {
+static void scale(const double *phi, const Shape *shape, const double *unit, double *d) {
   size_t C = shape->components, dim = shape->dim;
   double pi[C];
   softmax(phi, C, pi);
@@ -289,9 +311,21 @@ static void scale(const double *phi, const Shape *shape, double *d) {
     double share = fmax(pi[c], 0.01);
     d[c] = 1 / share;
     for (size_t k = 0; k < dim; k++) {
-      double s = family_sd(phi[log_sd_at(shape, c) + k]);
+      double s = family_wider(family_sd(phi[log_sd_at(shape, c) + k]), unit, k);
       d[mean_at(shape, c) + k] = s * s / share;
       d[log_sd_at(shape, c) + k] = 0.5 / share;
+    }
+  }
+}
+
+static void reach(const double *phi, const Shape *shape, double *d) {
+  size_t C = shape->components, dim = shape->dim;
+  for (size_t c = 0; c < C; c++) {
+    const double *m = phi + mean_at(shape, c), *log_sd = phi + log_sd_at(shape, c);
+    d[c] = REACH_LOG;
+    for (size_t k = 0; k < dim; k++) {
+      d[mean_at(shape, c) + k] = family_reach_at(m[k], family_sd(log_sd[k]));
+      d[log_sd_at(shape, c) + k] = REACH_LOG;
     }
   }
 }
@@ -323,13 +357,13 @@ static void laws_adjoint(const double *phi, const Shape *shape, const NormalLaw 
                          const NormalLaw *adj, double *grad) {
   size_t C = shape->components, dim = shape->dim;
   double all = 0;
-  (void)phi;
   for (size_t c = 0; c < C; c++) all += law[c].weight * adj[c].weight;
   for (size_t c = 0; c < C; c++) {
     grad[c] += law[c].weight * (adj[c].weight - all);
     for (size_t k = 0; k < dim; k++) {
       grad[mean_at(shape, c) + k] += adj[c].mean[k];
-      grad[log_sd_at(shape, c) + k] += 2 * law[c].var[k] * adj[c].var[k];
+      size_t at = log_sd_at(shape, c) + k;
+      grad[at] += 2 * law[c].var[k] * adj[c].var[k] * family_log_sd_slope(phi[at]);
     }
   }
 }
@@ -338,6 +372,7 @@ const Family family_mixture = {.size = size,
                                .noise = noise,
                                .scratch = scratch,
                                .start = start,
+                               .stretch = stretch,
                                .moments = moments,
                                .draw = draw,
                                .weights = weights,
@@ -346,6 +381,7 @@ const Family family_mixture = {.size = size,
                                .log_q = log_q,
                                .log_density = log_density,
                                .scale = scale,
+                               .reach = reach,
                                .parts = parts,
                                .normals = normals,
                                .laws = laws,

@@ -22,7 +22,7 @@ static void map_row(const Maps *m, IrOp op, double *row) {
 }
 
 /* tanh(r / LIMIT) and exp(s), of every lane */
-static void stretch(const Maps *m, double **bent, double **factor) {
+static void bend(const Maps *m, double **bent, double **factor) {
   *bent = m->work;
   *factor = m->work + m->ld;
   for (size_t j = 0; j < m->n; j++) (*bent)[j] = m->raw[j] / LIMIT;
@@ -34,7 +34,7 @@ static void stretch(const Maps *m, double **bent, double **factor) {
 static void map_forward(const Maps *m, const double *x, double *y, double *log_det) {
   const double *t = m->raw + m->ld;
   double *bent, *factor;
-  stretch(m, &bent, &factor);
+  bend(m, &bent, &factor);
   for (size_t j = 0; j < m->n; j++) {
     y[j] = x[j] * factor[j] + t[j];
     log_det[j] += LIMIT * bent[j];
@@ -45,7 +45,7 @@ static void map_forward(const Maps *m, const double *x, double *y, double *log_d
 static void map_adjoint(const Maps *m, const double *x, double *adj, double adj_log_det,
                         double *adj_raw) {
   double *bent, *factor;
-  stretch(m, &bent, &factor);
+  bend(m, &bent, &factor);
   for (size_t j = 0; j < m->n; j++) {
     adj_raw[m->ld + j] = adj[j];
     adj[j] *= factor[j];
@@ -56,7 +56,7 @@ static void map_adjoint(const Maps *m, const double *x, double *adj, double adj_
 static void map_inverse(const Maps *m, const double *y, double *x, double *log_det) {
   const double *t = m->raw + m->ld;
   double *bent, *factor;
-  stretch(m, &bent, &factor);
+  bend(m, &bent, &factor);
   for (size_t j = 0; j < m->n; j++) {
     x[j] = (y[j] - t[j]) / factor[j];
     log_det[j] += LIMIT * bent[j];
@@ -76,4 +76,4 @@ static void pull(const double *phi, const Noise *n, const double *adj, double *a
   }
 }
 
-FLOW_FAMILY(realnvp, &family_meanfield, pull, &affine)
+FLOW_FAMILY(realnvp, meanfield, pull, &affine)

@@ -112,6 +112,11 @@ static void moments(const double *phi, const Shape *shape, double *mean, double 
   }
 }
 
+static void stretch(double *phi, const Shape *shape, size_t k, double factor, double move) {
+  phi[k] += move;
+  phi[shape->dim + k] += log(factor);
+}
+
 static void draw(const double *phi, const Noise *n, double *theta) {
   size_t dim = n->shape->dim;
   Splines g;
@@ -139,7 +144,7 @@ static void adjoint(const double *phi, const Noise *n, const double *adj, const 
       rqs_adjoint(&g.knots, l, u[j], a[j] * b, 0, &g.adj);
     }
     grad[k] += sum;
-    grad[dim + k] += b * dot;
+    grad[dim + k] += family_sd_slope(phi[dim + k]) * dot;
     splines_adjoint(&g, n, k, grad);
   }
 }
@@ -158,8 +163,8 @@ static double entropy(const double *phi, const Noise *n, double weight, double *
       sum += slope;
       if (weight != 0) rqs_adjoint(&g.knots, l, u[j], 0, each, &g.adj);
     }
-    h += phi[dim + k] + sum / (double)n->M;
-    grad[dim + k] += weight;
+    h += family_log_sd(phi[dim + k]) + sum / (double)n->M;
+    grad[dim + k] += weight * family_log_sd_slope(phi[dim + k]);
     if (weight != 0) splines_adjoint(&g, n, k, grad);
   }
   return h;
@@ -172,23 +177,30 @@ static void log_q(const double *phi, const Noise *n, double *out) {
   for (size_t k = 0; k < dim; k++) {
     size_t l = spline_of(&g, phi, n->shape, k, n->k, n->scratch);
     const double *u = n->u + k * n->ld;
+    double log_b = family_log_sd(phi[dim + k]);
     for (size_t j = 0; j < n->M; j++) {
       double slope;
       rqs_value(&g.knots, l, u[j], &slope);
-      out[j] -= HALF_LOG_2PI + 0.5 * u[j] * u[j] + phi[dim + k] + slope;
+      out[j] -= HALF_LOG_2PI + 0.5 * u[j] * u[j] + log_b + slope;
     }
   }
 }
 
 /* a and b as in meanfield; raw parameters have no unit. */
-static void scale(const double *phi, const Shape *shape, double *d) {
+static void scale(const double *phi, const Shape *shape, const double *unit, double *d) {
   size_t dim = shape->dim;
   for (size_t k = 0; k < dim; k++) {
-    double s = family_sd(phi[dim + k]);
+    double s = family_wider(family_sd(phi[dim + k]), unit, k);
     d[k] = s * s;
     d[dim + k] = 0.5;
   }
   for (size_t i = widths_at(shape); i < size(shape); i++) d[i] = 1;
+}
+
+static void reach(const double *phi, const Shape *shape, double *d) {
+  size_t dim = shape->dim;
+  for (size_t k = 0; k < dim; k++) d[k] = family_reach_at(phi[k], family_sd(phi[dim + k]));
+  for (size_t i = dim; i < size(shape); i++) d[i] = REACH_LOG;
 }
 
 static int parts(const Shape *s, FamilyPart *out) {
@@ -209,7 +221,7 @@ static void inverse(const double *phi, const Shape *shape, const double *theta, 
     size_t l = spline_of(&g, phi, shape, k, kernels_best(), room);
     double b = phi[shape->dim + k], slope;
     u[k] = rqs_inverse(&g.knots, l, (theta[k] - phi[k]) / family_sd(b), &slope);
-    *log_det += b + slope;
+    *log_det += family_log_sd(b) + slope;
   }
 }
 
@@ -217,12 +229,15 @@ const Family family_spline = {.size = size,
                               .noise = noise,
                               .scratch = scratch,
                               .start = start,
+                              .stretch = stretch,
                               .moments = moments,
                               .draw = draw,
                               .adjoint = adjoint,
                               .entropy = entropy,
                               .log_q = log_q,
                               .scale = scale,
+                              .reach = reach,
                               .parts = parts,
                               .inverse = inverse,
+                              .affine = &family_meanfield,
                               .independent = true};

@@ -1,10 +1,12 @@
 /* fit.c: how a fit goes.
  *
- *   1. ordinary VI from the origin gives a centre and a unit for every parameter (starts.c);
- *   2. predictive scores start from the best of several widths around it (starts.c); where there
- *      are very many observations both happen on a sample of them;
+ *   1. ordinary VI, from zero and from where climbs on the log density led, gives a centre and a
+ * unit for every parameter (centre.c);
+ *   2. predictive scores start from the best of several widths around it, and more (starts.c);
+ * where there are very many observations both happen on a sample of them;
  *   3. L-BFGS takes that to convergence, with draws or nodes that grow until fresh ones agree
- *      (stages.c), or a stochastic optimizer does all its iterations (stochastic.c).
+ *      (stages.c), or a stochastic optimizer does all its iterations (stochastic.c);
+ *   4. whether there is an optimum at all is found out by trying (bounds.c).
  *
  * The noise of L-BFGS's draws is fixed, so the objective is a function. All that is computed goes
  * through the steps of steps.c, where a fit can be interrupted and resumed.
@@ -23,13 +25,34 @@ static bool begin_warm(Fitter *f, double *phi) {
   return true;
 }
 
+/* VI in a family with correlations begins with those of the log density, where that is better. */
+static void begin_correlated(Fitter *f, double *phi) {
+  FitMark mark = fit_mark(f);
+  double *other = NEW_ARRAY(f->arena, double, q_size(&f->q));
+  if (fit_at_curvature(f, &f->q, other)) {
+    Predictive *p = fit_objective(f, fit_draws(f, JUDGE_DRAWS), fit_seed(f, SEED_JUDGE));
+    fit_prefer(f, p, phi, other);
+  }
+  fit_release(f, mark);
+}
+
 /* VI's q, or the best of the starts for predictive scores. */
 static void begin(Fitter *f, double *phi) {
   if (begin_warm(f, phi)) return;
   fit_centre(f);
-  fit_at_centre(f, 1, phi);
+  f->unit = f->sd;
+  fit_at_centre(f, phi);
   f->has_phi = true;
-  if (f->target.score != SCORE_elbo) fit_explore(f, phi);
+  if (f->vi_unbounded && f->target.lambda > 0) return;
+  if (f->target.score == SCORE_elbo) {
+    begin_correlated(f, phi);
+    return;
+  }
+  if (!fit_explore(f, phi))
+    ctx_fail(f->ctx, PVI_FAILURE, NOWHERE,
+             "the objective is not finite at any of %zu starts; check priors and data, or "
+             "give " OPTION("init"),
+             f->fit->nstarts);
 }
 
 /* The same on a sample, and on to its optimum, before all observations are asked. They have the
@@ -43,8 +66,8 @@ static void begin_with_few(Fitter *f, double *phi) {
   begin(f, phi);
   double *start = memcpy(NEW_ARRAY(f->arena, double, size), phi, size * sizeof *phi),
          *vi = NEW_ARRAY(f->arena, double, size);
-  fit_at_centre(f, 1, vi);
-  ArenaMark mark = arena_mark(f->arena);
+  fit_at_centre(f, vi);
+  FitMark mark = fit_mark(f);
   fit_lbfgs(f, fit_objective(f, M, fit_seed(f, SEED_EXPLORE)), phi, 500, 1e-7, "sample");
   fit_release(f, mark);
   f->sampling = false;
@@ -69,11 +92,34 @@ static void begin_selection(Fitter *f) {
   f->best_valid = j->best_valid;
 }
 
+/* Is there an optimum? What was found is judged by its own objective, on draws of its own. */
+static bool is_bounded(Fitter *f, const double *phi) {
+  FitMark mark = fit_mark(f);
+  Predictive *p = fit_objective(f, fit_draws(f, EXPLORE_DRAWS), fit_seed(f, SEED_JUDGE));
+  const char *why = fit_unbounded(f, p, &f->q, phi);
+  fit_release(f, mark);
+  if (!why) return true;
+  f->fit->converged = false;
+  f->fit->reason = why;
+  return false;
+}
+
+/* Where VI ran away, and the objective at its q is as unbounded, no optimizer need follow. */
+static bool runs_away(Fitter *f, const double *phi) {
+  if (!f->vi_unbounded || is_bounded(f, phi)) return false;
+  f->fit->exact = fit_is_exact(f);
+  f->fit->draws = f->fit->exact ? EXACT_NODES : fit_draws(f, FIRST_DRAWS);
+  fit_measure(f, phi);
+  return true;
+}
+
 static void course(Fitter *f) {
   double *phi = f->fit->phi;
   (f->few == f->train || f->o->warm ? begin : begin_with_few)(f, phi);
+  if (runs_away(f, phi)) return;
   if (f->o->select_validation) begin_selection(f);
   (f->o->optimizer == OPTIM_LBFGS ? fit_finish : fit_stochastic)(f, phi);
+  is_bounded(f, phi);
   if (f->best_phi && isfinite(f->best_valid)) {
     memcpy(phi, f->best_phi, q_size(&f->q) * sizeof *phi);
     fit_note(f, "the iterate with the best validation score was kept");
@@ -83,7 +129,7 @@ static void course(Fitter *f) {
 
 /* An interrupted fit has fit->phi, the best so far. One evaluation says what it is worth, on the
  * sample if the fit had not come further. */
-static void settle(Fitter *f, ArenaMark mark) {
+static void settle(Fitter *f, FitMark mark) {
   Fit *fit = f->fit;
   if (f->best_phi && isfinite(f->best_valid))
     memcpy(fit->phi, f->best_phi, q_size(&f->q) * sizeof *fit->phi);
@@ -106,7 +152,7 @@ static void settle(Fitter *f, ArenaMark mark) {
 }
 
 static void run(Fitter *f) {
-  ArenaMark mark = arena_mark(f->arena);
+  FitMark mark = fit_mark(f);
   if (setjmp(f->interrupted) == 0) {
     course(f);
   } else {

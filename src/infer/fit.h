@@ -45,7 +45,9 @@ typedef struct {
   /* Flags of parameters that keep the distribution they have in `start`, dim of them; NULL: none.
    * Goes with `warm` and families of normals. */
   const bool *fixed;
-  bool warm;              /* begin at `start` at once: no VI, no other starts */
+  bool warm;          /* begin at `start` at once: no VI, no other starts */
+  const double *init; /* the point where it begins, dim numbers; NULL: zero, and random points */
+  double init_radius; /* of these; 0: 2, as in Stan; negative: none of them */
   bool select_validation; /* keep the iterate with the best validation score */
   uint64_t seed;
   /* Asked before every evaluation of the objective; true interrupts the fit. May be NULL. */

@@ -3,9 +3,13 @@
  *   fit.c         the course, from VI's centre to the verdict
  *   setup.c       what has to be there before: q, the observations, checks of what was asked for
  *   steps.c       the two kinds of steps, evaluations and optimizer runs, with the journal
+ *   centre.c      where VI begins, and the centre it finds
  *   starts.c      where predictive scores start
+ *   curvature.c   the posterior's correlations, for starts
+ *   components.c  groups of observations, for starts of mixtures
  *   stages.c      to convergence, with enough draws or nodes
  *   stochastic.c  the same by stochastic optimizers
+ *   bounds.c      is there an optimum?
  */
 #ifndef PVI_FIT_INT_H
 #define PVI_FIT_INT_H
@@ -32,7 +36,7 @@ typedef struct {
   void *self;
   void (*state)(void *self, Archive *a);
 } Memory;
-enum { MOST_MEMORIES = 4 };
+enum { MOST_MEMORIES = 8 };
 
 /* Everything a fit needs at hand. */
 typedef struct {
@@ -51,8 +55,10 @@ typedef struct {
   size_t n;            /* training observations */
   const size_t *order; /* and which they are */
   const Observed *train, *train_ll, *few, *few_ll, *valid;
-  bool sampling;     /* the training part is the sample for now */
-  double *mean, *sd; /* VI's, of every parameter */
+  bool sampling;            /* the training part is the sample for now */
+  double *mean, *sd;        /* VI's, of every parameter */
+  double *unit;             /* the same sds, once they are known; NULL before */
+  const char *vi_unbounded; /* why VI has no optimum; NULL: it has */
   /* Selection by validation; best_phi is NULL where there is none. */
   size_t nvalid;
   double *valid_scores, *best_phi, best_valid;
@@ -76,7 +82,15 @@ typedef struct {
 void fit_setup(Fitter *f, const Split *split);
 uint64_t fit_identity(const Fitter *f, const Split *split); /* tells one fit from another */
 
-enum { SEED_VI = 1, SEED_EXPLORE, SEED_JUDGE, SEED_FIT, SEED_FRESH = 1000, SEED_STEP = 100000 };
+enum {
+  SEED_VI = 1,
+  SEED_EXPLORE,
+  SEED_JUDGE,
+  SEED_FIT,
+  SEED_POINTS = 900,
+  SEED_FRESH = 1000,
+  SEED_STEP = 100000
+};
 uint64_t fit_seed(const Fitter *f, uint64_t what);
 void fit_note(Fitter *f, const char *text);
 /* Scores with kinks (the interval score, wherever a quantile crosses a datum) are approached
@@ -95,8 +109,13 @@ Predictive *fit_objective(Fitter *f, size_t M, uint64_t seed);
 Predictive *fit_objective_of(Fitter *f, const Observed *o, const Target *t, const Q *q,
                              NoiseSet noise);
 void fit_remember(Fitter *f, void *self, void (*state)(void *self, Archive *a));
-/* Resets f->arena to the mark. All objectives in use must have been made since, and are gone. */
-void fit_release(Fitter *f, ArenaMark mark);
+/* Resets f->arena to the mark: objectives made since are gone. */
+typedef struct {
+  ArenaMark arena;
+  int memories;
+} FitMark;
+FitMark fit_mark(const Fitter *f);
+void fit_release(Fitter *f, FitMark mark);
 /* The steps. Whatever the course of a fit takes from its objectives has to come through these: in a
  * fit that is resumed, objectives are not evaluated again for steps that are done. */
 bool fit_evaluate(Fitter *f, Predictive *p, const double *phi, PredictiveValue *v);
@@ -107,17 +126,47 @@ OptimResult fit_lbfgs(Fitter *f, Predictive *p, double *phi, long iterations, do
                       const char *stage);
 void fit_open_journal(Fitter *f, uint64_t identity);
 
+/* ---- centre.c -------------------------------------------------------------------------------- */
+
+Target fit_vi_target(const Fitter *f, size_t nodes);
+void fit_centre(Fitter *f); /* f->mean and f->sd: those of mean-field VI */
+Q *fit_point_q(Fitter *f);  /* all parameters are points, */
+Predictive *fit_log_density(Fitter *f, const Q *point); /* and the log density at them */
+
+/* ---- curvature.c ----------------------------------------------------------------------------- */
+
+/* root root' is about the posterior's covariance of the parameters that have a distribution; false:
+ * it is not known. */
+bool fit_posterior_root(Fitter *f, double *root);
+
 /* ---- starts.c -------------------------------------------------------------------------------- */
 
-void fit_centre(Fitter *f); /* f->mean and f->sd: those of mean-field VI */
-void fit_at_centre(const Fitter *f, double factor, double *phi); /* with sds so much larger */
-void fit_explore(Fitter *f, double *phi);                        /* the best of several starts */
+void fit_at_centre(const Fitter *f, double *phi); /* VI's q, in the fit's own family */
+/* The normal with the posterior's covariance, in a full-rank q; false: that is not known. */
+bool fit_at_curvature(Fitter *f, const Q *q, double *phi);
+bool fit_explore(Fitter *f, double *phi); /* the best of several; false: none is finite */
 void fit_prefer(Fitter *f, Predictive *p, double *phi, const double *other); /* the better of two */
+
+/* ---- components.c ---------------------------------------------------------------------------- */
+
+/* phi of a mixture with a component for each group of observations; false: there are none. */
+bool fit_components(Fitter *f, uint64_t seed, double *phi);
+
+/* ---- bounds.c -------------------------------------------------------------------------------- */
+
+/* Why the objective p of q has no maximum near phi, a sentence with the parameter's name; NULL: it
+ * is bounded in all parameters that went far. */
+const char *fit_unbounded(Fitter *f, Predictive *p, const Q *q, const double *phi);
+/* At which edge of the program's support q is, likewise; NULL: at none. */
+const char *fit_edge(Fitter *f, Predictive *p, const Q *q, const double *phi);
 
 /* ---- stages.c -------------------------------------------------------------------------------- */
 
 void fit_finish(Fitter *f, double *phi);        /* L-BFGS, to convergence and a verdict */
 void fit_measure(Fitter *f, const double *phi); /* fit->value on fresh draws */
+/* What is small against the data's own noise: a fiftieth of the standard deviation of the sum of
+ * scores, at most. */
+double fit_tolerated_gap(const Fitter *f);
 
 /* ---- stochastic.c ---------------------------------------------------------------------------- */
 

@@ -11,9 +11,13 @@ typedef struct Objective { /* maximise value over phi */
    * nothing: the optimizer counts.
    */
   bool (*eval)(void *self, const double *phi, double *value, double *grad);
-  /* Optional: a diagonal D(phi) > 0 approximating the inverse of minus the Hessian, for L-BFGS's
-   * H0; may be NULL. */
-  void (*scale)(void *self, const double *phi, double *d);
+  /* Optional: x becomes H0 x, H0(phi) symmetric, positive definite and about the inverse of minus
+   * the Hessian: where L-BFGS begins. May be NULL. */
+  void (*precondition)(void *self, const double *phi, double *x);
+  /* Optional: how far one iteration of L-BFGS may move every number of phi, all > 0. Where the
+   * start is far off, gradients are enormous and any point at all gains: without a limit the first
+   * step would end in another world. May be NULL. */
+  void (*reach)(void *self, const double *phi, double *d);
   /* Optional. Stochastic optimizers call it before iteration t = 0, 1, ... (new draws, next
    * mini-batch); L-BFGS, for which the objective must stay the same, after it accepted iteration t.
    */

@@ -30,6 +30,7 @@ static const char *const reasons[] = {
     [OPTIM_STOPPED] = "stopped by its observer",
     [OPTIM_INTERRUPTED] = "interrupted",
     [OPTIM_STUCK] = "stopped because no step gains, although the gradient is not zero",
+    [OPTIM_EDGE] = "stopped at the edge of where the objective is finite",
     [OPTIM_NOT_FINITE] = "stopped because the objective or its gradient is not finite at the start",
 };
 
@@ -41,7 +42,7 @@ OptimOptions optim_defaults(OptimKind kind) {
                         .schedule = lbfgs ? SCHEDULE_CONSTANT : SCHEDULE_STEP,
                         .warmup = 0.05,
                         .gradient_scale = 1,
-                        .history = 30,
+                        .history = 100,
                         .tol_relative = 1e-9,
                         .tol_window = 5,
                         .tol_gradient = 1e-8};

@@ -55,6 +55,7 @@ typedef struct OptimOptions {
   size_t history;      /* pairs kept */
   double tol_relative; /* converged when an iteration gains less than this times max(|value|, 1),
                           ... */
+  double tol_absolute; /* ... or less than this, ... */
   int tol_window;      /* ... on average over so many iterations, ... */
   double tol_gradient; /* ... or when the gradient's norm is below this */
   /* both */
@@ -77,6 +78,7 @@ typedef enum {
   OPTIM_STOPPED,   /* by the observer */
   OPTIM_INTERRUPTED,
   OPTIM_STUCK,     /* no step gains, though the gradient says one should */
+  OPTIM_EDGE,      /* the same, or nearly so, because it is not finite right beyond */
   OPTIM_NOT_FINITE /* the objective is not finite at the start, or never again */
 } OptimStatus;
 

@@ -2,10 +2,10 @@
  * 2006, chapters 3.5 and 7.2).
  *
  * The quasi-Newton pairs are s = phi' - phi and y = g - g' (so that s'y > 0 where the objective is
- * concave). H0 is gamma I, or gamma D(phi) with the objective's own diagonal scaling, gamma = s'y /
- * y'H0y of the newest pair. A failed line search drops the pairs and tries steepest ascent once
- * before giving up. Near the optimum, where differences of values are rounding noise, a point is
- * accepted by its slope alone (the approximate Wolfe condition of Hager & Zhang 2005).
+ * concave). H0 is gamma I, or gamma times the objective's own preconditioner, gamma = s'y / y'H0y
+ * of the newest pair. A failed line search drops the pairs and tries steepest ascent once before
+ * giving up. Near the optimum, where differences of values are rounding noise, a point is accepted
+ * by its slope alone (the approximate Wolfe condition of Hager & Zhang 2005).
  */
 #include <float.h>
 #include <math.h>
@@ -25,11 +25,12 @@ typedef struct {
   size_t dim, cap, count, next; /* pairs kept: count <= cap; `next` is overwritten next */
   double *s, *y, *rho;          /* [cap x dim], [cap x dim], [cap]: 1 / s'y */
   double *alpha;                /* [cap], scratch of the recursion */
-  double *d, *scale;            /* the direction; D(phi) */
+  double *d, *room;             /* the direction; scratch */
   double *try_phi, *try_grad;   /* where the line search looks */
   double *best_phi, *best_grad; /* its best point so far */
   double values[MAX_WINDOW];    /* the last ones, to see what the window of iterations gained */
   bool restarted;               /* the pairs were just dropped */
+  long edges;                   /* iterations in a row that were cut short at an edge */
 } Lbfgs;
 
 /* ---- direction: the two-loop recursion ------------------------------------------------------- */
@@ -38,18 +39,24 @@ static size_t pair(const Lbfgs *b, size_t k) {
   return (b->next + b->cap - 1 - k) % b->cap;
 } /* k = 0: the newest */
 
-static double weighted_square(const double *x, const double *w, size_t n) {
-  double s = 0;
-  for (size_t i = 0; i < n; i++) s += x[i] * x[i] * w[i];
-  return s;
+/* room = H0 x without gamma; x'H0x, or nan where that is no use. */
+static double precondition(Lbfgs *b, const double *x) {
+  const Objective *f = b->r->f;
+  memcpy(b->room, x, b->dim * sizeof *x);
+  if (f->precondition) f->precondition(f->self, b->r->phi, b->room);
+  double square = la_dot(x, b->room, b->dim);
+  return square > 0 && isfinite(square) ? square : (double)NAN;
 }
 
-static void set_scale(Lbfgs *b) {
-  const Objective *f = b->r->f;
-  bool ok = f->scale != NULL;
-  if (ok) f->scale(f->self, b->r->phi, b->scale);
-  for (size_t i = 0; i < b->dim && ok; i++) ok = b->scale[i] > 0 && isfinite(b->scale[i]);
-  for (size_t i = 0; i < b->dim && !ok; i++) b->scale[i] = 1;
+/* d = gamma H0 d */
+static void begin_with(Lbfgs *b) {
+  size_t n = b->dim, p = b->count ? pair(b, 0) : 0;
+  const double *y = b->y + p * n;
+  double square = b->count ? precondition(b, y) : 1;
+  bool plain = isnan(square) || isnan(precondition(b, b->d));
+  if (plain) square = b->count ? la_dot(y, y, n) : 1;
+  double gamma = b->count ? 1 / (b->rho[p] * square) : 1;
+  for (size_t i = 0; i < n; i++) b->d[i] = gamma * (plain ? b->d[i] : b->room[i]);
 }
 
 /* d = H g */
@@ -61,13 +68,7 @@ static void direction(Lbfgs *b) {
     b->alpha[p] = b->rho[p] * la_dot(b->s + p * n, b->d, n);
     la_axpy(-b->alpha[p], b->y + p * n, b->d, n);
   }
-  set_scale(b);
-  double gamma = 1;
-  if (b->count > 0) {
-    size_t p = pair(b, 0);
-    gamma = 1 / (b->rho[p] * weighted_square(b->y + p * n, b->scale, n));
-  }
-  for (size_t i = 0; i < n; i++) b->d[i] *= gamma * b->scale[i];
+  begin_with(b);
   for (size_t k = b->count; k-- > 0;) {
     size_t p = pair(b, k);
     double beta = b->rho[p] * la_dot(b->y + p * n, b->d, n);
@@ -102,7 +103,8 @@ typedef struct {
   Lbfgs *b;
   Point start, best; /* best: the highest point found that satisfies Armijo; b->best_phi, best_grad
                         belong to it */
-  int trials;
+  double most;       /* the longest step allowed */
+  int trials, skips; /* points looked at, and those among them where nothing is finite */
 } Line;
 
 static Point look(Line *l, double a) {
@@ -111,6 +113,7 @@ static Point look(Line *l, double a) {
   l->trials++;
   for (size_t i = 0; i < b->dim; i++) b->try_phi[i] = b->r->phi[i] + a * b->d[i];
   p.finite = optim_eval(b->r, b->try_phi, &p.value, b->try_grad);
+  l->skips += !p.finite;
   if (p.finite) p.slope = la_dot(b->try_grad, b->d, b->dim);
   return p;
 }
@@ -186,12 +189,12 @@ static bool line_search(Line *l, double a) {
       break;
     }
     keep(l, p);
-    if (flat(l, p)) break;
+    if (flat(l, p) || p.a >= l->most) break;
     if (p.slope <= 0) {
       zoom(l, p, last);
       break;
     }
-    a = clamp(cubic(last, p), 1.5 * p.a, 10 * p.a, 4 * p.a);
+    a = fmin(clamp(cubic(last, p), 1.5 * p.a, 10 * p.a, 4 * p.a), l->most);
     last = p;
   }
   return l->best.a > 0;
@@ -210,16 +213,27 @@ static Lbfgs make(Run *r) {
                  .rho = NEW_ARRAY(a, double, m + 1),
                  .alpha = NEW_ARRAY(a, double, m + 1),
                  .d = NEW_ARRAY(a, double, n),
-                 .scale = NEW_ARRAY(a, double, n),
+                 .room = NEW_ARRAY(a, double, n),
                  .try_phi = NEW_ARRAY(a, double, n),
                  .try_grad = NEW_ARRAY(a, double, n),
                  .best_phi = NEW_ARRAY(a, double, n),
                  .best_grad = NEW_ARRAY(a, double, n)};
 }
 
+/* The longest step along d that moves no number further than it may. */
+static double longest_step(const Lbfgs *b) {
+  const Objective *f = b->r->f;
+  double most = INFINITY;
+  if (!f->reach) return most;
+  f->reach(f->self, b->r->phi, b->room);
+  for (size_t i = 0; i < b->dim; i++)
+    if (b->d[i] != 0) most = fmin(most, b->room[i] / fabs(b->d[i]));
+  return most > 0 ? most : INFINITY;
+}
+
 /* Without any curvature known, the first step is no longer than 1. */
 static double first_step(const Lbfgs *b) {
-  if (b->count > 0 || b->r->f->scale) return 1;
+  if (b->count > 0 || b->r->f->precondition) return 1;
   return fmin(1, 1 / la_norm(b->d, b->dim));
 }
 
@@ -230,8 +244,11 @@ static bool iterate(Lbfgs *b, double *promise) {
   direction(b);
   *promise = la_dot(r->grad, b->d, b->dim);
   if (!(*promise > 0) || !isfinite(*promise)) return false;
-  Line l = {.b = b, .start = {0, r->value, *promise, true}};
-  if (!line_search(&l, first_step(b)) || r->interrupted) return false;
+  Line l = {.b = b, .start = {0, r->value, *promise, true}, .most = longest_step(b)};
+  double first = fmin(first_step(b), l.most);
+  bool found = line_search(&l, first);
+  b->edges = l.skips > 2 && l.best.a < 1e-3 * first ? b->edges + 1 : 0;
+  if (!found || r->interrupted) return false;
   remember(b, b->best_phi, b->best_grad);
   double *t = r->phi;
   r->phi = b->best_phi, b->best_phi = t;
@@ -242,12 +259,17 @@ static bool iterate(Lbfgs *b, double *promise) {
   return true;
 }
 
+/* What an iteration has to gain. */
+static double least_gain(const Run *r) {
+  return fmax(r->o->tol_relative * fmax(fabs(r->value), 1), r->o->tol_absolute);
+}
+
 static bool gained_little(Lbfgs *b, long t) {
   const Run *r = b->r;
   long w = r->o->tol_window < 1 ? 1 : r->o->tol_window > MAX_WINDOW ? MAX_WINDOW : r->o->tol_window;
   double old = b->values[t % w];
   b->values[t % w] = r->value;
-  return t >= w && r->value - old <= r->o->tol_relative * (double)w * fmax(fabs(r->value), 1);
+  return t >= w && r->value - old <= (double)w * least_gain(r);
 }
 
 /* What iterations to come depend on, besides phi, its gradient and the counts: the pairs that are
@@ -266,6 +288,7 @@ static void state(void *own, Archive *a) {
   }
   archive_doubles(a, b->values, MAX_WINDOW);
   archive_bool(a, &b->restarted);
+  archive_long(a, &b->edges);
 }
 
 /* Where the first iteration begins, or where an interrupted run was. */
@@ -283,7 +306,7 @@ static bool begin(Lbfgs *b) {
 
 /* No step gains: is there nothing left to gain beyond the tolerance? `promise` is the slope. */
 static bool nothing_left(const Run *r, double promise) {
-  return promise >= 0 && promise <= 100 * r->o->tol_relative * fmax(fabs(r->value), 1);
+  return promise >= 0 && promise <= 100 * least_gain(r);
 }
 
 OptimStatus optim_lbfgs(Run *r, StepFn *unused, int vectors) {
@@ -301,7 +324,7 @@ OptimStatus optim_lbfgs(Run *r, StepFn *unused, int vectors) {
       if (r->interrupted) return optim_interrupted(r);
       if (optim_out_of_evaluations(r)) return OPTIM_LIMIT;
       if (nothing_left(r, promise)) return OPTIM_CONVERGED;
-      if (b.restarted) return OPTIM_STUCK;
+      if (b.restarted) return b.edges ? OPTIM_EDGE : OPTIM_STUCK;
       b.count = 0;
       b.restarted = true;
       continue;
@@ -310,6 +333,6 @@ OptimStatus optim_lbfgs(Run *r, StepFn *unused, int vectors) {
     r->iterations++;
     if (r->f->iteration) r->f->iteration(r->f->self, r->iterations - 1);
     if (!optim_observe(r)) return OPTIM_STOPPED;
-    if (gained_little(&b, r->iterations)) return OPTIM_CONVERGED;
+    if (gained_little(&b, r->iterations)) return b.edges > 1 ? OPTIM_EDGE : OPTIM_CONVERGED;
   }
 }

@@ -39,8 +39,10 @@ struct Predictive {
   const double *phi; /* during an evaluation: where, */
   double *grad;      /* and its gradient */
   PredictiveValue last;
-  Stages *stages; /* NULL: nobody asks */
-  VmTimes *times; /* per worker */
+  const double *unit;   /* of every parameter, for the optimizer; NULL: unknown */
+  double *precondition; /* room for that */
+  Stages *stages;       /* NULL: nobody asks */
+  VmTimes *times;       /* per worker */
 };
 
 bool target_counts(const Target *t, const Observed *o) {
@@ -116,6 +118,7 @@ Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const 
   Predictive *p = NEW(a, Predictive);
   const char *why;
   *p = (Predictive){.o = o, .target = *t, .q = q, .scale = 1};
+  p->precondition = NEW_ARRAY(a, double, q_size(q));
   if (t->integrate != INTEGRATE_DRAWS && exact_applies(o, t, q, &why)) {
     p->exact = exact_make(a, o, t, q, noise.seed, pool);
     return p;
@@ -127,6 +130,7 @@ Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const 
   return p;
 }
 
+void predictive_set_units(Predictive *p, const double *unit) { p->unit = unit; }
 bool predictive_is_exact(const Predictive *p) { return p->exact != NULL; }
 const double *predictive_rows(const Predictive *p) {
   return p->exact ? exact_rows(p->exact) : p->row_score;
@@ -378,9 +382,14 @@ static bool objective_eval(void *self, const double *phi, double *value, double 
   return ok;
 }
 
-static void objective_scale(void *self, const double *phi, double *d) {
+static void objective_precondition(void *self, const double *phi, double *x) {
   const Predictive *p = self;
-  q_scale(p->q, phi, d);
+  q_precondition(p->q, phi, p->unit, p->precondition, x);
+}
+
+static void objective_reach(void *self, const double *phi, double *d) {
+  const Predictive *p = self;
+  q_reach(p->q, phi, d);
 }
 
 static void objective_state(void *self, Archive *a) {
@@ -396,5 +405,6 @@ Objective predictive_objective(Predictive *p) {
                      .self = p,
                      .eval = objective_eval,
                      .state = objective_state,
-                     .scale = q_has_scale(p->q) ? objective_scale : NULL};
+                     .precondition = p->q->npoint && !p->unit ? NULL : objective_precondition,
+                     .reach = objective_reach};
 }

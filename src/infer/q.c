@@ -137,9 +137,29 @@ void q_log_density(const Q *q, const double *phi, const double *theta, size_t n,
   for (size_t i = 0; i < n; i++) out[i] = density_there(q, theta + i * q->dim, out[i]);
 }
 
-bool q_has_scale(const Q *q) { return family_of(q->family)->scale && !q->npoint; }
-void q_scale(const Q *q, const double *phi, double *d) {
-  family_of(q->family)->scale(phi, &q->shape, d);
+void q_precondition(const Q *q, const double *phi, const double *unit, double *room, double *x) {
+  const Family *f = family_of(q->family);
+  double free_unit[q->shape.dim + 1];
+  for (size_t k = 0; unit && k < q->shape.dim; k++) free_unit[k] = unit[free_at(q, k)];
+  f->scale(phi, &q->shape, unit ? free_unit : NULL, room);
+  for (size_t k = 0; k < q->npoint; k++) {
+    double sd = unit ? unit[q->point[k]] : 1;
+    room[point_at(q) + k] = sd * sd;
+  }
+  size_t from = f->precondition ? f->precondition(phi, &q->shape, x) : 0;
+  for (size_t i = from; i < q_size(q); i++) x[i] *= room[i];
+}
+
+void q_stretch(const Q *q, double *phi, size_t k, double factor, double move) {
+  for (size_t i = 0; i < q->shape.dim; i++)
+    if (free_at(q, i) == k) family_of(q->family)->stretch(phi, &q->shape, i, factor, move);
+  for (size_t i = 0; i < q->npoint; i++)
+    if (q->point[i] == k) phi[point_at(q) + i] += move;
+}
+
+void q_reach(const Q *q, const double *phi, double *d) {
+  family_of(q->family)->reach(phi, &q->shape, d);
+  for (size_t k = point_at(q); k < q_size(q); k++) d[k] = family_reach_at(phi[k], 0);
 }
 
 /* ---- the components of a normal q ------------------------------------------------------------ */

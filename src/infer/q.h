@@ -59,8 +59,13 @@ void q_covariance(Arena *a, const Q *q, const double *phi, double *cov);
  * the entries of one parameter leaves the joint distribution of the others as it is. -1: it belongs
  * to several. Families of normals only; flows have no such entries. */
 long q_owner(const Q *q, size_t e);
-bool q_has_scale(const Q *q);
-void q_scale(const Q *q, const double *phi, double *d);
+/* x becomes H0 x: H0 about the inverse of minus the Hessian of the objective. unit: sds of the dim
+ * parameters in the posterior; NULL: q's own are the best guess. room: size of phi. */
+void q_precondition(const Q *q, const double *phi, const double *unit, double *room, double *x);
+/* Parameter k stretched about its centre by a factor and then moved; a point is only moved. */
+void q_stretch(const Q *q, double *phi, size_t k, double factor, double move);
+/* How far one step of an optimizer may move every number of phi. */
+void q_reach(const Q *q, const double *phi, double *d);
 
 /* A normal q's components, over all dim parameters; those estimated as points have variance 0. */
 typedef struct {

@@ -91,6 +91,17 @@ static void choose_q(Fitter *f) {
   f->q = q_make(&f->ctx->arena, family, f->o->shape, f->model->dim, point_flags(f));
 }
 
+/* A predictive score is a sum over observations: it can say only so much. */
+static void warn_of_many_parameters(Fitter *f) {
+  if (f->target.score == SCORE_elbo || f->model->dim <= f->n) return;
+  fit_note(f,
+           arena_format(&f->ctx->arena,
+                        "warning: more parameters (%zu) than observations (%zu): where the score "
+                        "does not decide, the regularizer does (" OPTION(
+                            "lambda") "), and scores of the training part flatter",
+                        f->model->dim, f->n));
+}
+
 /* ---- how it is integrated -------------------------------------------------------------------- */
 
 /* Exact integration is a function of phi, so it is not for optimizers that live on fresh draws. */
@@ -186,6 +197,7 @@ void fit_setup(Fitter *f, const Split *split) {
              "without a density there is no posterior: use " OPTION(
                  "regularize") " prior, or " OPTION("lambda") " 0");
   choose_q(f);
+  warn_of_many_parameters(f);
   choose_integration(f);
   make_parts(f, split);
   say_integration(f);
@@ -211,7 +223,7 @@ static void mix_target(uint64_t *h, const Target *t) {
 }
 
 static void mix_options(uint64_t *h, const FitOptions *o) {
-  const double numbers[] = {o->learning_rate, o->clip};
+  const double numbers[] = {o->learning_rate, o->clip, o->init_radius};
   const uint64_t choices[] = {o->draws,    o->sample,       o->optimizer, (uint64_t)o->iterations,
                               o->schedule, o->minibatch,    o->rejection, o->select_validation,
                               o->seed,     o->start != NULL};
@@ -242,6 +254,7 @@ uint64_t fit_identity(const Fitter *f, const Split *split) {
   uint64_t h = 1;
   mix_target(&h, &f->target);
   mix_options(&h, f->o);
+  for (size_t k = 0; f->o->init && k < f->model->dim; k++) mix_double(&h, f->o->init[k]);
   mix_q(&h, &f->q);
   mix_observations(&h, f, split);
   return h ? h : 1;

@@ -53,9 +53,7 @@ void fit_measure(Fitter *f, const double *phi) {
   fresh_value(f, p, phi, &f->fit->value);
 }
 
-/* What is small against the data's own noise: a fiftieth of the standard deviation of the sum of
- * scores, at most. */
-static double tolerated_gap(const Fitter *f) { return 0.02 * sqrt((double)(f->n ? f->n : 1)); }
+double fit_tolerated_gap(const Fitter *f) { return 0.02 * sqrt((double)(f->n ? f->n : 1)); }
 
 static const char *draws_verdict(const Fitter *f, const OptimResult *r, const FitStage *stage,
                                  bool agree, double se) {
@@ -80,7 +78,7 @@ static bool draws_agree(Fitter *f, Predictive *p, const double *phi, const Optim
   double se = fresh_value(f, p, phi, &f->fit->value), fresh = f->fit->value.value;
   FitStage row = {M, r->value, fresh, r->value - fresh};
   add_stage(f, row);
-  bool agree = row.gap <= 2 * se + tolerated_gap(f) && se <= tolerated_gap(f);
+  bool agree = row.gap <= 2 * se + fit_tolerated_gap(f) && se <= fit_tolerated_gap(f);
   f->fit->draws = M;
   f->fit->converged = (r->converged || at_kink(f, r)) && agree;
   f->fit->reason = draws_verdict(f, r, &row, agree, se);
@@ -119,8 +117,36 @@ static bool nodes_agree(Fitter *f, const double *phi, const OptimResult *r, size
 
 /* ---- the stages ------------------------------------------------------------------------------ */
 
+/* Gains too small to end a fit's search: far below what data can tell. */
+static double negligible_gain(const Fitter *f) { return 1e-3 * fit_tolerated_gap(f); }
+
+/* In a long valley an optimizer gains little without being anywhere near the top. So one that says
+ * after many iterations that it has converged begins again from there, with nothing remembered, and
+ * has converged when that gains nothing. */
 static OptimResult to_convergence(Fitter *f, Predictive *p, double *phi) {
-  return fit_lbfgs(f, p, phi, f->o->iterations ? f->o->iterations : 5000, 1e-9, "fit");
+  enum { MOST_RUNS = 20, FEW_ITERATIONS = 30 };
+  long left = f->o->iterations ? f->o->iterations : 5000;
+  OptimResult r = fit_lbfgs(f, p, phi, left, 1e-9, "fit");
+  for (int k = 0; k < MOST_RUNS && r.status == OPTIM_CONVERGED; k++) {
+    double before = r.value;
+    left -= r.iterations;
+    if (left <= 0 || r.iterations < FEW_ITERATIONS) break;
+    r = fit_lbfgs(f, p, phi, left, 1e-9, "fit");
+    if (!(r.value - before > negligible_gain(f))) {
+      if (r.status == OPTIM_LIMIT) r.status = OPTIM_CONVERGED;
+      break;
+    }
+  }
+  r.converged = optim_converged(r.status);
+  r.reason = optim_reason(r.status);
+  return r;
+}
+
+/* An optimizer that stopped at an edge has a reason with a name. */
+static void name_edge(Fitter *f, Predictive *p, const double *phi, OptimResult *r) {
+  if (r->status != OPTIM_EDGE) return;
+  const char *why = fit_edge(f, p, &f->q, phi);
+  if (why) r->reason = why;
 }
 
 /* A score with kinks is approached through rounded ones, each a start of the next: widths of the
@@ -133,7 +159,7 @@ static void anneal(Fitter *f, double *phi) {
   if (!(sd > 0)) return;
   NoiseSet noise = {2 * fit_draws(f, FIRST_DRAWS), fit_seed(f, SEED_FIT)};
   for (size_t k = 0; k < sizeof hinges / sizeof *hinges; k++) {
-    ArenaMark mark = arena_mark(f->arena);
+    FitMark mark = fit_mark(f);
     Target rounded = f->target;
     rounded.score_options.smooth = hinges[k] * sd;
     fit_lbfgs(f, fit_objective_of(f, f->train, &rounded, &f->q, noise), phi, 200, 1e-8,
@@ -142,32 +168,42 @@ static void anneal(Fitter *f, double *phi) {
   }
 }
 
+/* What exploited too few draws or nodes is no start for more, so a stage begins from the better of
+ * the last one's optimum and the first start, judged on the new ones. Where there is no optimum,
+ * more of them do not find one. */
 static void finish_exact(Fitter *f, double *phi) {
+  size_t size = q_size(&f->q);
+  double *start = memcpy(NEW_ARRAY(f->arena, double, size), phi, size * sizeof *phi);
   f->fit->exact = true;
   for (size_t nodes = EXACT_NODES;; nodes *= 2) {
-    ArenaMark mark = arena_mark(f->arena);
+    FitMark mark = fit_mark(f);
     f->target.nodes = nodes; /* also for what is measured afterwards */
-    OptimResult r = to_convergence(f, fit_objective(f, 0, fit_seed(f, SEED_FIT)), phi);
+    Predictive *p = fit_objective(f, 0, fit_seed(f, SEED_FIT));
+    if (f->fit->nstages) fit_prefer(f, p, phi, start);
+    OptimResult r = to_convergence(f, p, phi);
+    name_edge(f, p, phi, &r);
+    bool away = fit_unbounded(f, p, &f->q, phi) != NULL;
     fit_release(f, mark); /* what comes next is as large */
-    bool done = nodes_agree(f, phi, &r, nodes) || nodes >= exact_most_nodes(f->train);
+    bool done = nodes_agree(f, phi, &r, nodes) || away || nodes >= exact_most_nodes(f->train);
     fit_release(f, mark);
     if (done) return;
   }
 }
 
-/* What exploited too few draws is no start for more, so a stage begins from the better of the last
- * one's optimum and the first start, judged on the new draws. */
 static void finish_draws(Fitter *f, double *phi) {
   size_t size = q_size(&f->q);
   double *start = memcpy(NEW_ARRAY(f->arena, double, size), phi, size * sizeof *phi);
   size_t M =
       f->o->draws ? f->o->draws : fit_draws(f, fit_is_rich(f) ? 2 * FIRST_DRAWS : FIRST_DRAWS);
   for (;; M *= 4) {
-    ArenaMark mark = arena_mark(f->arena);
+    FitMark mark = fit_mark(f);
     Predictive *p = fit_objective(f, M, fit_seed(f, SEED_FIT + M));
     if (f->fit->nstages) fit_prefer(f, p, phi, start);
     OptimResult r = to_convergence(f, p, phi);
-    bool done = draws_agree(f, p, phi, &r, M) || f->o->draws || M >= fit_draws(f, MOST_DRAWS);
+    name_edge(f, p, phi, &r);
+    bool away = fit_unbounded(f, p, &f->q, phi) != NULL, done = draws_agree(f, p, phi, &r, M) ||
+                                                                away || f->o->draws ||
+                                                                M >= fit_draws(f, MOST_DRAWS);
     fit_release(f, mark);
     if (done) return;
   }

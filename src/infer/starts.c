@@ -1,67 +1,37 @@
-/* starts.c: where a fit starts: VI's centre and units, and the widths around it from which
- * predictive scores are tried.
+/* starts.c: where predictive scores start: VI's q in several widths, with correlations, in the
+ * parts in which the observations fall, and what was given.
  *
- * VI's own narrow q is a flat saddle of the predictive scores, so they start from several widths: a
- * few iterations from each, then the best is chosen on common draws that no start has seen.
+ * VI's own narrow q is a flat saddle of the predictive scores, so they start from several widths,
+ * and from whatever else the family allows: a few iterations from each, more from the two best, and
+ * the best q that was ever seen goes on, be it a start as it was given. All are compared by one
+ * judge: common draws that no start has seen, or all the nodes.
  */
 #include "infer/fit_int.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { EXPLORE_ITERATIONS = 25, EXPLORE_NODES = 16 };
+enum {
+  EXPLORE_ITERATIONS = 25,
+  FINAL_ITERATIONS = 75,  /* more, for the two best, */
+  EXACT_ITERATIONS = 500, /* where evaluations are cheap to the end */
+  EXPLORE_NODES = 16,
+  MOST_STARTS = 10,
+  COMPONENT_STARTS = 2
+};
 
-/* ---- ordinary VI: centre and units ----------------------------------------------------------- */
-
-static const double first_sds[] = {0.1, 1, 0.01, 0.001};
-enum { NFIRST = sizeof first_sds / sizeof *first_sds };
-
-static Target vi_target(const Fitter *f) {
-  return (Target){.score = SCORE_elbo,
-                  .regularizer = REG_PRIOR,
-                  .lambda = 1,
-                  .score_weight = 1,
-                  .integrate = f->target.integrate,
-                  .nodes = f->target.score == SCORE_elbo ? EXPLORE_NODES : EXPLORE_NODES / 2};
-}
-
-/* phi of the first width around zero where the log density is finite. */
-static void start_at_zero(Fitter *f, Predictive *p, const Q *q, double *phi) {
-  for (int s = 0; s < NFIRST; s++) {
-    PredictiveValue v;
-    for (size_t k = 0; k < f->model->dim; k++) f->mean[k] = 0, f->sd[k] = first_sds[s];
-    q_start(q, phi, f->mean, f->sd);
-    if (fit_evaluate(f, p, phi, &v)) return;
-  }
-  ctx_fail(f->ctx, PVI_FAILURE, NOWHERE,
-           "the log density is not finite at any starting point around zero; check the priors "
-           "and the data");
-}
-
-/* On few draws, from zero. Predictive scores need only a centre and units of it. */
-void fit_centre(Fitter *f) {
-  Target vi = vi_target(f);
-  ArenaMark mark = arena_mark(f->arena);
-  Q *q = NEW(f->arena, Q);
-  *q = q_make(f->arena, FAMILY_meanfield, (Shape){0}, f->model->dim, NULL);
-  Predictive *p =
-      fit_objective_of(f, f->train_ll, &vi, q, (NoiseSet){VI_DRAWS, fit_seed(f, SEED_VI)});
-  double *phi = NEW_ARRAY(f->arena, double, q_size(q));
-  start_at_zero(f, p, q, phi);
-  fit_lbfgs(f, p, phi, 2000, f->target.score == SCORE_elbo ? 1e-7 : 1e-4, "VI");
-  q_moments(q, phi, f->mean, f->sd);
-  fit_release(f, mark);
-}
-
-void fit_at_centre(const Fitter *f, double factor, double *phi) {
+/* VI's q with sds so much larger, in any family. */
+static void at_centre(const Fitter *f, const Q *q, double factor, double *phi) {
   size_t d = f->model->dim;
   double *sd = NEW_ARRAY(f->arena, double, d);
   for (size_t k = 0; k < d; k++) {
     double wide = f->sd[k] * factor, most = fmax(1, 2 * f->sd[k]);
     sd[k] = factor == 1 ? f->sd[k] : fmin(wide, most);
   }
-  q_start(&f->q, phi, f->mean, sd);
+  q_start(q, phi, f->mean, sd);
 }
+
+void fit_at_centre(const Fitter *f, double *phi) { at_centre(f, &f->q, 1, phi); }
 
 /* ---- the starts ------------------------------------------------------------------------------ */
 
@@ -77,128 +47,249 @@ typedef struct {
 static const Width widths[] = {{"VI", 0, 1, false},
                                {"VI widened by n^1/4", 0.25, 1, true},
                                {"VI widened by n^1/2 / 2", 0.5, 0.5, false}};
-enum { NWIDTHS = sizeof widths / sizeof *widths, MOST_STARTS = NWIDTHS + 3 };
+enum { NWIDTHS = sizeof widths / sizeof *widths };
+
+static bool search(Fitter *f, const Q *q, double *phi);
 
 typedef struct {
   const char *name;
-  double *phi; /* NULL: it is none, after all */
+  double *phi;
+  double value;  /* the judge's, of where it is now; -inf: it is none, after all */
+  bool climbing; /* it had not converged after the first few iterations */
+  bool ended;    /* at an optimum */
 } Start;
 
 typedef struct {
   Fitter *f;
+  const Q *q;            /* the fit's own, or a simpler one that is a start for it */
   Predictive *p, *judge; /* for the iterations, and to compare what comes out of them */
   Start starts[MOST_STARTS];
   int n;
+  double *best, top; /* the best q so far, and its value */
 } Search;
 
 static double *new_start(Search *s, const char *name) {
-  double *phi = NEW_ARRAY(s->f->arena, double, q_size(&s->f->q));
-  s->starts[s->n++] = (Start){name, phi};
+  double *phi = NEW_ARRAY(s->f->arena, double, q_size(s->q));
+  s->starts[s->n++] = (Start){name, phi, -INFINITY, false, false};
   return phi;
 }
 
-/* VI's q in the family itself, where that has correlations: a predictive q is often wide along a
- * ridge of the posterior. NULL: there is none. */
-static const double *correlated_vi(Fitter *f) {
-  Target vi = vi_target(f);
+/* VI's q in the family itself, where that has correlations and integration is exact: a predictive q
+ * is often wide along a ridge of the posterior. */
+static bool correlated_vi(Fitter *f, const Q *q, double *phi) {
+  Target vi = fit_vi_target(f, EXPLORE_NODES / 2);
   const char *why;
-  if (!family_of(f->q.family)->widen || !exact_applies(f->train_ll, &vi, &f->q, &why)) return NULL;
-  double *phi = NEW_ARRAY(f->arena, double, q_size(&f->q));
-  ArenaMark mark = arena_mark(f->arena);
+  if (!family_of(q->family)->dense || !exact_applies(f->train_ll, &vi, q, &why)) return false;
+  FitMark mark = fit_mark(f);
   PredictiveValue v;
-  Predictive *p = fit_objective_of(f, f->train_ll, &vi, &f->q, (NoiseSet){0, fit_seed(f, SEED_VI)});
-  q_start(&f->q, phi, f->mean, f->sd);
+  Predictive *p = fit_objective_of(f, f->train_ll, &vi, q, (NoiseSet){0, fit_seed(f, SEED_VI)});
+  q_start(q, phi, f->mean, f->sd);
   bool finite = fit_evaluate(f, p, phi, &v);
   if (finite) fit_lbfgs(f, p, phi, 500, 1e-6, "VI, correlated");
   fit_release(f, mark);
-  return finite ? phi : NULL;
+  return finite;
 }
 
-/* Of VI's q times 1, 2, 4, ... that with the best objective; NULL: none is finite. Where one
+/* The normal with the curvature of the log density, in a full-rank family; the diagonal of the root
+ * is kept as logarithms. */
+bool fit_at_curvature(Fitter *f, const Q *q, double *phi) {
+  size_t n = q->shape.dim;
+  if (q->family != FAMILY_fullrank) return false;
+  double *root = NEW_ARRAY(f->arena, double, n *n);
+  if (!fit_posterior_root(f, root)) return false;
+  q_start(q, phi, f->mean, f->sd);
+  for (size_t i = 0; i < n; i++) {
+    double *row = phi + n + i * (i + 1) / 2;
+    memcpy(row, root + i * n, i * sizeof *row);
+    row[i] = log(root[i * n + i]);
+  }
+  return true;
+}
+
+/* Of q times 1, 2, 4, ... that with the best objective, up to where wider ones are no better (they
+ * may be absurd, and cost much more to evaluate); false: none is finite. Where one
  * observation says as much as a thousand others (a count of many trials), no power of n is right.
- */
-static double *best_width(Search *s, const double *correlated) {
+ * correlated NULL: VI's q. */
+static bool best_width(Search *s, const double *correlated, double *best) {
   Fitter *f = s->f;
-  size_t size = q_size(&f->q);
-  double *phi = NEW_ARRAY(f->arena, double, size), *best = NEW_ARRAY(f->arena, double, size),
-         top = -INFINITY;
-  for (double factor = 1; factor < 1e4; factor *= 2) {
+  size_t size = q_size(s->q);
+  double *phi = NEW_ARRAY(f->arena, double, size), top = -INFINITY;
+  int worse = 0;
+  for (double factor = 1; factor < 1e4 && worse < 2; factor *= 2) {
     PredictiveValue v;
     if (correlated) {
       memcpy(phi, correlated, size * sizeof *phi);
-      family_of(f->q.family)->widen(phi, &f->q.shape, factor);
+      for (size_t k = 0; k < f->model->dim; k++) q_stretch(s->q, phi, k, factor, 0);
     } else {
-      fit_at_centre(f, factor, phi);
+      at_centre(f, s->q, factor, phi);
     }
-    if (!fit_evaluate(f, s->p, phi, &v) || v.value <= top) continue;
+    bool better = fit_evaluate(f, s->p, phi, &v) && v.value > top;
+    worse = better || top == -INFINITY ? 0 : worse + 1;
+    if (!better) continue;
     top = v.value;
     memcpy(best, phi, size * sizeof *phi);
   }
-  return isfinite(top) ? best : NULL;
+  return isfinite(top);
 }
 
-static void list_starts(Search *s, const double *correlated) {
+static void add_widths(Search *s) {
   Fitter *f = s->f;
-  const double *given = f->o->start ? f->o->start(f->o->start_self, &f->q) : NULL;
   bool exact = predictive_is_exact(s->p);
   for (int k = 0; k < NWIDTHS; k++) {
     const Width *w = &widths[k];
     if (exact && w->looked_for) continue;
-    fit_at_centre(f, pow((double)f->n, w->power) * w->factor, new_start(s, w->name));
+    at_centre(f, s->q, pow((double)f->n, w->power) * w->factor, new_start(s, w->name));
   }
-  if (exact) s->starts[s->n++] = (Start){"VI at its best width", best_width(s, NULL)};
-  if (exact && correlated)
-    s->starts[s->n++] = (Start){"correlated VI at its best width", best_width(s, correlated)};
-  if (given) memcpy(new_start(s, "given"), given, q_size(&f->q) * sizeof *given);
+  if (exact && !best_width(s, NULL, new_start(s, "VI at its best width"))) s->n--;
+}
+
+static void add_correlated(Search *s) {
+  Fitter *f = s->f;
+  double *phi = NEW_ARRAY(f->arena, double, q_size(s->q));
+  bool exact = predictive_is_exact(s->p);
+  if (!(exact ? correlated_vi(f, s->q, phi) : fit_at_curvature(f, s->q, phi))) return;
+  if (!best_width(s, phi, new_start(s, "correlated VI at its best width"))) s->n--;
+}
+
+static void add_components(Search *s) {
+  Fitter *f = s->f;
+  if (s->q->family != FAMILY_mixture) return;
+  for (int k = 0; k < COMPONENT_STARTS; k++)
+    if (!fit_components(f, fit_seed(f, SEED_EXPLORE + 10 + (uint64_t)k),
+                        new_start(s, "components by observations")))
+      s->n--;
+}
+
+/* The optimum, or nearly so, of the normal family that a richer one begins with: what follows in
+ * phi is as in any start, and changes nothing at first. */
+static void add_affine(Search *s) {
+  Fitter *f = s->f;
+  const Family *family = family_of(s->q->family), *affine = family->affine;
+  if (!affine) return;
+  FamilyId id = 0;
+  while (family_of(id) != affine) id++;
+  Q *base = NEW(f->arena, Q);
+  *base = *s->q;
+  base->family = id;
+  base->shape = family_shape(id, (Shape){.dim = s->q->shape.dim});
+  size_t size = affine->size(&base->shape), points = s->q->npoint;
+  double *from = NEW_ARRAY(f->arena, double, q_size(base));
+  if (!search(f, base, from)) return;
+  double *phi = new_start(s, arena_format(&f->ctx->arena, "%s", family_name(id)));
+  q_start(s->q, phi, f->mean, f->sd);
+  memcpy(phi, from, size * sizeof *phi);
+  memcpy(phi + q_size(s->q) - points, from + size, points * sizeof *phi);
+}
+
+static void list_starts(Search *s) {
+  Fitter *f = s->f;
+  bool own = s->q == &f->q;
+  const double *given = own && f->o->start ? f->o->start(f->o->start_self, s->q) : NULL;
+  add_widths(s);
+  add_correlated(s);
+  add_components(s);
+  add_affine(s);
+  if (given) memcpy(new_start(s, "given"), given, q_size(s->q) * sizeof *given);
 }
 
 /* ---- exploring them -------------------------------------------------------------------------- */
 
-/* A few iterations; the value on common draws, -inf where it is not finite. */
-static double try_start(Search *s, const Start *start) {
+/* What the judge says of a start, as it is now. The best of all is kept. */
+static void judge(Search *s, Start *start) {
   Fitter *f = s->f;
   PredictiveValue v;
-  if (!start->phi || !fit_evaluate(f, s->p, start->phi, &v)) return -INFINITY;
-  fit_lbfgs(f, s->p, start->phi, EXPLORE_ITERATIONS, 1e-4, start->name);
-  double value = fit_evaluate(f, s->judge, start->phi, &v) ? v.value : -INFINITY;
-  FitStart row = {start->name, value};
-  PUSH(&f->ctx->arena, f->fit->starts, f->fit->nstarts, f->fit->cap_starts, row);
-  return value;
+  start->value = fit_evaluate(f, s->judge, start->phi, &v) ? v.value : -INFINITY;
+  if (!(start->value > s->top)) return;
+  s->top = start->value;
+  memcpy(s->best, start->phi, q_size(s->q) * sizeof *s->best);
+  if (s->q == &f->q) f->keep_phi = true;
+}
+
+/* A few iterations. */
+static void advance(Search *s, Start *start, long iterations, double tolerance) {
+  PredictiveValue v;
+  if (!fit_evaluate(s->f, s->p, start->phi, &v)) return;
+  start->ended = fit_lbfgs(s->f, s->p, start->phi, iterations, tolerance, start->name).converged;
+  judge(s, start);
+}
+
+static void sort_starts(Search *s) {
+  for (int k = 1; k < s->n; k++)
+    for (int j = k; j > 0 && s->starts[j].value > s->starts[j - 1].value; j--) {
+      Start t = s->starts[j];
+      s->starts[j] = s->starts[j - 1];
+      s->starts[j - 1] = t;
+    }
 }
 
 /* Few nodes, or few draws; scores with kinks are rounded. The judge is sharp. */
-static Search search_make(Fitter *f) {
+static Search search_make(Fitter *f, const Q *q, double *phi) {
   size_t M = fit_draws(f, 2 * EXPLORE_DRAWS);
   if (!fit_is_rich(f)) M /= 2;
   if (f->o->draws && f->o->draws < M) M = f->o->draws;
   Target rough = f->target;
   rough.nodes = EXPLORE_NODES;
   if (fit_kinked(f)) rough.score_options.smooth = 0.1 * fit_outcome_sd(f);
-  Search s = {.f = f};
-  s.p = fit_objective_of(f, f->train, &rough, &f->q, (NoiseSet){M, fit_seed(f, SEED_EXPLORE)});
-  s.judge = predictive_is_exact(s.p) && !fit_kinked(f)
-                ? s.p
-                : fit_objective(f, fit_draws(f, JUDGE_DRAWS), fit_seed(f, SEED_JUDGE));
+  NoiseSet explore = {M, fit_seed(f, SEED_EXPLORE)},
+           common = {fit_draws(f, JUDGE_DRAWS), fit_seed(f, SEED_JUDGE)};
+  Search s = {.f = f, .q = q, .best = phi, .top = -INFINITY};
+  s.p = fit_objective_of(f, f->train, &rough, q, explore);
+  s.judge = fit_objective_of(f, f->train, &f->target, q, common);
   return s;
 }
 
-void fit_explore(Fitter *f, double *phi) {
-  ArenaMark mark = arena_mark(f->arena);
-  const double *correlated = fit_is_exact(f) ? correlated_vi(f) : NULL;
-  Search s = search_make(f);
-  double best = -INFINITY;
-  list_starts(&s, correlated);
-  for (int k = 0; k < s.n; k++) {
-    double value = try_start(&s, &s.starts[k]);
-    if (!(value > best)) continue;
-    best = value;
-    memcpy(phi, s.starts[k].phi, q_size(&f->q) * sizeof *phi);
-    f->keep_phi = true;
+/* What the starts came to, and a note where one ended in another optimum. */
+static void report(const Search *s) {
+  Fitter *f = s->f;
+  for (int k = 0; k < s->n; k++) {
+    FitStart row = {s->starts[k].name, s->starts[k].value};
+    PUSH(&f->ctx->arena, f->fit->starts, f->fit->nstarts, f->fit->cap_starts, row);
   }
-  f->keep_phi = false;
-  if (best == -INFINITY)
-    ctx_fail(f->ctx, PVI_FAILURE, NOWHERE, "the objective is not finite at any start");
+  for (int k = 1; k < s->n; k++) {
+    const Start *other = &s->starts[k];
+    if (!other->ended || !(s->top - other->value > 2 * fit_tolerated_gap(f))) continue;
+    fit_note(f, arena_format(&f->ctx->arena,
+                             "of %d starts the best came to %.7g, and another ended in an optimum "
+                             "of %.7g: there is more than one",
+                             s->n, s->top, other->value));
+    return;
+  }
+}
+
+/* Is the second of the sorted starts somewhere else than the best? Two of nearly the same value are
+ * on their way to the same optimum, or it does not matter which it is; but rich families have many,
+ * and which one it is shows only later. */
+static bool has_rival(const Search *s) {
+  if (s->n < 2) return false;
+  const Start *second = &s->starts[1];
+  return s->top - second->value > 0.5 * fit_tolerated_gap(s->f) ||
+         (fit_is_rich(s->f) && second->climbing);
+}
+
+/* The best q of all starts goes to phi; false: none is finite. */
+static bool search(Fitter *f, const Q *q, double *phi) {
+  FitMark mark = fit_mark(f);
+  Search s = search_make(f, q, phi);
+  list_starts(&s);
+  for (int k = 0; k < s.n; k++) {
+    judge(&s, &s.starts[k]);
+    advance(&s, &s.starts[k], EXPLORE_ITERATIONS, 1e-5);
+    s.starts[k].climbing = !s.starts[k].ended;
+    s.starts[k].ended = false; /* by that tolerance it is not known */
+  }
+  sort_starts(&s);
+  long more = predictive_is_exact(s.p) ? EXACT_ITERATIONS : FINAL_ITERATIONS;
+  for (int k = 0; k < 2 && has_rival(&s); k++) advance(&s, &s.starts[k], more, 1e-6);
+  sort_starts(&s);
+  if (q == &f->q) report(&s);
   fit_release(f, mark);
+  return s.top > -INFINITY;
+}
+
+bool fit_explore(Fitter *f, double *phi) {
+  bool found = search(f, &f->q, phi);
+  f->keep_phi = false;
+  return found;
 }
 
 void fit_prefer(Fitter *f, Predictive *p, double *phi, const double *other) {

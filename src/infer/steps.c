@@ -21,6 +21,7 @@ void fit_remember(Fitter *f, void *self, void (*state)(void *self, Archive *a)) 
 Predictive *fit_objective_of(Fitter *f, const Observed *o, const Target *t, const Q *q,
                              NoiseSet noise) {
   Predictive *p = predictive_make(f->arena, o, t, q, noise, f->pool);
+  predictive_set_units(p, f->unit);
   fit_remember(f, p, predictive_objective(p).state);
   return p;
 }
@@ -29,9 +30,11 @@ Predictive *fit_objective(Fitter *f, size_t M, uint64_t seed) {
   return fit_objective_of(f, f->train, &f->target, &f->q, (NoiseSet){M, seed});
 }
 
-void fit_release(Fitter *f, ArenaMark mark) {
-  arena_reset(f->arena, mark);
-  f->nmemories = 0;
+FitMark fit_mark(const Fitter *f) { return (FitMark){arena_mark(f->arena), f->nmemories}; }
+
+void fit_release(Fitter *f, FitMark mark) {
+  arena_reset(f->arena, mark.arena);
+  f->nmemories = mark.memories;
 }
 
 /* ---- the journal ----------------------------------------------------------------------------- */
@@ -155,6 +158,7 @@ static void take_phi(Fitter *f, const Q *q, const double *phi) {
   }
   double *mean = NEW_ARRAY(f->arena, double, dim), *sd = NEW_ARRAY(f->arena, double, dim);
   q_moments(q, phi, mean, sd);
+  for (size_t k = 0; k < dim; k++) sd[k] = sd[k] > 0 ? sd[k] : 0.01; /* q is a point */
   q_start(&f->q, f->fit->phi, mean, sd);
 }
 
@@ -313,9 +317,17 @@ static bool masked_eval(void *self, const double *phi, double *value, double *gr
   return finite;
 }
 
-static void masked_scale(void *self, const double *phi, double *d) {
+/* H0 between two projections: nothing goes into what is still, and nothing comes from it. */
+static void masked_precondition(void *self, const double *phi, double *x) {
   const Masked *m = self;
-  m->inner.scale(m->inner.self, phi, d);
+  m->inner.precondition(m->inner.self, phi, x);
+  for (size_t e = 0; e < m->inner.dim; e++)
+    if (m->still[e]) x[e] = 0;
+}
+
+static void masked_reach(void *self, const double *phi, double *d) {
+  const Masked *m = self;
+  m->inner.reach(m->inner.self, phi, d);
 }
 
 static void masked_state(void *self, Archive *a) {
@@ -328,13 +340,17 @@ OptimResult fit_lbfgs(Fitter *f, Predictive *p, double *phi, long iterations, do
   Objective objective = predictive_objective(p);
   OptimOptions o = optim_defaults(OPTIM_LBFGS);
   o.max_iterations = iterations;
+  o.max_evaluations = 20 + 4 * iterations; /* of which a few are one iteration's, on average */
   o.tol_relative = tolerance;
+  /* On draws, gains far below their own noise are not worth an iteration. */
+  if (!predictive_is_exact(p)) o.tol_absolute = 1e-5 * fit_tolerated_gap(f);
   Masked masked = {objective, f->o->fixed ? still_entries(f, predictive_q(p)) : NULL};
   if (f->o->fixed)
     objective = (Objective){.dim = objective.dim,
                             .self = &masked,
                             .eval = masked_eval,
-                            .scale = objective.scale ? masked_scale : NULL,
+                            .precondition = objective.precondition ? masked_precondition : NULL,
+                            .reach = masked_reach,
                             .state = objective.state ? masked_state : NULL};
   return fit_optimize(f, p, &objective, phi, &o, stage);
 }

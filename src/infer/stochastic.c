@@ -1,9 +1,16 @@
 /* stochastic.c: a fit by a stochastic optimizer: new noise, and the next mini-batch, at every
  * iteration.
+ *
+ * It does all its iterations, and whether they were enough is seen from the objective on the way:
+ * every iteration looked at it with noise of its own, so the means of two stretches of iterations
+ * tell, with a standard error, whether it still gained.
  */
 #include "infer/fit_int.h"
 
 #include "infer/rejection.h"
+
+#include <math.h>
+#include <string.h>
 
 enum { STEP_DRAWS = 100 };
 
@@ -69,7 +76,78 @@ static OptimOptions options_of(const FitOptions *given) {
   return o;
 }
 
+/* ---- the verdict ----------------------------------------------------------------------------- */
+
+typedef struct {
+  double mean, error;
+} Stretch;
+
+/* The mean objective of iterations [from, to) of the last run, and its standard error from the
+ * means of BATCHES parts: neighbouring iterations are not independent. */
+static Stretch stretch_of(const Fit *fit, size_t from, size_t to) {
+  enum { BATCHES = 10 };
+  double part[BATCHES] = {0}, mean = 0, ss = 0;
+  for (int b = 0; b < BATCHES; b++) {
+    size_t lo = from + (to - from) * (size_t)b / BATCHES,
+           hi = from + (to - from) * (size_t)(b + 1) / BATCHES;
+    for (size_t k = lo; k < hi; k++) part[b] += fit->trace[k].objective / (double)(hi - lo);
+    mean += part[b] / BATCHES;
+  }
+  for (int b = 0; b < BATCHES; b++) ss += (part[b] - mean) * (part[b] - mean);
+  return (Stretch){mean, sqrt(ss / (BATCHES * (BATCHES - 1)))};
+}
+
+/* Did the last quarter of the iterations gain over the one before? */
+static void judge(Fitter *f, const OptimResult *r) {
+  enum { LEAST = 40 }; /* iterations */
+  Fit *fit = f->fit;
+  size_t n = (size_t)r->iterations, end = fit->ntrace;
+  Arena *a = &f->ctx->arena;
+  fit->converged = false;
+  fit->reason = r->reason;
+  if (r->status == OPTIM_NOT_FINITE)
+    fit->reason = "stopped because the objective or its gradient was not finite many times in a "
+                  "row; try a smaller " OPTION("learning-rate");
+  if (r->status != OPTIM_FINISHED) return;
+  if (n < LEAST || n > end) {
+    fit->reason =
+        arena_format(a, "all %zu iterations done: too few to tell whether it converged", n);
+    return;
+  }
+  Stretch before = stretch_of(fit, end - n / 2, end - n / 4),
+          last = stretch_of(fit, end - n / 4, end);
+  double gain = last.mean - before.mean, error = hypot(last.error, before.error);
+  fit->converged = fabs(gain) <= 2 * error + fit_tolerated_gap(f) &&
+                   error <= fmax(5 * fit_tolerated_gap(f), 1e-4 * fabs(last.mean));
+  fit->reason =
+      arena_format(a,
+                   "all %zu iterations done; the last quarter changed the objective by "
+                   "%.2g (standard error %.2g)%s",
+                   n, gain, error,
+                   fit->converged ? "" : ": more iterations, or another " OPTION("learning-rate"));
+}
+
+/* What is handed back is no worse than where it began, by draws of its own. */
+static void keep_better(Fitter *f, double *phi, const double *start) {
+  FitMark mark = fit_mark(f);
+  PredictiveValue v;
+  Predictive *p = fit_objective(f, fit_draws(f, JUDGE_DRAWS), fit_seed(f, SEED_JUDGE));
+  double end = fit_evaluate(f, p, phi, &v) ? v.value : -INFINITY,
+         began = fit_evaluate(f, p, start, &v) ? v.value : -INFINITY;
+  fit_release(f, mark);
+  if (!(began > end)) return;
+  memcpy(phi, start, q_size(&f->q) * sizeof *phi);
+  if (began - end <= fit_tolerated_gap(f)) return;
+  f->fit->converged = false;
+  f->fit->reason =
+      "the optimizer ended below its start, which was kept; try a smaller " OPTION("learning-rate");
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
 void fit_stochastic(Fitter *f, double *phi) {
+  size_t size = q_size(&f->q);
+  double *start = memcpy(NEW_ARRAY(f->arena, double, size), phi, size * sizeof *phi);
   size_t M = f->o->draws ? f->o->draws : STEP_DRAWS;
   Stochastic s = {.f = f, .p = fit_objective(f, M, fit_seed(f, SEED_FIT)), .batches = 1};
   if (f->o->rejection) s.rejection = make_rejection(f, M);
@@ -81,6 +159,6 @@ void fit_stochastic(Fitter *f, double *phi) {
   OptimResult r = fit_optimize(f, s.p, &objective, phi, &o, "fit");
   if (s.rejection) say_rejection(f, s.rejection);
   f->fit->draws = M;
-  f->fit->converged = r.converged;
-  f->fit->reason = r.reason;
+  judge(f, &r);
+  keep_better(f, phi, start);
 }

@@ -12,21 +12,23 @@ enum { MOST_PASSES = 20 };
  * not count. */
 #define NEGLIGIBLE 1e-10
 
-/* Are the nodes of component c where f is, given y? ll: log densities on them. If not, they move.
- */
+/* Are the nodes of component c where f is, given y? ll: log densities on them. If not, they move:
+ * where f is among them, to its mean and spread; where it is beyond the last one, after it, with
+ * longer and longer strides. */
 static void settle(Integral *I, size_t row, size_t c, const double *ll, double *p, int worker) {
   size_t at = row * I->e->laws.count + c, n = I->nodes, padded = (n + LANES - 1) / LANES * LANES;
-  double mean = 0, square = 0, *l = p + padded;
+  double mean = 0, square = 0, most = 0, *l = p + padded;
   for (size_t k = 0; k < padded; k++) l[k] = k < n ? ll[k] + I->log_node_weight[k] : -INFINITY;
   I->e->k->softmax(p, l, n);
   for (size_t k = 0; k < n; k++) {
     mean += p[k] * I->x1[k];
     square += p[k] * I->x1[k] * I->x1[k];
+    most = fmax(most, fabs(I->x1[k]));
   }
   double sd = sqrt(fmax(square - mean * mean, 0));
   if (!isfinite(mean) || (fabs(mean) < 0.3 && sd > 0.7 && sd < 1.4)) return;
   I->centre[at] += I->width[at] * mean;
-  I->width[at] *= fmin(fmax(sd, 0.2), 4);
+  I->width[at] *= fabs(mean) > 0.7 * most ? 4 : fmin(fmax(sd, 0.2), 4);
   I->e->unsettled[worker] = true;
 }
 

@@ -7,6 +7,7 @@
 #include "ir/ir.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -197,9 +198,104 @@ static bool repeats(const Graph *g, Node x) {
   return k->op == IR_GATHER && ir_size(g, k->args[0]) < k->n;
 }
 
-/* The same from cheaper nodes; NO_NODE when there are none. f(x[i]) = f(x)[i]; a Poisson density by
- * its rate needs the rate's logarithm, by the logarithm the rate: the form is taken in which
- * neither is computed per observation, or only one. */
+static Node map1(Graph *g, unsigned op, Node a) { return ir_map(g, op, &a); }
+
+/* The argument of x, where that is the given function of one. */
+static Node argument_of(const Graph *g, unsigned op, Node x) {
+  return ir_node(g, x)->op == op ? ir_node(g, x)->args[0] : NO_NODE;
+}
+
+/* ---- probabilities --------------------------------------------------------------------------- */
+
+/* Logarithms of probabilities are computed from what the probabilities are made of, an unbounded
+ * number x: a probability rounds to 0 or 1 where its logarithm, or that of its complement, is still
+ * -40, and a q that is wide goes there. */
+typedef enum { LINK_NONE, LINK_LOGIT, LINK_PROBIT, LINK_CLOGLOG, LINK_TWICE } Link;
+
+/* The x of 2 Phi(x) - 1, how likely a standard normal number is in (-x, x). */
+static Node twice_probit(const Graph *g, Node p) {
+  const IrNode *k = ir_node(g, p);
+  if (k->op != IR_SUB || !is_number(g, k->args[1], 1)) return NO_NODE;
+  const IrNode *product = ir_node(g, k->args[0]);
+  if (product->op != IR_MUL) return NO_NODE;
+  for (int a = 0; a < 2; a++)
+    if (is_number(g, product->args[a], 2)) return argument_of(g, IR_PHI, product->args[1 - a]);
+  return NO_NODE;
+}
+
+static Link link_of(const Graph *g, Node p, Node *x) {
+  if ((*x = argument_of(g, IR_INV_LOGIT, p)) != NO_NODE) return LINK_LOGIT;
+  if ((*x = argument_of(g, IR_PHI, p)) != NO_NODE) return LINK_PROBIT;
+  if ((*x = argument_of(g, IR_INV_CLOGLOG, p)) != NO_NODE) return LINK_CLOGLOG;
+  return (*x = twice_probit(g, p)) != NO_NODE ? LINK_TWICE : LINK_NONE;
+}
+
+static Node log_probability(Graph *g, Link link, Node x) {
+  switch (link) {
+  case LINK_LOGIT: return map1(g, IR_LOG_INV_LOGIT, x);
+  case LINK_PROBIT: return map1(g, IR_LOG_PHI, x);
+  case LINK_CLOGLOG: return map1(g, IR_LOG_INV_CLOGLOG, x);
+  default: return NO_NODE; /* 2 Phi(x) - 1 is as good as any */
+  }
+}
+
+static Node log_complement(Graph *g, Link link, Node x) {
+  bool normal = link == LINK_PROBIT || link == LINK_TWICE;
+  Node minus = normal ? map1(g, IR_NEG, x) : NO_NODE;
+  switch (link) {
+  case LINK_LOGIT: return map1(g, IR_LOG1M_INV_LOGIT, x);
+  case LINK_PROBIT: return map1(g, IR_LOG_PHI, minus);
+  case LINK_CLOGLOG: return map1(g, IR_NEG, map1(g, IR_EXP, x));
+  default: /* log (2 Phi(-x)) */
+    return ir_map(g, IR_ADD, (Node[]){ir_number(g, log(2)), map1(g, IR_LOG_PHI, minus)});
+  }
+}
+
+static Node complement(Graph *g, Link link, Node x) {
+  if (link == LINK_CLOGLOG) return map1(g, IR_EXP, log_complement(g, link, x));
+  Node other = map1(g, link == LINK_LOGIT ? IR_INV_LOGIT : IR_PHI, map1(g, IR_NEG, x));
+  return link == LINK_TWICE ? ir_map(g, IR_MUL, (Node[]){ir_number(g, 2), other}) : other;
+}
+
+/* binomial(a | b, c), d = log choose(b, a), from log c and log (1 - c) */
+static Node binomial_by_logs(Graph *g, const Node *a, Link link, Node x) {
+  Node yes = link == LINK_TWICE ? ir_map(g, IR_LMULTIPLY, (Node[]){a[0], a[2]})
+                                : ir_map(g, IR_MUL, (Node[]){a[0], log_probability(g, link, x)}),
+       failures = ir_map(g, IR_SUB, (Node[]){a[1], a[0]}),
+       no = ir_map(g, IR_MUL, (Node[]){failures, log_complement(g, link, x)});
+  return ir_map(g, IR_ADD, (Node[]){ir_map(g, IR_ADD, (Node[]){yes, no}), a[3]});
+}
+
+static Node bernoulli_by_logs(Graph *g, const Node *a, Link link, Node x) {
+  Node yes = link == LINK_TWICE ? map1(g, IR_LOG, a[1]) : log_probability(g, link, x);
+  return ir_map(g, IR_SELECT, (Node[]){a[0], yes, log_complement(g, link, x)});
+}
+
+/* NO_NODE: op is no function of a probability, or that is made otherwise. */
+static Node log_of_probability(Graph *g, unsigned op, const Node *a) {
+  Node x, p = op == IR_BERNOULLI ? a[1] : op == IR_BINOMIAL ? a[2] : op == IR_SUB ? a[1] : a[0];
+  Link link = link_of(g, p, &x);
+  if (link == LINK_NONE) return NO_NODE;
+  switch (op) {
+  case IR_SUB: return is_number(g, a[0], 1) ? complement(g, link, x) : NO_NODE;
+  case IR_LOG: return log_probability(g, link, x);
+  case IR_LOG1M: return log_complement(g, link, x);
+  case IR_BINOMIAL:
+    return link == LINK_LOGIT ? ir_map(g, IR_BINOMIAL_LOGIT, (Node[]){a[0], a[1], x, a[3]})
+                              : binomial_by_logs(g, a, link, x);
+  case IR_BERNOULLI:
+    return link == LINK_LOGIT    ? ir_map(g, IR_BERNOULLI_LOGIT, (Node[]){a[0], x})
+           : link == LINK_PROBIT ? ir_map(g, IR_BERNOULLI_PROBIT, (Node[]){a[0], x})
+                                 : bernoulli_by_logs(g, a, link, x);
+  default: return NO_NODE;
+  }
+}
+
+/* ---- rewriting ------------------------------------------------------------------------------- */
+
+/* The same from cheaper or better nodes; NO_NODE when there are none. f(x[i]) = f(x)[i]; a Poisson
+ * density by its rate needs the rate's logarithm, by the logarithm the rate: the form is taken in
+ * which neither is computed per observation, or only one. */
 static Node rewrite(Graph *g, unsigned op, const Node *a) {
   if (op_arities[op] == 1 && repeats(g, a[0])) {
     const IrNode *x = ir_node(g, a[0]);
@@ -212,7 +308,7 @@ static Node rewrite(Graph *g, unsigned op, const Node *a) {
     return ir_map(g, IR_POISSON, (Node[]){a[0], ir_map(g, IR_EXP, &a[1]), a[2], a[1]});
   if (op == IR_POISSON && ir_node(g, a[1])->op == IR_EXP && ir_node(g, a[1])->args[0] == a[3])
     return ir_map(g, IR_POISSON_LOG, (Node[]){a[0], a[3], a[2]});
-  return NO_NODE;
+  return log_of_probability(g, op, a);
 }
 
 Node ir_map(Graph *g, unsigned op, const Node *args) {

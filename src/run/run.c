@@ -22,8 +22,12 @@ static Split *split_of(Ctx *c, const Options *o, const Model *m) {
                           : split_all(c, m->n_obs);
 }
 
+/* Bayes can do without observations: all of the log density is its prior then. */
+static bool needs_observations(const Options *o) { return o->score != SCORE_elbo; }
+
 static void check_split(Ctx *c, const Options *o, const Split *s) {
-  if (!s->count[PART_TRAIN]) ctx_fail(c, PVI_DATA, NOWHERE, "no observation is left to train on");
+  if (!s->count[PART_TRAIN] && (s->n || needs_observations(o)))
+    ctx_fail(c, PVI_DATA, NOWHERE, "no observation is left to train on");
   if (o->select && !s->count[PART_VALID])
     ctx_fail(c, PVI_USAGE, NOWHERE,
              OPTION("select") " validation needs a " OPTION("split") " with a \"valid\" part");
@@ -210,7 +214,7 @@ Run *run_make(Ctx *c, const Problem *p, const Options *asked, const Split *split
   r->program_origin = p->program_origin;
   r->data_origin = p->data_origin;
   r->parameters = parameter_names(c, p->model);
-  if (!p->model->n_obs) no_observations(c, p);
+  if (!p->model->n_obs && needs_observations(o)) no_observations(c, p);
   options_check_fit(c, o);
   check_prior(c, o, p->model);
   r->split = split ? split : split_of(c, o, p->model);
@@ -296,6 +300,7 @@ Run *run_fit(Ctx *c, const Problem *p, const Options *asked, const Split *split,
   ScoreList list = evaluate_list(c, p->model, &r->o->metric);
   const Folds *folds = folds_stage(c, r);
   FitOptions f = run_fit_options(r->o, h);
+  run_init(c, p->model, r->o->init, &f);
   RunDir *dir = o->out ? folder_open(c, r) : NULL;
   Pool *pool = pool_make(c, (int)o->threads);
   r->score = f.target.score;

@@ -55,6 +55,11 @@ const Summary *run_summarise(Ctx *c, const Run *r);
 /* The name of a parameter whose prior cannot be normalised; NULL: none was found (proper.c). */
 const char *run_improper(Ctx *c, const Model *m);
 
+/* ---- where it begins (init.c) ---------------------------------------------------------------- */
+
+/* What the option `init` says, to f. */
+void run_init(Ctx *c, const Model *m, const char *word, FitOptions *f);
+
 /* ---- reading again (run_read.c) -------------------------------------------------------------- */
 
 Run *run_read(Ctx *c, const char *folder);

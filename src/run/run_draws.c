@@ -9,13 +9,17 @@
 
 enum { STREAM = 4 }; /* of the random numbers behind draws.csv */
 
-/* Draws with weights become draws without: systematic resampling. theta is [dim x ld]. */
-static void resample(Arena *a, const Q *q, QDraws *d, double *theta, double *log_q) {
+/* Draws with weights become draws without, by stratified resampling. Systematic resampling, at
+ * (i + 1/2) / n, will not do: a mixture's components take turns, and one whose draws weigh little
+ * would be passed over every time. theta is [dim x ld]. */
+static void resample(Arena *a, const Q *q, QDraws *d, uint64_t seed, double *theta, double *log_q) {
+  Rng key = rng_make(seed, STREAM + 1);
   size_t n = d->noise.M, ld = d->noise.ld, k = 0;
   size_t *from = NEW_ARRAY(a, size_t, n);
   double sum = d->weights[0];
   for (size_t i = 0; i < n; i++) {
-    while (k + 1 < n && sum < ((double)i + 0.5) / (double)n) sum += d->weights[++k];
+    double at = ((double)i + rng_uniform(key, i, 0)) / (double)n;
+    while (k + 1 < n && sum < at) sum += d->weights[++k];
     from[i] = k;
   }
   double *row = NEW_ARRAY(a, double, ld);
@@ -34,7 +38,7 @@ static double *draw(Ctx *c, const Run *r, size_t n, size_t ld, uint64_t seed, do
     rng_fill_normal(rng_make(seed, STREAM), 0, k, d.u + k * ld, n);
   q_draw(&r->q, r->phi, &d, theta);
   q_log_q(&r->q, r->phi, &d, log_q);
-  if (d.weights) resample(&c->arena, &r->q, &d, theta, log_q);
+  if (d.weights) resample(&c->arena, &r->q, &d, seed, theta, log_q);
   return theta;
 }
 

@@ -1,0 +1,196 @@
+/* bounds.c: two reasons why there is no optimum to be found, with the name of a parameter.
+ *
+ * Is the objective bounded at all? A parameter that the program does not use, a flat prior
+ * with data that say "the more the better": then there is no optimum, and a fit ends wherever its
+ * optimizer happened to stop. That is found out by trying: parameters that went far are moved and
+ * widened a thousand times further, and where the objective does not fall, nothing bounds them.
+ *
+ * Does q reach the edge of where the program has a density? beta ~ uniform(0, 1) without the bounds
+ * declared has none below 0, and every normal q reaches there. The parameter is found by moving q a
+ * little, and the edge by bisection on the log density.
+ */
+#include "infer/fit_int.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A parameter is far when its mean or sd, on the unconstrained scale, is beyond these; one that is
+ * far for good reasons (data in units of millions) is found innocent by the trial. */
+#define FAR_MEAN 1e3
+#define FAR_SD 1e2
+#define FURTHER 1e3
+enum { MOST_SUSPECTS = 20 };
+
+typedef struct {
+  Fitter *f;
+  Predictive *p;
+  const Q *q;
+  const double *phi;
+  double value; /* at phi */
+  double *try, *mean, *sd;
+  const double *cov; /* of q, dim x dim; NULL: parameters are independent */
+} Trial;
+
+/* Does the objective stay as high as it was? */
+static bool stays(Trial *t) {
+  PredictiveValue v;
+  return fit_evaluate(t->f, t->p, t->try, &v) && v.value >= t->value - 1e-3 - 1e-9 * fabs(t->value);
+}
+
+static void begin(Trial *t) { memcpy(t->try, t->phi, q_size(t->q) * sizeof *t->phi); }
+
+static bool stays_wider(Trial *t, size_t k) {
+  begin(t);
+  q_stretch(t->q, t->try, k, FURTHER, 0);
+  return t->sd[k] > 0 && stays(t);
+}
+
+/* Parameter k with all others as they go along with it under q. They do so nearly enough at best,
+ * so an optimizer may put that right: where nothing bounds them it comes to the same height again,
+ * out there, and where something does it comes back. */
+static bool stays_moved_together(Trial *t, size_t k, double sign) {
+  enum { ITERATIONS = 60 };
+  Fitter *f = t->f;
+  size_t dim = t->q->dim;
+  double far = sign * FURTHER * fmax(t->sd[k], f->unit ? f->unit[k] : 0);
+  bool keep = f->keep_phi;
+  if (!t->cov || !(t->sd[k] > 0)) return false;
+  FitMark mark = fit_mark(f);
+  double *mean = NEW_ARRAY(f->arena, double, dim), *sd = NEW_ARRAY(f->arena, double, dim);
+  begin(t);
+  for (size_t i = 0; i < dim; i++)
+    q_stretch(t->q, t->try, i, 1, far * t->cov[k * dim + i] / t->cov[k * dim + k]);
+  f->keep_phi = f->has_phi;
+  double value = fit_lbfgs(f, t->p, t->try, ITERATIONS, 1e-7, "bounds").value;
+  f->keep_phi = keep;
+  q_moments(t->q, t->try, mean, sd);
+  fit_release(f, mark);
+  return value >= t->value - 0.1 && (mean[k] - t->mean[k]) / far > 0.5;
+}
+
+static bool stays_moved(Trial *t, size_t k, double sign) {
+  begin(t);
+  q_stretch(t->q, t->try, k, 1, sign * FURTHER * fmax(t->sd[k], 0.1 * fabs(t->mean[k])));
+  return stays(t) || stays_moved_together(t, k, sign);
+}
+
+/* The name of parameter k, in whose place its unconstrained number is meant. */
+static const char *name_of(const Fitter *f, size_t k) {
+  const Model *m = f->model;
+  Arena *a = &f->ctx->arena;
+  bool constrained = false;
+  for (int o = 0; o < m->noutputs; o++) {
+    const Output *out = &m->outputs[o];
+    if (out->block == BLOCK_PARAMETERS && (size_t)out->offset <= k)
+      constrained = out->decl && out->decl->con.kind != CON_NONE;
+  }
+  const char *name = model_unconstrained_name(m, a, k);
+  return constrained ? arena_format(a, "%s (on its unconstrained scale)", name) : name;
+}
+
+static const char *sentence(const Trial *t, size_t k, bool up, bool down) {
+  bool prior = predictive_target(t->p)->lambda != 0;
+  return arena_format(
+      &t->f->ctx->arena, "unbounded: nothing in the data%s bounds %s%s; %s",
+      prior ? " or the prior" : "", name_of(t->f, k),
+      up == down ? ""
+      : up       ? " from above"
+                 : " from below",
+      prior ? "give it a proper prior"
+            : "without a regularizer (" OPTION("lambda") " 0) its prior does not count");
+}
+
+/* The suspects, those that are furthest first. */
+static size_t suspects(const Trial *t, size_t *out) {
+  size_t n = 0;
+  double far[MOST_SUSPECTS];
+  for (size_t k = 0; k < t->q->dim; k++) {
+    double x = fmax(fabs(t->mean[k]) / FAR_MEAN, t->sd[k] / FAR_SD);
+    if (!(x > 1)) continue;
+    size_t at = n < MOST_SUSPECTS ? n++ : n;
+    for (; at > 0 && far[at - 1] < x; at--) {
+      if (at == MOST_SUSPECTS) continue;
+      far[at] = far[at - 1];
+      out[at] = out[at - 1];
+    }
+    if (at < MOST_SUSPECTS) far[at] = x, out[at] = k;
+  }
+  return n;
+}
+
+const char *fit_unbounded(Fitter *f, Predictive *p, const Q *q, const double *phi) {
+  size_t dim = q->dim, list[MOST_SUSPECTS];
+  FitMark mark = fit_mark(f);
+  Trial t = {.f = f, .p = p, .q = q, .phi = phi};
+  const char *why = NULL;
+  PredictiveValue v;
+  t.try = NEW_ARRAY(f->arena, double, q_size(q));
+  t.mean = NEW_ARRAY(f->arena, double, dim);
+  t.sd = NEW_ARRAY(f->arena, double, dim);
+  q_moments(q, phi, t.mean, t.sd);
+  size_t n = suspects(&t, list);
+  if (n && fit_evaluate(f, p, phi, &v)) {
+    t.value = v.value;
+    if (q_is_normal(q) && family_of(q->family)->dense) {
+      double *cov = NEW_ARRAY(f->arena, double, dim *dim);
+      q_covariance(f->arena, q, phi, cov);
+      t.cov = cov;
+    }
+    for (size_t s = 0; s < n && !why; s++) {
+      size_t k = list[s];
+      bool up = stays_moved(&t, k, 1), down = stays_moved(&t, k, -1), wide = stays_wider(&t, k);
+      if (up || down || wide) why = sentence(&t, k, up, down);
+    }
+  }
+  fit_release(f, mark);
+  return why;
+}
+
+/* ---- edges ----------------------------------------------------------------------------------- */
+
+static bool finite_with(Trial *t, size_t k, double factor, double move) {
+  PredictiveValue v;
+  begin(t);
+  q_stretch(t->q, t->try, k, factor, move);
+  return fit_evaluate(t->f, t->p, t->try, &v);
+}
+
+/* How far from the mean, in direction `sign` of parameter k, the log density is finite. */
+static double edge_at(Fitter *f, const Trial *t, size_t k, double sign) {
+  FitMark mark = fit_mark(f);
+  Predictive *log = fit_log_density(f, fit_point_q(f));
+  double *theta = NEW_ARRAY(f->arena, double, t->q->dim), in = 0, out = 16 * t->sd[k];
+  memcpy(theta, t->mean, t->q->dim * sizeof *theta);
+  for (int i = 0; i < 60; i++) {
+    PredictiveValue v;
+    double mid = 0.5 * (in + out);
+    theta[k] = t->mean[k] + sign * mid;
+    *(fit_evaluate(f, log, theta, &v) ? &in : &out) = mid;
+  }
+  fit_release(f, mark);
+  return t->mean[k] + sign * in;
+}
+
+const char *fit_edge(Fitter *f, Predictive *p, const Q *q, const double *phi) {
+  enum { MOST_TRIED = 200 };
+  size_t dim = q->dim;
+  FitMark mark = fit_mark(f);
+  Trial t = {.f = f, .p = p, .q = q, .phi = phi};
+  const char *why = NULL;
+  t.try = NEW_ARRAY(f->arena, double, q_size(q));
+  t.mean = NEW_ARRAY(f->arena, double, dim);
+  t.sd = NEW_ARRAY(f->arena, double, dim);
+  q_moments(q, phi, t.mean, t.sd);
+  for (size_t k = 0; k < dim && k < MOST_TRIED && !why; k++)
+    for (int sign = -1; sign <= 1 && !why; sign += 2) {
+      if (!(t.sd[k] > 0) || finite_with(&t, k, 1, sign * 0.5 * t.sd[k])) continue;
+      double edge = edge_at(f, &t, k, sign);
+      why = arena_format(&f->ctx->arena,
+                         "q reaches the edge of the program's support: it has no density where %s "
+                         "is %s about %.3g; declare that bound, or give %s a tighter prior",
+                         name_of(f, k), sign < 0 ? "below" : "above",
+                         fabs(edge) < 1e-9 * t.sd[k] ? 0 : edge, name_of(f, k));
+    }
+  fit_release(f, mark);
+  return why;
+}

@@ -1,0 +1,258 @@
+/* centre.c: where a fit begins: the centre of every parameter and its unit, from mean-field VI.
+ *
+ * VI itself has to begin somewhere. Zero is a good place for most programs, where parameters are of
+ * the order of one; it is none where the data have units of their own, or where the density is zero
+ * there. So VI begins at zero with a few widths, and also where a climb on the log density came to
+ * that began at one of the better of many random points; what reaches the higher ELBO is the
+ * centre.
+ *
+ *   points   zero (or the point that was given), and RANDOM points, uniform in (-2, 2) as Stan's,
+ * or closer to zero; a few of them where VI from zero converged climbs   L-BFGS on the log density,
+ * in rounds, for the mode of a hierarchical program may be where nothing varies any more, at
+ * infinite density: of the places on the way, that with the best ELBO is kept, and a round that
+ * finds no better one is the last VI       from zero, and from the two best places, for as long as
+ * they promise more
+ */
+#include "infer/fit_int.h"
+
+#include "num/rng.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { RANDOM = 64, FEW = 8, CLIMBS = 3, TRIAL_ITERATIONS = 50, CENTRE_ITERATIONS = 2000 };
+static const double first_sds[] = {0.1, 1, 0.01, 0.001};
+enum { NSDS = sizeof first_sds / sizeof *first_sds };
+static const long rounds[] = {20, 60, 120}; /* iterations of a climb */
+enum { NROUNDS = sizeof rounds / sizeof *rounds };
+
+/* A point, with its log density, or a mean-field q, with its ELBO. */
+typedef struct {
+  double *at; /* theta, or phi */
+  double value;
+} Place;
+
+typedef struct {
+  Fitter *f;
+  size_t dim;
+  Q *point, *vi;          /* all parameters are points; mean field */
+  Predictive *log, *elbo; /* their objectives: the log density, and the ELBO */
+  Place best;             /* of VI */
+  bool converged;         /* the last VI did */
+  double *phi;            /* room for a mean-field q */
+  double tolerance;
+} Centre;
+
+Target fit_vi_target(const Fitter *f, size_t nodes) {
+  return (Target){.score = SCORE_elbo,
+                  .regularizer = REG_PRIOR,
+                  .lambda = 1,
+                  .score_weight = 1,
+                  .integrate = f->target.integrate,
+                  .nodes = nodes};
+}
+
+static Place new_place(const Centre *c, const Q *q) {
+  return (Place){NEW_ARRAY(c->f->arena, double, q_size(q)), -INFINITY};
+}
+
+static void copy_place(const Q *q, Place *to, const Place *from) {
+  memcpy(to->at, from->at, q_size(q) * sizeof *to->at);
+  to->value = from->value;
+}
+
+Q *fit_point_q(Fitter *f) {
+  size_t dim = f->model->dim;
+  bool *all = NEW_ARRAY(f->arena, bool, dim + 1);
+  for (size_t k = 0; k < dim; k++) all[k] = true;
+  Q *q = NEW(f->arena, Q);
+  *q = q_make(f->arena, FAMILY_meanfield, (Shape){0}, dim, all);
+  return q;
+}
+
+/* The log density at a point is the ELBO of a q that is this point: two nodes are exact. */
+Predictive *fit_log_density(Fitter *f, const Q *point) {
+  Target t = fit_vi_target(f, 2);
+  return fit_objective_of(f, f->train_ll, &t, point, (NoiseSet){LANES, 0});
+}
+
+static Centre make(Fitter *f) {
+  Centre c = {.f = f, .dim = f->model->dim, .tolerance = 1e-4};
+  c.point = fit_point_q(f);
+  c.vi = NEW(f->arena, Q);
+  *c.vi = q_make(f->arena, FAMILY_meanfield, (Shape){0}, c.dim, NULL);
+  bool only_vi = f->target.score == SCORE_elbo;
+  Target vi = fit_vi_target(f, only_vi ? 16 : 8);
+  c.log = fit_log_density(f, c.point);
+  c.elbo = fit_objective_of(f, f->train_ll, &vi, c.vi, (NoiseSet){VI_DRAWS, fit_seed(f, SEED_VI)});
+  c.best = new_place(&c, c.vi);
+  c.phi = NEW_ARRAY(f->arena, double, q_size(c.vi));
+  if (only_vi) c.tolerance = 1e-7;
+  return c;
+}
+
+/* ---- points ---------------------------------------------------------------------------------- */
+
+static double log_density(const Centre *c, const double *theta) {
+  PredictiveValue v;
+  return fit_evaluate(c->f, c->log, theta, &v) ? v.value : -INFINITY;
+}
+
+/* The first half of RANDOM is as far as the radius allows, the others are closer and closer to
+ * zero. */
+static void random_point(const Centre *c, size_t k, double radius, double *theta) {
+  Rng key = rng_make(fit_seed(c->f, SEED_POINTS), 0);
+  double reach = radius * (k < RANDOM / 2 ? 1 : pow(0.5, (double)(1 + k % 8)));
+  for (size_t i = 0; i < c->dim; i++) theta[i] = reach * (2 * rng_uniform(key, k, i) - 1);
+}
+
+/* Keeps the n best points, the best first. */
+static void insert(const Centre *c, Place *best, int n, const Place *p) {
+  if (!(p->value > best[n - 1].value)) return;
+  Place last = best[n - 1];
+  int k = n - 1;
+  for (; k > 0 && best[k - 1].value < p->value; k--) best[k] = best[k - 1];
+  best[k] = last;
+  copy_place(c->point, &best[k], p);
+}
+
+/* Zero, or what was given. */
+static void first_point(const Centre *c, Place *p) {
+  if (c->f->o->init) memcpy(p->at, c->f->o->init, c->dim * sizeof *p->at);
+  p->value = log_density(c, p->at);
+}
+
+/* The n best of the random ones, the best first. */
+static void random_points(const Centre *c, size_t tried, Place *points, int n) {
+  const FitOptions *o = c->f->o;
+  Place p = new_place(c, c->point);
+  double radius = o->init_radius == 0 ? 2 : o->init_radius;
+  for (size_t k = 0; !o->init && radius > 0 && k < tried; k++) {
+    random_point(c, k, radius, p.at);
+    p.value = log_density(c, p.at);
+    insert(c, points, n, &p);
+  }
+}
+
+/* ---- climbs ---------------------------------------------------------------------------------- */
+
+/* The best of a few widths around the point. */
+static void widths_at(const Centre *c, const double *theta, Place *q) {
+  Fitter *f = c->f;
+  for (int s = 0; s < NSDS; s++) {
+    PredictiveValue v;
+    for (size_t k = 0; k < c->dim; k++) f->sd[k] = first_sds[s];
+    q_start(c->vi, c->phi, theta, f->sd);
+    if (!fit_evaluate(f, c->elbo, c->phi, &v) || v.value <= q->value) continue;
+    copy_place(c->vi, q, &(Place){c->phi, v.value});
+  }
+}
+
+static void climb(const Centre *c, const Place *from, Place *q) {
+  Place p = new_place(c, c->point);
+  copy_place(c->point, &p, from);
+  if (!isfinite(p.value)) return;
+  widths_at(c, p.at, q); /* there may be no density around where it leads */
+  for (int k = 0; k < NROUNDS; k++) {
+    OptimResult r = fit_lbfgs(c->f, c->log, p.at, rounds[k], 1e-5, "climbing");
+    double before = q->value;
+    widths_at(c, p.at, q);
+    if (r.converged || (k && isfinite(before) && !(q->value > before))) return;
+  }
+}
+
+/* ---- VI -------------------------------------------------------------------------------------- */
+
+/* VI from phi, which is taken along; its ELBO, -inf where that is not even finite. */
+static double vi_from(Centre *c, double *phi, long iterations) {
+  OptimResult r = fit_lbfgs(c->f, c->elbo, phi, iterations, c->tolerance, "VI");
+  c->converged = r.converged;
+  return isfinite(r.value) ? r.value : -INFINITY;
+}
+
+/* From the first width around the first point where the density is finite. */
+static void vi_from_first(Centre *c, const Place *first) {
+  Fitter *f = c->f;
+  for (int s = 0; s < NSDS; s++) {
+    PredictiveValue v;
+    for (size_t k = 0; k < c->dim; k++) f->sd[k] = first_sds[s];
+    q_start(c->vi, c->best.at, first->at, f->sd);
+    if (!fit_evaluate(f, c->elbo, c->best.at, &v)) continue;
+    c->best.value = vi_from(c, c->best.at, CENTRE_ITERATIONS);
+    if (isfinite(c->best.value)) return;
+  }
+}
+
+/* From a place of a climb: to the end if there is no other q, or if it soon beats that. */
+static bool vi_from_place(Centre *c, Place *q) {
+  bool first = !isfinite(c->best.value);
+  if (!isfinite(q->value)) return false;
+  if (!first) {
+    q->value = vi_from(c, q->at, TRIAL_ITERATIONS);
+    if (!(q->value > c->best.value)) return false;
+  }
+  q->value = vi_from(c, q->at, CENTRE_ITERATIONS);
+  if (!(q->value > c->best.value)) return false;
+  copy_place(c->vi, &c->best, q);
+  return true;
+}
+
+_Noreturn static void nowhere_finite(const Fitter *f) {
+  if (f->o->init)
+    ctx_fail(f->ctx, PVI_DATA, NOWHERE,
+             "the log density is not finite at the point of " OPTION("init"));
+  ctx_fail(f->ctx, PVI_FAILURE, NOWHERE,
+           "the log density is not finite at zero nor at any of %d random points around it, on the "
+           "unconstrained scale; check priors and data, or give a point where it is finite "
+           "with " OPTION("init"),
+           RANDOM);
+}
+
+/* Where VI from zero converged, one climb from elsewhere says whether there is a place that is much
+ * denser than VI's mean; that of the same optimum is denser by half a nat or less per parameter.
+ * With exact integration a program sees its parameters through linear predictors: a short one will
+ * do. */
+static bool is_denser_elsewhere(const Centre *c, const double *mean) {
+  bool exact = predictive_is_exact(c->elbo);
+  Place p = new_place(c, c->point);
+  random_points(c, exact ? FEW : RANDOM / 4, &p, 1);
+  if (!isfinite(p.value)) return false;
+  double top = fit_lbfgs(c->f, c->log, p.at, rounds[exact ? 0 : 1], 1e-4, "climbing").value;
+  return top > log_density(c, mean) + 3 + 0.5 * (double)c->dim;
+}
+
+/* The best of the random points, and the first one if VI from there was in vain; the climbs from
+ * them, VI from where these lead. */
+static void search(Centre *c, const Place *first) {
+  Place points[CLIMBS], places[CLIMBS];
+  for (int k = 0; k < CLIMBS; k++) {
+    points[k] = new_place(c, c->point);
+    places[k] = new_place(c, c->vi);
+  }
+  if (!c->converged) copy_place(c->point, &points[0], first);
+  random_points(c, RANDOM, points + 1, CLIMBS - 1);
+  for (int k = 0; k < CLIMBS; k++) climb(c, &points[k], &places[k]);
+  for (int k = 0; k < CLIMBS; k++) vi_from_place(c, &places[k]);
+}
+
+/* VI's q as it is so far: its moments, and whether it has an optimum at all. */
+static void take_moments(const Centre *c) {
+  if (!isfinite(c->best.value)) return;
+  c->f->vi_unbounded = fit_unbounded(c->f, c->elbo, c->vi, c->best.at);
+  q_moments(c->vi, c->best.at, c->f->mean, c->f->sd);
+}
+
+void fit_centre(Fitter *f) {
+  FitMark mark = fit_mark(f);
+  Centre c = make(f);
+  Place first = new_place(&c, c.point);
+  first_point(&c, &first);
+  vi_from_first(&c, &first);
+  take_moments(&c);
+  if (!c.converged || f->vi_unbounded || is_denser_elsewhere(&c, f->mean)) {
+    search(&c, &first);
+    take_moments(&c);
+  }
+  if (!isfinite(c.best.value)) nowhere_finite(f);
+  fit_release(f, mark);
+}

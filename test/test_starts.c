@@ -1,0 +1,385 @@
+/* test_starts.c: fits that are right wherever they have to begin: units of any size, several modes,
+ * densities that are zero at zero; objectives that have no optimum, and are said to have none;
+ * starts that are never made worse; probabilities that are nearly 0 or 1. */
+#include "objective.h"
+
+#include "infer/fit.h"
+#include "num/rng.h"
+
+static FitOptions options_of(ScoreId score, FamilyId family, double lambda) {
+  return (FitOptions){.target = {.score = score,
+                                 .regularizer = score == SCORE_elbo ? REG_PRIOR : REG_POSTERIOR,
+                                 .lambda = lambda,
+                                 .score_weight = 1,
+                                 .score_options = {.alpha = 0.1}},
+                      .family = family,
+                      .optimizer = OPTIM_LBFGS,
+                      .seed = 1};
+}
+
+static const Fit *fit_of(Ctx *c, const char *program, const char *data, const FitOptions *o) {
+  const Model *m = model_of(c, program, data);
+  return fit_run(c, m, split_all(c, m->n_obs), o, NULL);
+}
+
+static void moments_of(Ctx *c, const Fit *f, double **mean, double **sd) {
+  *mean = NEW_ARRAY(&c->arena, double, f->q.dim);
+  *sd = NEW_ARRAY(&c->arena, double, f->q.dim);
+  q_moments(&f->q, f->phi, *mean, *sd);
+}
+
+/* ---- units ----------------------------------------------------------------------------------- */
+
+/* y = height + slope x + noise, in units of its own: what is measured is x * by + from. */
+typedef struct {
+  const char *name;
+  double x_from, x_by, y_from, y_by;
+} UnitsRow;
+
+static const UnitsRow units[] = {
+    {"units of one", 0, 1, 0, 1},
+    {"calendar years", 2000, 8, 0, 1},
+    {"an outcome of 2000", 0, 1, 2000, 1},
+    {"dollars", 66, 4, 30000, 20000},
+    {"millions by thousandths", 0.5, 0.001, 3e6, 1e6},
+    {"a small outcome", -50, 10, 1e-3, 1e-4},
+};
+
+enum { ROWS = 40 };
+
+typedef struct {
+  double x[ROWS], y[ROWS];
+} Line;
+
+static Line line_of(const UnitsRow *u) {
+  Line l;
+  RngStream r = rngs_make(7, 0);
+  for (int i = 0; i < ROWS; i++) {
+    double x = rngs_normal(&r), y = 0.7 - 0.4 * x + 0.5 * rngs_normal(&r);
+    l.x[i] = u->x_from + u->x_by * x;
+    l.y[i] = u->y_from + u->y_by * y;
+  }
+  return l;
+}
+
+static const char *line_data(Ctx *c, const Line *l) {
+  Text t = text_make(&c->arena);
+  text_printf(&t, "{\"N\": %d, \"x\": [", ROWS);
+  for (int i = 0; i < ROWS; i++) text_printf(&t, "%s%.17g", i ? ", " : "", l->x[i]);
+  text_printf(&t, "], \"y\": [");
+  for (int i = 0; i < ROWS; i++) text_printf(&t, "%s%.17g", i ? ", " : "", l->y[i]);
+  text_printf(&t, "]}");
+  return t.s;
+}
+
+/* With flat priors VI of full rank is known: a and b have the means of least squares and the
+ * covariance (K X'X)^-1, K = E exp(-2 log s) = (n - 3) / sum of squares, and log s, which is
+ * independent of them, the variance v = 1 / (2 n - 2) and the mean v - log(K) / 2. */
+TEST(any_units) {
+  const UnitsRow *u = row;
+  Line l = line_of(u);
+  double mx = 0, my = 0, xx = 0, xy = 0, rr = 0;
+  for (int i = 0; i < ROWS; i++) mx += l.x[i] / ROWS, my += l.y[i] / ROWS;
+  for (int i = 0; i < ROWS; i++) {
+    xx += (l.x[i] - mx) * (l.x[i] - mx);
+    xy += (l.x[i] - mx) * (l.y[i] - my);
+  }
+  double b = xy / xx, a = my - b * mx, *mean, *sd;
+  for (int i = 0; i < ROWS; i++) rr += pow(l.y[i] - a - b * l.x[i], 2);
+  FitOptions o = options_of(SCORE_elbo, FAMILY_fullrank, 1);
+  const Fit *f = fit_of(c,
+                        "data { int N; vector[N] x; vector[N] y; }"
+                        "parameters { real a; real b; real<lower=0> s; }"
+                        "model { y ~ normal(a + b * x, s); }",
+                        line_data(c, &l), &o);
+  if (!accurate) return;
+  double K = (ROWS - 3) / rr, v = 0.5 / (ROWS - 1), sb = 1 / sqrt(K * xx),
+         sa = sqrt((1.0 / ROWS + mx * mx / xx) / K);
+  moments_of(c, f, &mean, &sd);
+  if (!f->converged) fail_msg("%s", f->reason);
+  assert_true(fabs(mean[0] - a) < 1e-3 * sa && fabs(mean[1] - b) < 1e-3 * sb);
+  assert_true(fabs(sd[0] / sa - 1) < 1e-3 && fabs(sd[1] / sb - 1) < 1e-3);
+  assert_true(fabs(mean[2] - v + 0.5 * log(K)) < 1e-3 && fabs(sd[2] / sqrt(v) - 1) < 1e-3);
+}
+
+/* ---- no optimum ------------------------------------------------------------------------------ */
+
+typedef struct {
+  const char *name, *program, *data;
+  ScoreId score;
+  double lambda;
+  const char *said; /* NULL: it has an optimum */
+} BoundRow;
+
+#define COIN                                                                                       \
+  "data { int N; array[N] int<lower=0, upper=1> y; vector[N] x; } parameters { real a; real b; }"  \
+  "model { y ~ bernoulli_logit(a + b * x); }"
+#define SEPARABLE "{\"N\": 6, \"x\": [-2, -1, -0.5, 0.4, 1, 3], \"y\": [0, 0, 0, 1, 1, 1]}"
+
+static const BoundRow bounds[] = {
+    {"a parameter that is not used",
+     "data { vector[4] y; } parameters { real m; real k; } model { m ~ std_normal(); y ~ normal(m, "
+     "1); }",
+     "{\"y\": [1, 2, 0, 3]}", SCORE_log, 0.01, "bounds k"},
+    {"the same, VI",
+     "data { vector[4] y; } parameters { real m; real k; } model { m ~ std_normal(); y ~ normal(m, "
+     "1); }",
+     "{\"y\": [1, 2, 0, 3]}", SCORE_elbo, 1, "bounds k"},
+    {"two that only count together",
+     "data { vector[4] y; } parameters { real m; real k; } model { y ~ normal(m + k, 1); }",
+     "{\"y\": [1, 2, 0, 3]}", SCORE_elbo, 1, "unbounded"},
+    {"separable outcomes", COIN, SEPARABLE, SCORE_log, 0.01, "unbounded"},
+    {"separable outcomes, VI", COIN, SEPARABLE, SCORE_elbo, 1, "unbounded"},
+    {"a binomial of zeros",
+     "data { int N; array[N] int n; array[N] int y; } parameters { real a; }"
+     "model { y ~ binomial_logit(n, a); }",
+     "{\"N\": 3, \"n\": [10, 20, 5], \"y\": [0, 0, 0]}", SCORE_log, 0.01, "bounds a from below"},
+    {"a constrained one",
+     "data { vector[4] y; } parameters { real m; real<lower=0> k; } model { m ~ std_normal(); "
+     "target += -log(k); y ~ normal(m, 1); }",
+     "{\"y\": [1, 2, 0, 3]}", SCORE_elbo, 1, "bounds k (on its unconstrained scale)"},
+    {"far, but for good reasons",
+     "data { vector[4] y; } parameters { real m; } model { y ~ normal(m, 1e5); }",
+     "{\"y\": [1e7, 2e7, 0, 3e7]}", SCORE_elbo, 1, NULL},
+    {"wide, but for good reasons",
+     "data { vector[4] y; } parameters { real m; real k; } model { m ~ std_normal(); k ~ normal(0, "
+     "1e6); y ~ normal(m, 1); }",
+     "{\"y\": [1, 2, 0, 3]}", SCORE_elbo, 1, NULL},
+};
+
+TEST(bounded_or_not) {
+  const BoundRow *b = row;
+  FitOptions o = options_of(b->score, FAMILY_fullrank, b->lambda);
+  const Fit *f = fit_of(c, b->program, b->data, &o);
+  if (!accurate) return;
+  if (f->converged != !b->said) fail_msg("%s", f->reason);
+  if (!b->said) return;
+  if (!strstr(f->reason, "unbounded") || !strstr(f->reason, b->said)) fail_msg("%s", f->reason);
+}
+
+/* q is normal, and the program has no density below 1: there is no objective to be had. */
+TEST(edge_is_named) {
+  FitOptions o = options_of(SCORE_elbo, FAMILY_meanfield, 1);
+  const Fit *f = fit_of(c,
+                        "data { vector[3] y; } parameters { real m; real k; }"
+                        "model { m ~ std_normal(); k ~ uniform(1, 9); y ~ normal(m + k, 3); }",
+                        "{\"y\": [1, 2, 0]}", &o);
+  if (!accurate) return;
+  assert_false(f->converged);
+  if (!strstr(f->reason, "no density where k is below about 1;")) fail_msg("%s", f->reason);
+}
+
+/* ---- where it begins ------------------------------------------------------------------------- */
+
+/* A small mode at zero, and one with almost all of the mass elsewhere: mean-field VI of a mode of
+ * weight w is log w. */
+TEST(better_mode) {
+  FitOptions o = options_of(SCORE_elbo, FAMILY_meanfield, 1);
+  double *mean, *sd;
+  const Fit *f =
+      fit_of(c,
+             "parameters { vector[2] t; } model {"
+             "target += log_mix(1e-4, normal_lpdf(t | 0, 0.2), normal_lpdf(t | 1.5, 0.2)); }",
+             NULL, &o);
+  if (!accurate) return;
+  moments_of(c, f, &mean, &sd);
+  if (!f->converged || fabs(f->value.value) > 1e-2) fail_msg("%g: %s", f->value.value, f->reason);
+  assert_true(fabs(mean[0] - 1.5) < 0.01 && fabs(sd[0] - 0.2) < 0.01);
+}
+
+#define FAR_FROM_ZERO                                                                              \
+  "parameters { vector[2] t; } model { t[1] ~ normal(1.5, 0.1); target += sqrt(t[1] - 1); "        \
+  "t[2] ~ normal(t[1], 0.1); }"
+
+/* There is no density at zero: random points find one, unless told to stay away. */
+TEST(random_points) {
+  FitOptions o = options_of(SCORE_elbo, FAMILY_meanfield, 1);
+  double *mean, *sd;
+  const Fit *f = fit_of(c, FAR_FROM_ZERO, NULL, &o);
+  moments_of(c, f, &mean, &sd);
+  if (accurate) assert_true(f->converged && fabs(mean[1] - 1.5) < 0.05);
+}
+
+static void begin_at_zero(Ctx *c, void *unused) {
+  (void)unused;
+  FitOptions o = options_of(SCORE_elbo, FAMILY_meanfield, 1);
+  o.init_radius = -1;
+  fit_of(c, FAR_FROM_ZERO, NULL, &o);
+}
+
+TEST(nowhere_finite) {
+  assert_int_equal(attempt(c, begin_at_zero, NULL), PVI_FAILURE);
+  expect_message(c, "give a point where it is finite with init");
+}
+
+TEST(given_point) {
+  FitOptions o = options_of(SCORE_elbo, FAMILY_meanfield, 1);
+  double at[] = {1.4, 1.3}, *mean, *sd;
+  o.init = at;
+  const Fit *f = fit_of(c, FAR_FROM_ZERO, NULL, &o);
+  moments_of(c, f, &mean, &sd);
+  if (accurate) assert_true(f->converged && fabs(mean[1] - 1.5) < 0.05);
+}
+
+/* ---- starts are never made worse ------------------------------------------------------------- */
+
+static const double *the_start(void *self, const Q *q) {
+  (void)q;
+  return self;
+}
+
+/* Whatever the few draws and nodes of the exploration make of a start, a good one is kept. */
+TEST(given_start_is_kept) {
+  Model *m = model_of_files(c, "examples/golf/logistic.stan", "examples/golf/golf.csv");
+  const Split *all = split_all(c, m->n_obs);
+  for (int draws = 0; draws < 2; draws++) {
+    FitOptions o = options_of(SCORE_log, FAMILY_fullrank, 0);
+    o.target.integrate = draws ? INTEGRATE_DRAWS : INTEGRATE_AUTO;
+    const Fit *best = fit_run(c, m, all, &o, NULL);
+    FitOptions again = o;
+    again.start = the_start;
+    again.start_self = best->phi;
+    again.iterations = 1;
+    again.seed = 5;
+    const Fit *f = fit_run(c, m, all, &again, NULL);
+    if (accurate) assert_true(f->value.value >= best->value.value - 0.1);
+  }
+}
+
+/* Mixtures find groups of observations: with components at -2 and 3 the log score is that of the
+ * mixture they come from, up to what its weights and places are uncertain by. */
+TEST(mixture_of_two) {
+  enum { N = 300 };
+  Text t = text_make(&c->arena);
+  RngStream r = rngs_make(3, 0);
+  double truth = 0;
+  text_printf(&t, "{\"y\": [");
+  for (int i = 0; i < N; i++) {
+    double y = (i % 3 ? -2 : 3) + rngs_normal(&r);
+    truth += log((2 * exp(-0.5 * (y + 2) * (y + 2)) + exp(-0.5 * (y - 3) * (y - 3))) / 3) -
+             0.5 * log(2 * M_PI);
+    text_printf(&t, "%s%.17g", i ? ", " : "", y);
+  }
+  text_printf(&t, "]}");
+  FitOptions o = options_of(SCORE_log, FAMILY_mixture, 0);
+  const Fit *f =
+      fit_of(c,
+             "data { vector[300] y; } parameters { real m; } model { m ~ normal(0, 10); y "
+             "~ normal(m, 1); }",
+             t.s, &o);
+  if (accurate) assert_true(f->converged && f->value.value > truth - 0.1);
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
+/* The objective is a function of q: it does not matter which q was evaluated before. */
+TEST(nodes_forget) {
+  Model *m =
+      model_of(c,
+               "data { int N; array[N] int n; array[N] int y; vector[N] x; }"
+               "parameters { real a; real b; } model { a ~ normal(0, 9); b ~ normal(0, 9);"
+               "y ~ binomial_logit(n, a + b * x); }",
+               "{\"N\": 3, \"n\": [40000, 300, 90000], \"y\": [39000, 290, 5], \"x\": [-1, 0.5, "
+               "2]}");
+  Target t = {
+      .score = SCORE_log, .regularizer = REG_PRIOR, .lambda = 0.1, .score_weight = 1, .nodes = 32};
+  Q q = q_make(&c->arena, FAMILY_meanfield, (Shape){0}, m->dim, NULL);
+  Observed *o = observed_make(&c->arena, m, NULL, 0, WANT_LL);
+  observed_reduce(o);
+  Predictive *p = predictive_make(&c->arena, o, &t, &q, (NoiseSet){0, 5}, NULL);
+  double phis[][4] = {{0, 0, -7, -7}, {1, -2, 0.5, 1}, {-9, 4, -5, -6}, {3, -5, 1, 0.3}};
+  for (int i = 0; i < 4; i++)
+    for (int k = 0; k < 4; k++) {
+      Predictive *fresh = predictive_make(&c->arena, o, &t, &q, (NoiseSet){0, 5}, NULL);
+      value_at(p, phis[i]);
+      double now = value_at(p, phis[k]), want = value_at(fresh, phis[k]);
+      if (fabs(now - want) > 1e-6 * fabs(want))
+        fail_msg("q %d after q %d: %.10g, at first %.10g", k, i, now, want);
+    }
+}
+
+/* ---- probabilities near 0 and 1 -------------------------------------------------------------- */
+
+/* One expression, and the same in logarithms; y is 0 and 1, t the one parameter. */
+typedef struct {
+  const char *name, *program, *twin;
+} TailRow;
+
+static const TailRow tails[] = {
+    {"bernoulli(Phi)", "y ~ bernoulli(Phi(t));",
+     "target += std_normal_lcdf(t); target += std_normal_lcdf(-t);"},
+    {"bernoulli(inv_logit)", "y ~ bernoulli(inv_logit(t));",
+     "target += log_inv_logit(t) + log1m_inv_logit(t);"},
+    {"bernoulli(inv_cloglog)", "y ~ bernoulli(inv_cloglog(t));",
+     "target += log1m_exp(-exp(t)); target += -exp(t);"},
+    {"bernoulli(1 - Phi)", "y ~ bernoulli(1 - Phi(t));",
+     "target += std_normal_lcdf(t); target += std_normal_lcdf(-t);"},
+    {"binomial(Phi)", "y ~ binomial(n, Phi(t));",
+     "target += 8 * std_normal_lcdf(-t) + std_normal_lcdf(t) + log(5);"},
+    {"binomial(inv_cloglog)", "y ~ binomial(n, inv_cloglog(t));",
+     "target += -8 * exp(t) + log1m_exp(-exp(t)) + log(5);"},
+    {"binomial(2 Phi - 1)", "y ~ binomial(n, 2 * Phi(fabs(t)) - 1);",
+     "target += 8 * (log(2) + std_normal_lcdf(-fabs(t))) + log(2 * Phi(fabs(t)) - 1) + log(5);"},
+    {"log and log1m", "target += log(Phi(t)) + log1m(Phi(t)) + log(1 - Phi(t));",
+     "target += std_normal_lcdf(t) + 2 * std_normal_lcdf(-t);"},
+};
+
+TEST(tails_of_links) {
+  const TailRow *w = row;
+  static const double at[] = {-5, -1.3, -0.2, 0.1, 0.9, 2, 5};
+  static const char frame[] =
+      "data { array[2] int n; array[2] int y; } parameters { real t; } model "
+      "{ %s }";
+  const char *data = "{\"n\": [4, 5], \"y\": [0, 1]}";
+  const Model *m = model_of(c, arena_format(&c->arena, frame, w->program), data),
+              *twin = model_of(c, arena_format(&c->arena, frame, w->twin), data);
+  for (size_t k = 0; k < sizeof at / sizeof *at; k++)
+    for (double far = 1; far <= 6; far += 5) {
+      double t = at[k] * (strstr(w->name, "cloglog") && at[k] > 0 ? 1 : far);
+      DensityAt a = density(c, m, &t), b = density(c, twin, &t);
+      if (!isfinite(a.lp) || !isfinite(a.grad[0])) fail_msg("not finite at %g", t);
+      assert_close(a.lp, b.lp, 1e-10);
+      assert_close(a.grad[0], b.grad[0], 1e-8);
+    }
+}
+
+/* ---- stochastic optimizers ------------------------------------------------------------------- */
+
+/* They are judged by fresh noise: a rate at which nothing is gained is not convergence, and what is
+ * handed back is no worse than the start. */
+TEST(stochastic_verdicts) {
+  Model *m = model_of_files(c, "examples/golf/logistic.stan", "examples/golf/golf.csv");
+  const Split *all = split_all(c, m->n_obs);
+  FitOptions o = options_of(SCORE_elbo, FAMILY_meanfield, 1);
+  o.optimizer = OPTIM_SGD;
+  o.iterations = 400;
+  o.learning_rate = 100;
+  const Fit *wild = fit_run(c, m, all, &o, NULL);
+  o.optimizer = OPTIM_ADAM;
+  o.learning_rate = 0.002;
+  const Fit *good = fit_run(c, m, all, &o, NULL);
+  if (!accurate) return;
+  assert_false(wild->converged);
+  assert_true(good->converged);
+  assert_true(fabs(wild->value.value - good->value.value) < 1);
+}
+
+int main(void) {
+  static Suite s;
+  for (size_t k = 0; k < sizeof units / sizeof *units; k++)
+    suite_add(&s, units[k].name, any_units, &units[k]);
+  for (size_t k = 0; k < sizeof bounds / sizeof *bounds; k++)
+    suite_add(&s, bounds[k].name, bounded_or_not, &bounds[k]);
+  SUITE_ADD(&s, edge_is_named);
+  SUITE_ADD(&s, better_mode);
+  SUITE_ADD(&s, random_points);
+  SUITE_ADD(&s, nowhere_finite);
+  SUITE_ADD(&s, given_point);
+  SUITE_ADD(&s, given_start_is_kept);
+  SUITE_ADD(&s, mixture_of_two);
+  SUITE_ADD(&s, nodes_forget);
+  for (size_t k = 0; k < sizeof tails / sizeof *tails; k++)
+    suite_add(&s, tails[k].name, tails_of_links, &tails[k]);
+  SUITE_ADD(&s, stochastic_verdicts);
+  return suite_run("starts", &s);
+}
