@@ -187,6 +187,19 @@ wrong_data "3" "a row too short" 'x,y
 ' wrong.csv
 expect 4 "makes no observation" "a program without observations" fit "$dir/prior.stan" --lambda 0.01 --out "$dir/run"
 
+# ---- one joint observation ---------------------------------------------------------------------------------------------------
+
+file process.stan 'data { int N; vector[N] y; }
+parameters { real<lower=0> s; }
+model { s ~ normal(0, 1); y ~ multi_normal(rep_vector(0, N), add_diag(rep_matrix(0.5, N, N), s)); }
+'
+file process.json '{"N": 3, "y": [0.3, -1, 2]}'
+joint=("$dir/process.stan" "$dir/process.json" --draws 16 --iterations 3)
+expect 0 "one joint density of all the data" "check says so" check "$dir/process.stan" "$dir/process.json"
+expect 4 "--score elbo" "a predictive fit is refused" fit "${joint[@]}" --out "$dir/joint"
+expect 5 "log score" "unless it is forced" fit "${joint[@]}" --out "$dir/joint" --force
+expect 5 "elbo score" "VI fits it" fit "${joint[@]}" --score elbo --out "$dir/joint-elbo"
+
 # ---- observations that the user points out -------------------------------------------------------------------------------
 
 file residuals.stan 'data { int N; vector[N] y; }
@@ -199,14 +212,30 @@ model {
   for (n in 1:N) target += log_sum_exp(e[n], s);
 }
 '
+file nothing.json '{}'
 file residuals.json '{"N": 3, "y": [0.3, -1, 2]}'
 file point.json '[0.4, -0.2]'
-expect 0 "0 observations" "residuals are no data" check "$dir/residuals.stan" "$dir/residuals.json"
-expect 4 "--observe LINE" "a remedy" fit "$dir/residuals.stan" "$dir/residuals.json" --lambda 0.01 --out "$dir/run"
+expect 0 "no density of data stands in the program by name" "residuals are of data" check "$dir/residuals.stan" "$dir/residuals.json"
+expect 0 "6 observations" "all that depends on data" check "$dir/residuals.stan" "$dir/residuals.json"
+expect 4 "--observe LINE" "check of a program without observations" check "$dir/prior.stan" "$dir/nothing.json"
+expect 4 "--observe LINE" "a remedy" fit "$dir/prior.stan" --lambda 0.01 --out "$dir/run"
+expect 0 "converged" "VI needs no observations" fit "$dir/prior.stan" --score elbo --out "$dir/vi-alone"
 expect 0 "line 7: 3 by normal" "residuals by --observe" check "$dir/residuals.stan" "$dir/residuals.json" --observe 7
 expect 0 "6 observations" "a loop by --observe" check "$dir/residuals.stan" "$dir/residuals.json" --observe 7 --observe 8
 expect 2 "on that line" "--observe of a line without increments" check "$dir/residuals.stan" "$dir/residuals.json" --observe 4
 expect 2 "number of a line" "--observe of no line" check "$dir/residuals.stan" "$dir/residuals.json" --observe e
+file words.stan 'data { int V; int N; array[N] int w; array[N] int d; }
+parameters { array[2] simplex[2] theta; array[2] simplex[V] phi; }
+model {
+  for (n in 1:N) {
+    vector[2] gamma;
+    for (k in 1:2) gamma[k] = log(theta[d[n], k]) + log(phi[k, w[n]]);
+    target += log_sum_exp(gamma);
+  }
+}
+'
+file words.json '{"V": 3, "N": 5, "w": [1, 2, 3, 1, 2], "d": [1, 1, 1, 2, 2]}'
+expect 0 "line 7: 5 by target" "words are observations" check "$dir/words.stan" "$dir/words.json"
 log_density() { "$PVI" density "$dir/residuals.stan" "$dir/residuals.json" --at "$dir/point.json" "$@" --json | tr -d ' \n' | sed 's/.*"log_density":\([^,}]*\).*/\1/'; }
 one=$(log_density) other=$(log_density --observe 7 --observe 8)
 awk -v a="$one" -v b="$other" 'BEGIN { exit !(a != "" && (a - b)^2 < 1e-24 * (1 + a^2)) }'
@@ -262,7 +291,7 @@ file zero.json '[0]'
 expect 0 "0 unconstrained parameters; 3 observations" "check without parameters" check "$dir/none.stan" "$dir/y.json"
 expect 0 "point 2: lp" "density without parameters" density "$dir/none.stan" "$dir/y.json" --at "$dir/nowhere.json"
 expect 0 "" "fit without parameters" fit "$dir/none.stan" "$dir/y.json" "${tiny[@]}" --lambda 0.01 --out "$dir/none"
-expect 0 "0 observations" "check of no data" check "$dir/mean.stan" "$dir/empty.json"
+expect 3 "nothing was observed: y is empty" "check of no data" check "$dir/mean.stan" "$dir/empty.json"
 expect 0 "of 0 observations" "density of no data" density "$dir/mean.stan" "$dir/empty.json" --at "$dir/zero.json"
 expect 3 "nothing was observed: y is empty" "fit of no data" fit "$dir/mean.stan" "$dir/empty.json" "${tiny[@]}" --lambda 0.01 --out "$dir/none"
 expect 3 "the outcome is nan at element 2; it must be a number" "NaN in the data" check "$dir/mean.stan" "$dir/nan.json"

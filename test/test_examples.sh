@@ -93,7 +93,7 @@ done
 if [ -x "$dir/likelihood_free/likelihood_free" ]; then
   data=$(mktemp --suffix=.json)
   "$dir/likelihood_free/likelihood_free" --n=20 --data=1 >"$data"
-  said=$("$PVI" check examples/likelihood_free/squares.stan "$data" 2>&1)
+  said=$("$PVI" check examples/likelihood_free/squares.stan "$data" --simulate y2_sim --observed y2 2>&1)
   check $? "squares.stan takes the data that likelihood_free prints" "$said"
   rm -f "$data"
 fi

@@ -71,19 +71,39 @@ static void free_block(ArenaBlock *b) {
   }
 }
 
-static void add_block(Arena *a, size_t need) {
+static ArenaBlock *take_spare(Arena *a, size_t size) {
+  for (ArenaBlock **at = &a->spare; *at; at = &(*at)->older)
+    if ((*at)->size >= size) {
+      ArenaBlock *b = *at;
+      *at = b->older;
+      return b;
+    }
+  return NULL;
+}
+
+static void use_block(Arena *a, ArenaBlock *b) {
+  b->older = a->block;
+  POISON(block_payload(b), b->size);
+  a->block = b;
+  a->used = 0;
+}
+
+/* True: the new block is zeroed. */
+static bool add_block(Arena *a, size_t need) {
   size_t size = need > PVI_ARENA_BLOCK ? need : PVI_ARENA_BLOCK;
-  ArenaBlock *b = NULL;
+  ArenaBlock *b = take_spare(a, size);
+  if (b) {
+    use_block(a, b);
+    return false;
+  }
   if (a->ctx->alloc_left != 0 && size <= SIZE_MAX - HEADER - 63) {
     if (a->ctx->alloc_left > 0) a->ctx->alloc_left--;
     b = get_block(size);
   }
   if (!b) ctx_fail(a->ctx, PVI_FAILURE, NOWHERE, "out of memory (%zu bytes wanted)", need);
-  b->older = a->block;
   b->size = size;
-  POISON(block_payload(b), size);
-  a->block = b;
-  a->used = 0;
+  use_block(a, b);
+  return size >= MAPPED;
 }
 
 void *arena_alloc(Arena *a, size_t bytes) {
@@ -92,14 +112,15 @@ void *arena_alloc(Arena *a, size_t bytes) {
   if (bytes > SIZE_MAX - 256)
     ctx_fail(a->ctx, PVI_FAILURE, NOWHERE, "out of memory (%zu bytes wanted)", bytes);
   bool fresh = !a->block || at > a->block->size || a->block->size - at < bytes + RED_ZONE;
+  bool zeroed = false;
   if (fresh) {
-    add_block(a, bytes + RED_ZONE ? bytes + RED_ZONE : 1);
+    zeroed = add_block(a, bytes + RED_ZONE ? bytes + RED_ZONE : 1);
     at = 0;
   }
   a->used = at + bytes + RED_ZONE;
   char *p = (char *)block_payload(a->block) + at;
   UNPOISON(p, bytes);
-  return fresh && a->block->size >= MAPPED ? p : memset(p, 0, bytes);
+  return zeroed ? p : memset(p, 0, bytes);
 }
 
 void *arena_array(Arena *a, size_t count, size_t size) {
@@ -141,4 +162,27 @@ void arena_reset(Arena *a, ArenaMark m) {
   if (a->block) POISON((char *)block_payload(a->block) + m.used, a->block->size - m.used);
 }
 
-void arena_free(Arena *a) { arena_reset(a, (ArenaMark){NULL, 0}); }
+size_t arena_bytes(const Arena *a) {
+  size_t n = 0;
+  for (const ArenaBlock *b = a->block; b; b = b->older) n += b->size;
+  return n;
+}
+
+void arena_recycle(Arena *a) {
+  while (a->block) {
+    ArenaBlock *b = a->block;
+    a->block = b->older;
+    b->older = a->spare;
+    a->spare = b;
+  }
+  a->used = 0;
+}
+
+void arena_free(Arena *a) {
+  arena_recycle(a);
+  for (ArenaBlock *b = a->spare, *older; b; b = older) {
+    older = b->older;
+    free_block(b);
+  }
+  a->spare = NULL;
+}

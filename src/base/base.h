@@ -40,6 +40,7 @@ typedef struct Arena {
   Ctx *ctx;          /* where running out of memory jumps to */
   ArenaBlock *block; /* newest block; older ones behind it */
   size_t used;       /* bytes used in the newest block */
+  ArenaBlock *spare; /* blocks that are used again: arena_recycle */
 } Arena;
 
 typedef struct {
@@ -57,6 +58,8 @@ char *arena_format(Arena *a, const char *fmt, ...) __attribute__((format(printf,
 ArenaMark arena_mark(const Arena *a);
 void arena_reset(Arena *a, ArenaMark m); /* frees all that was allocated since the mark */
 void arena_free(Arena *a);
+size_t arena_bytes(const Arena *a); /* of its blocks in use */
+void arena_recycle(Arena *a);       /* forgets all, but keeps the blocks for what comes next */
 
 #define NEW(a, T) ((T *)arena_alloc((a), sizeof(T)))
 #define NEW_ARRAY(a, T, n) ((T *)arena_array((a), (size_t)(n), sizeof(T)))
@@ -161,8 +164,9 @@ struct Ctx {
 #define OPTION(name) "\x1f" name
 
 void ctx_init(Ctx *c);
-void ctx_free(Ctx *c);  /* closes all that is open first */
-void ctx_close(Ctx *c); /* all that is open: what a jump has left behind */
+void ctx_free(Ctx *c);    /* closes all that is open first */
+void ctx_recycle(Ctx *c); /* as new, with the memory it had */
+void ctx_close(Ctx *c);   /* all that is open: what a jump has left behind */
 void ctx_opened(Ctx *c, Closer *x, void (*close)(Closer *self));
 void ctx_closed(Closer *x); /* by its owner, in the usual way */
 
@@ -205,5 +209,10 @@ void pool_run(Pool *p, size_t count, void (*work)(void *arg, size_t k, int worke
 void pool_free(Pool *p);
 
 double base_seconds(void); /* monotonic clock */
+
+/* Bytes of the running thread's stack that are free. Recursion over what a user wrote stops when
+ * fewer than STACK_RESERVE are: what is called at its ends needs no more. */
+enum { STACK_RESERVE = 48 * 1024 };
+size_t base_stack_left(void);
 
 #endif

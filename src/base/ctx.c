@@ -53,6 +53,12 @@ void ctx_free(Ctx *c) {
   c->nmessages = c->cap_messages = c->nerrors = 0;
 }
 
+void ctx_recycle(Ctx *c) {
+  ctx_close(c);
+  arena_recycle(&c->arena);
+  *c = (Ctx){.arena = c->arena, .alloc_left = -1};
+}
+
 /* Every mark of OPTION becomes the prefix of this context's options. */
 static const char *with_prefixes(Ctx *c, const char *text) {
   if (!strchr(text, '\x1f')) return text;

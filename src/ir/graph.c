@@ -13,7 +13,7 @@
 
 static const char *const op_names[IR_OP_COUNT] = {
     "const",  "input",  "gather", "pack",  "sum",    "log_sum_exp", "cumsum",
-    "matvec", "matmul", "noise",  "outer", "affine", "ode",
+    "matvec", "matmul", "noise",  "outer", "affine", "ode",         "run",
 #define OP(NAME, arity, value, shared, partials, domain) #NAME,
 #include "ir/ops.def"
 #undef OP
@@ -88,6 +88,7 @@ static bool same_node(const IrNode *x, const IrNode *y) {
     return false;
   if (x->nargs && memcmp(x->args, y->args, (size_t)x->nargs * sizeof(Node)) != 0) return false;
   if (x->op == IR_ODE && x->u.ode != y->u.ode) return false;
+  if (x->op == IR_RUN && x->u.run != y->u.run) return false;
   size_t bytes = payload_bytes(x);
   return !bytes || memcmp(x->u.values, y->u.values, bytes) == 0;
 }
@@ -318,6 +319,8 @@ Node ir_map(Graph *g, unsigned op, const Node *args) {
     if (ir_size(g, args[k]) != 1) x.n = ir_size(g, args[k]);
   Node same = simplify(g, op, args, x.n);
   if (same == NO_NODE) same = rewrite(g, op, args);
+  for (int k = 0; same != NO_NODE && k < arity; k++) /* what is simpler is a density all the same */
+    if (ir_node(g, args[k])->likelihood) same = ir_mark_likelihood(g, same);
   if (same != NO_NODE) return same;
   bool full = false;
   for (int k = 0; k < arity; k++) {
@@ -475,6 +478,16 @@ Node ir_ode(Graph *g, const IrOde *ode, Node a) {
                             .args = {a},
                             .likelihood = x->likelihood,
                             .u.ode = ode});
+}
+
+Node ir_run(Graph *g, const IrRun *run, Node a) {
+  assert(ir_size(g, a) == run->inputs && run->outputs > 0);
+  return intern(g, (IrNode){.op = IR_RUN,
+                            .nargs = 1,
+                            .n = run->outputs,
+                            .args = {a},
+                            .likelihood = true,
+                            .u.run = run});
 }
 
 Node ir_mark_likelihood(Graph *g, Node a) {

@@ -31,6 +31,7 @@ typedef enum {
   IR_AFFINE, /* only on tapes: an affine function of shared values, one per observation */
   IR_ODE,    /* out[k N + i] = state i at time k of the solution of u.ode, a = its N initial states,
                 parameters, times */
+  IR_RUN,    /* out = u.run of a, draw by draw: a program whose course depends on its parameters */
 #define OP(NAME, arity, value, shared, partials, domain) IR_##NAME,
 #include "ir/ops.def"
 #undef OP
@@ -63,6 +64,25 @@ typedef struct {
   double most_steps;         /* from one time to the next */
 } IrOde;
 
+/* Draws [lane, lane + n) of an instruction's rows, which are `lanes` apart; `count` of them are in
+ * use, the others repeat one of those. */
+typedef struct {
+  size_t lane, n, count, lanes;
+  int worker;
+} IrPiece;
+
+/* What a RUN node computes: outputs of inputs, each draw for itself. Whoever makes the node gives
+ * the functions; they are called by several threads at a time. `work` makes what one tape's buffers
+ * need for all draws; forward and backward get rows of the piece's draws. */
+typedef struct IrRun {
+  int32_t inputs, outputs;
+  void *self;
+  void *(*work)(const struct IrRun *run, Arena *a, size_t lanes);
+  void (*forward)(void *work, const IrPiece *p, const double *in, double *out);
+  void (*backward)(void *work, const IrPiece *p, const double *in, const double *out_adj,
+                   double *in_adj);
+} IrRun;
+
 typedef struct {
   uint16_t op;
   uint8_t nargs;
@@ -76,6 +96,7 @@ typedef struct {
     const int32_t *index; /* GATHER */
     const Pick *picks;    /* PACK */
     const IrOde *ode;     /* ODE */
+    const IrRun *run;     /* RUN */
   } u;
 } IrNode;
 
@@ -119,6 +140,7 @@ Node ir_cumsum(Graph *g, Node a, int32_t width);
 Node ir_matvec(Graph *g, Node matrix, Node b);
 Node ir_matmul(Graph *g, Node a, Node b, int32_t inner, int32_t columns);
 Node ir_ode(Graph *g, const IrOde *ode, Node a); /* keeps *ode */
+Node ir_run(Graph *g, const IrRun *run, Node a); /* keeps *run */
 Node ir_mark_likelihood(Graph *g, Node x); /* a copy of x that is marked as a density of data */
 
 /* Forget all nodes from `count` on (a lifted loop that is rolled back). */

@@ -278,7 +278,7 @@ void model_unconstrain(Ctx *c, const Model *m, const double *values, double *the
     const Output *o = &m->outputs[k];
     Value *v = value_known(&E, value_shape(&E, o->kind, o->array_dims, o->ndims, o->dims), NULL);
     for (int32_t i = 0; i < o->n; i++) v->v[model_column_place(o, i)] = *values++;
-    E.frame[o->decl->slot] = (Var){v, o->decl, NULL};
+    E.frame[o->decl->slot] = (Var){v, o->decl, NULL, NULL};
     constrain_check(&E, o->decl, v, "the parameters");
     if (c->nerrors > before) ctx_jump(c, PVI_DATA);
     unconstrain(&E, o->decl, v, theta + o->offset);

@@ -93,7 +93,7 @@ static Value *count_log_cdf(Eval *E, DistCdf *cdf, Value **args, int n, bool com
   return v ? CHOOSE(LESS(y, NUM(0)), NUM(complement ? 0 : -INFINITY), v) : NULL;
 }
 
-/* log F or log(1 - F), one element per observation. */
+/* Of valid arguments. */
 static Value *log_cdf(Eval *E, DistId id, Value **a, int n, bool complement, Loc loc) {
   const DistCode *code = &codes[id];
   E->density = loc;
@@ -105,6 +105,12 @@ static Value *log_cdf(Eval *E, DistId id, Value **a, int n, bool complement, Loc
              "the cumulative distribution function of %s is not supported yet",
              stan_dist_names[id]);
   return v;
+}
+
+Value *dist_log_cdf(Eval *E, DistId id, DistFun fun, Value **a, int n, Loc loc) {
+  dist_check_sizes(E, id, fun, a, n, loc);
+  dist_check_support(E, id, fun, a, n, loc);
+  return log_cdf(E, id, a, n, fun == DF_LCCDF, loc);
 }
 
 static bool is_zero(const Value *v) {
@@ -225,13 +231,11 @@ Value *dist_rng(Eval *E, DistId id, Value **a, int n, Loc loc) {
 /* ---- all ------------------------------------------------------------------------------------- */
 
 Value *dist_call(Eval *E, DistId id, DistFun fun, Value **args, int n, Loc loc) {
-  if (fun != DF_LPDF) dist_check_sizes(E, id, fun, args, n, loc);
-  if (fun != DF_LPDF && fun != DF_RNG) dist_check_support(E, id, fun, args, n, loc);
   switch (fun) {
   case DF_LPDF: return value_sum(E, dist_lpdf(E, id, args, n, loc));
-  case DF_LCDF: return value_sum(E, log_cdf(E, id, args, n, false, loc));
-  case DF_LCCDF: return value_sum(E, log_cdf(E, id, args, n, true, loc));
-  case DF_CDF: return M(EXP, value_sum(E, log_cdf(E, id, args, n, false, loc)));
-  default: return dist_rng(E, id, args, n, loc);
+  case DF_LCDF:
+  case DF_LCCDF: return value_sum(E, dist_log_cdf(E, id, fun, args, n, loc));
+  case DF_CDF: return M(EXP, value_sum(E, dist_log_cdf(E, id, fun, args, n, loc)));
+  default: dist_check_sizes(E, id, fun, args, n, loc); return dist_rng(E, id, args, n, loc);
   }
 }

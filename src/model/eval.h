@@ -21,9 +21,10 @@
 #include "num/rng.h"
 #include "stan/stan.h"
 
-/* VALUE_MOST: elements of a Value, 2 GB of numbers; who wants more has made a mistake with a size,
- * and would wait long to hear of it. */
-enum { MAX_DIMS = 8, VALUE_MOST = 1 << 28 };
+enum { MAX_DIMS = 8 };
+/* Elements of one value, of a variable that the program declares, of all parameters: more than any
+ * program needs, and few enough that sizes do not overflow and a mistaken size is told at once. */
+enum { MOST_ELEMENTS = 1 << 30, MOST_DECLARED = 1 << 28, MOST_PARAMETERS = 1 << 25 };
 
 typedef struct Axis {
   int32_t rows;
@@ -65,7 +66,8 @@ typedef struct Lift Lift;
 typedef struct {
   Value *value;
   const Decl *decl;
-  const Lift *lift; /* the lifted loop inside which it is declared */
+  const Lift *lift;  /* the lifted loop inside which it is declared */
+  const Value *mask; /* E->mask where it is declared: draws that had left before never see it */
 } Var;
 
 /* The outcome of a density statement in canonical form (outcome.c). */
@@ -77,12 +79,38 @@ typedef struct {
   Value *y, *par[3], *size; /* size: trials of a binomial */
 } Outcome;
 
+/* Into which observations an increment of a loop falls (factors.c). */
+typedef struct {
+  const Stmt *s;
+  int level; /* iterations of the loops around it are told apart down to this one; 1: outermost */
+  bool elements; /* every element of its outcome is an observation */
+} Factor;
+typedef struct Factors {
+  Factor *items;
+  int n;
+} Factors;
+
+/* The loops that are running, innermost first. */
+typedef struct Nest {
+  const struct Nest *outer;
+  int depth;    /* 1: the outermost */
+  int32_t tick; /* number of the iteration, or of all iterations where it is lifted */
+} Nest;
+
+/* An outcome that is an expression of data and parameters: does it count as data? */
+typedef struct {
+  const Expr *e;
+  bool data;
+} Shifted;
+
 /* One increment of the log density. */
 typedef struct {
-  Node node;        /* rows x 1 elements (lifted), or n elements: one per observation */
+  Node node;        /* rows x each elements (lifted), or `each`: one per observation */
+  int32_t each;     /* observations of an iteration: 1, or the elements of the outcome */
   const Axis *axis; /* lifted loop */
   int loop;         /* number of the outermost loop instance around it, -1: none */
   int32_t iteration;
+  int32_t group; /* what has the same number in the same iteration is one observation */
   Loc loc;
   const char *name; /* distribution, or "target" */
   bool bare;        /* without any density: likelihood when its loop has one, else prior */
@@ -94,39 +122,118 @@ typedef struct {
   Node sim;               /* rows: a simulated outcome, or NO_NODE */
 } Site;
 
-typedef enum { FLOW_NEXT, FLOW_BREAK, FLOW_CONTINUE, FLOW_RETURN } Flow;
+/* A user's density that is run as if its body stood where it is called (inlining.c). */
+typedef struct Inlined {
+  const FunDef *f;
+  const Decl *sum;  /* the variable that it adds up and returns, or NULL */
+  int depth;        /* E->depth of its body */
+  int32_t n;        /* elements of its outcome */
+  Loc loc;          /* where it is called, */
+  const char *name; /* and as what */
+  Value *loose;     /* what belongs to no observation in particular, so far */
+  struct Inlined *outer;
+} Inlined;
+
+/* LEFT: the draws for which it was run have left by break, continue, return or reject; others go on
+ * (branches.c). */
+typedef enum { FLOW_NEXT, FLOW_BREAK, FLOW_CONTINUE, FLOW_RETURN, FLOW_LEFT } Flow;
+
+/* What some draws return. */
+typedef struct {
+  Value *condition, *value;
+} Return;
+
+/* The running function and, in it, the running loop. */
+typedef struct {
+  Value *function_guard;         /* E->guard where the function was called, */
+  const Axis *axis;              /* and E->axis */
+  Value *of_rows;                /* what rows have returned that left before others, or NULL */
+  Value *loop_guard, *loop_mask; /* E->guard and E->mask where the iteration began */
+  Value *broken;                 /* draws that have left the loop, or NULL: none */
+  Return *returns;
+  int nreturns, cap_returns;
+} Scope;
+typedef struct {
+  Value *loop_guard, *loop_mask, *broken, *mask;
+} LoopScope;
+
+/* The evaluation of one draw (follow.c). */
+typedef struct {
+  Node node;
+  int32_t count;
+  const double *numbers;
+} Decision;
+typedef struct {
+  Arena *arena;
+  const double *inputs; /* of the graph */
+  double **numbers;     /* of the nodes so far: numbers[node][element] */
+  int32_t known;        /* so many nodes have theirs */
+  size_t cap;
+  Decision *decisions;
+  size_t ndecisions, cap_decisions;
+} Draw;
+const double *draw_numbers(Draw *d, const Graph *g, Node node);
+
+/* What an Eval says to whoever made it; attempts do not take it back. */
+typedef struct {
+  bool needs_draw;  /* a decision depends on parameters */
+  bool conditional; /* conditions on parameters have been met */
+} EvalNotes;
 
 typedef struct Eval {
   Ctx *ctx;
   Arena *arena; /* where Values live */
   Graph *graph;
   const Program *program;
-  Var *frame; /* variables of the running block or function */
-  int depth;  /* of user functions */
+  bool unroll;    /* every loop runs one by one: for tests, which compare both ways */
+  Value **packed; /* Values whose elements were joined to a node while an attempt was under way */
+  size_t npacked, cap_packed;
+  int attempts; /* under way: see Attempt */
+  Var *frame;   /* variables of the running block or function */
+  int depth;    /* of user functions */
+
   const Axis *axis;
-  Lift *lift;    /* the loop being lifted, or NULL */
-  Value *guard;  /* condition on parameters under which statements count, or NULL */
-  Value *result; /* of a user function */
+  Lift *lift;                 /* the loop being lifted, or NULL */
+  Value *guard, *live, *mask; /* the draws for which statements count (branches.c), or NULL */
+  Scope scope;
+  Draw *draw;        /* the draw for which the program is evaluated, or NULL: for all */
+  EvalNotes *shared; /* never NULL */
+  Value *result;     /* of a user function */
   /* what the run yields */
   Site *sites;
   size_t nsites, cap_sites; /* likelihood */
+  Shifted *shifted;
+  size_t nshifted, cap_shifted;
   Value **prior;
   size_t nprior, cap_prior; /* scalars */
   Value **jacobian;
   size_t njacobian, cap_jacobian;
-  Value **packed; /* Values whose elements became a node while a loop was being vectorized */
-  size_t npacked, cap_packed;
+  Value **rejected;
+  size_t nrejected, cap_rejected; /* scalars: positive in draws that the program rejects */
   LoopInfo *loops;
   size_t nloops, cap_loops;
   int loop; /* number of the running outermost loop instance, -1 */
   int32_t iteration;
   int loop_count;
-  bool quiet;          /* no increments are recorded (generated quantities, transformed data) */
+  Inlined *inlined;       /* the user's density that is run so, or NULL */
+  const Factors *factors; /* of that loop */
+  int loop_depth;         /* E->depth where it stands */
+  const Stmt *statement;  /* the running one of its body, in the same function */
+  const Nest *nest;
+  int32_t ticks;
+  int lift_depth, lift_function; /* Nest.depth and E->depth of the loop being lifted */
+  bool quiet;         /* no increments are recorded (generated quantities, transformed data) */
+  const Stmt *adding; /* the running increment */
+  const Stmt *const *guess; /* statements that make observations: ModelOptions */
+  int nguess;
   const long *observe; /* lines whose increments are observations because the user says so */
   int nobserve;
-  bool *observe_found;   /* of each: an increment was made there */
-  Loc density;           /* of the builtin density being evaluated */
-  bool inside_lpdf_data; /* the outcome of the user's density being evaluated is data */
+  bool *observe_found; /* of each: an increment was made there */
+  /* Where a cumulative function of data counts as an observation: in what is added, not in what is
+   * taken off (a truncation), and not in a density of parameters; a probability itself, and not its
+   * logarithm, only where it stands in an increment. */
+  bool negative, of_parameters, increment;
+  Loc density;    /* of the builtin density or function being evaluated */
   bool integral;  /* the rows of the axis are nodes of a quadrature: what differs between them is no
                      data */
   RngStream *rng; /* for _rng functions, or NULL: not allowed */
@@ -139,9 +246,14 @@ typedef struct Eval {
  * the graph does; that is how it is known. */
 static inline bool eval_is_draw(const Eval *E) { return E->arena != E->graph->arena; }
 
+/* Do statements count for some draws only? */
+static inline bool eval_is_conditional(const Eval *E) { return E->guard || E->live || E->mask; }
+
 /* ---- value.c --------------------------------------------------------------------------------- */
 
-int32_t value_total(const Value *v);            /* rows x n */
+int32_t value_total(const Value *v); /* rows x n */
+/* The same of a Value to be made: fails, or gives the running loop up, where that is too many. */
+int32_t value_count(Eval *E, const Axis *axis, int64_t n);
 Value *value_like(Eval *E, const Value *shape); /* same kind and dims, nothing in it */
 Value *value_shape(Eval *E, TypeKind kind, int array_dims, int ndims, const int32_t *dims);
 Value *value_known(Eval *E, const Value *shape, const Axis *axis); /* zeros to fill in */
@@ -155,6 +267,10 @@ Node value_node_total(Eval *E, Value *v, const Axis *axis,
                       int32_t n); /* broadcast to rows x n, or one element where all agree */
 Value *value_on_axis(Eval *E, Value *v, const Axis *axis);
 Pick value_pick(Eval *E, Value *v, int32_t row, int32_t k);
+/* Is this element a number, and which, though others of the Value may depend on parameters? Is any?
+ */
+bool value_number_at(Eval *E, const Value *v, int32_t row, int32_t k, double *number);
+bool value_has_data(Eval *E, const Value *v);
 void value_own(Eval *E, Value **v); /* make it safe to change elements */
 Value *value_reshape(Eval *E, Value *v, TypeKind kind, int array_dims, int ndims,
                      const int32_t *dims);
@@ -169,6 +285,7 @@ Value *value_take_or_zero(Eval *E, Value *v, const Value *shape,
 Value *value_tuple(Eval *E, Value *const *items, int n);
 void value_put(Eval *E, Value **target, const Axis *axis, const int32_t *index, int32_t n,
                Value *from);
+void value_spread(Eval *E, Value **v); /* a row for every iteration of the lifted loop */
 Value *value_join(Eval *E, Value *const *parts, int nparts,
                   const Value *shape); /* all elements one after the other */
 
@@ -197,16 +314,52 @@ long value_int_of(Eval *E, Value *v, Loc loc,
 /* ---- expr.c, stmt.c, lift.c, functions.c, dists.c, constraints.c ----------------------------- */
 
 Value *eval_expr(Eval *E, const Expr *e);
+void eval_deeper(Eval *E, Loc loc); /* fails where the stack has no room for one more level */
 Value *eval_binary(Eval *E, Operator op, Value *a, Value *b, Loc loc);
 bool eval_is_density_name(const char *name); /* ..._lpdf, ..._lpmf and their _lup forms */
-Value *eval_user(Eval *E, const FunDef *f, Value **args, Loc loc, bool outcome_is_data);
+bool eval_is_cdf_name(const char *name);     /* ..._cdf, ..._lcdf, ..._lccdf */
+Value *eval_user(Eval *E, const FunDef *f, Value **args, Loc loc);
+void eval_args(Eval *E, const Expr *call, Value **args);
+Value *eval_user_call(Eval *E, const Expr *call, Value **args); /* marked where it is of data */
 Flow eval_stmt(Eval *E, const Stmt *s);
 Flow eval_block(Eval *E, const Stmt *block);
 void eval_dims(Eval *E, const Decl *d, Value *shape);
+/* branches.c: the rows of a known condition's axis where it is `wanted`; the draws for which
+ * statements count; a choice per draw. */
+Axis *eval_rows_where(Eval *E, const Value *c, bool wanted);
+Value *eval_condition(Eval *E);
+Value *eval_choose(Eval *E, Value *c, Value *yes, Value *no);
+Value *eval_either(Eval *E, const Expr *ternary, Value *c); /* both sides, chosen between */
+Flow eval_if(Eval *E, const Stmt *s);
+Flow eval_break(Eval *E);
+Flow eval_continue(Eval *E);
+Flow eval_return(Eval *E, Value *v);
+Flow eval_reject(Eval *E, const Stmt *s, const char *text);
+Value *scope_function(Eval *E, const Stmt *body); /* runs it; what it returns, or NULL */
+void scope_enter_loop(Eval *E, LoopScope *l);
+void scope_iterate(Eval *E, const LoopScope *l);
+void scope_leave_loop(Eval *E, const LoopScope *l);
+/* A value that decides what the program does next: where the program is evaluated for one draw, its
+ * numbers. */
+Value *eval_decided(Eval *E, Value *v);
+/* Fails because a decision depends on parameters. */
+_Noreturn void eval_needs_draw(Eval *E, Loc loc, const char *why);
 Value *eval_as_likelihood(Eval *E, Value *v); /* a copy that counts as a density of data */
-/* An increment, one element per observation; outcome: what it says of the outcome, or NULL. */
+/* Is a cumulative function of y an observation here? */
+bool eval_observes(const Eval *E, DistFun fun, const Value *y);
+/* log F, or of DF_LCCDF log(1 - F), of a builtin distribution: one element per outcome. */
+Value *dist_log_cdf(Eval *E, DistId id, DistFun fun, Value **a, int n, Loc loc);
+/* sites.c: an increment, one element per observation; outcome: what it says of the outcome, or
+ * NULL. */
 void eval_add_target(Eval *E, Value *pointwise, Loc loc, const char *name, const Outcome *outcome);
 void eval_add_jacobian(Eval *E, Value *v);
+void eval_add_rejected(Eval *E, Value *condition);
+Value *eval_guarded(Eval *E,
+                    Value *v); /* what is to be added: 0 in draws for which it does not count */
+bool eval_is_observed(const Eval *E, Loc loc); /* the user says so of this line */
+/* increments.c: target += e; y ~ dist(...) */
+void eval_increment(Eval *E, const Expr *e);
+void eval_tilde(Eval *E, const Stmt *s);
 Outcome outcome_of(Eval *E, DistId id, Value **args); /* args[0] is the outcome */
 void outcome_place(Eval *E, Site *site, const Outcome *o, int32_t n);
 
@@ -229,10 +382,45 @@ Value *lift_index(Eval *E, long from);
  */
 void eval_each(Eval *E, const Expr *e, int32_t n, LiftBody *lifted, LiftBody *one, void *self);
 bool lift_loop(Eval *E, const Stmt *s, long from, long to, const char **why);
+
+/* An evaluation that may be taken back: nodes, sites and messages made since are forgotten, and
+ * Values from before are as they were. Usage:
+ *
+ *     Attempt a;
+ *     if (setjmp(*attempt_begin(E, &a))) { attempt_undo(E, &a); return ...; }
+ *     ... evaluate ...
+ *     attempt_end(E, &a);
+ */
+typedef struct {
+  Eval before;
+  int32_t nodes;
+  size_t messages, errors, decisions;
+  jmp_buf here, *outer;
+} Attempt;
+jmp_buf *attempt_begin(Eval *E, Attempt *a);
+void attempt_end(Eval *E, Attempt *a);  /* it stays */
+void attempt_undo(Eval *E, Attempt *a); /* after it failed, or in the place of attempt_end */
 void lift_read(Eval *E, Var *var, const Axis *axis, const int32_t *index,
                int32_t n); /* index NULL: all elements */
 void lift_write(Eval *E, Var *var, const Axis *axis, const int32_t *index, int32_t n);
 _Noreturn void lift_bail(Eval *E, const char *why);
+
+/* inlining.c. inline_density: false: it cannot be, and nothing was done. The others are for the
+ * statements and terms of its body: is the variable the sum; were they increments, not what they
+ * seem; a term that belongs to no element; may the elements of a vector be told apart? */
+bool inline_density(Eval *E, const FunDef *f, Value **args, Loc loc, const char *name);
+bool inline_is_sum(const Eval *E, const Expr *e);
+bool inline_declares_sum(const Eval *E, const Decl *d);
+bool inline_assign(Eval *E, const Stmt *s);
+bool inline_return(Eval *E, const Stmt *s);
+void inline_loose(Eval *E, Value *v);
+bool inline_elementwise_sum(const Eval *E, const Expr *sum);
+/* Is there data in a sum of which every summand has its own, as y has in dot_self(y - X * b)? */
+bool inline_has_outcome(const Eval *E, const Expr *sum);
+bool fun_is_elementwise(FunId id); /* functions.c */
+
+const Factors *factors_of(Eval *E, const Stmt *loop);
+Factor factors_find(const Factors *f, const Stmt *s);
 
 bool eval_reduce_sum(
     Eval *E,

@@ -37,9 +37,8 @@ static Along along_range(Eval *E, long from, long to, int32_t dim, Loc loc) {
 }
 
 static Along along_values(Eval *E, Value *v, int32_t dim, Loc loc) {
-  if (!v->known)
-    ctx_fail(E->ctx, PVI_PROGRAM, loc,
-             "an index depends on parameters; it must be known from the data");
+  v = eval_decided(E, v);
+  if (!v->known) eval_needs_draw(E, loc, "an index depends on parameters");
   v = value_on_axis(E, v, E->axis);
   Along a = {.count = v->n, .dropped = v->ndims == 0, .axis = v->axis};
   int32_t total = value_total(v);
@@ -66,8 +65,8 @@ static Along along_moving(Eval *E, const Value *from, const Value *to, int32_t d
 }
 
 static Along along_bounds(Eval *E, const Index *i, int32_t dim) {
-  Value *from = value_on_axis(E, eval_expr(E, i->a), E->axis),
-        *to = value_on_axis(E, eval_expr(E, i->b), E->axis);
+  Value *from = value_on_axis(E, eval_decided(E, eval_expr(E, i->a)), E->axis),
+        *to = value_on_axis(E, eval_decided(E, eval_expr(E, i->b)), E->axis);
   if (from->known && to->known && (from->axis || to->axis))
     return along_moving(E, from, to, dim, i->loc);
   return along_range(E, value_int_of(E, from, i->loc, "an index"),
@@ -121,7 +120,7 @@ Selection eval_selection(Eval *E, const Value *base, const Index *indexes, int n
     s.index = by[0].at;
     return s;
   }
-  s.index = NEW_ARRAY(E->arena, int32_t, rows * n);
+  s.index = NEW_ARRAY(E->arena, int32_t, value_count(E, s.axis, n));
   for (int32_t r = 0; r < rows; r++) {
     int32_t *out = s.index + r * n;
     int32_t repeat = 1; /* elements filled so far: the product of the inner counts, from the last
@@ -322,8 +321,23 @@ static Value *negate(Eval *E, Value *a) {
   return r;
 }
 
-static Value *eval_unary(Eval *E, const Expr *e) {
+/* The operand of a minus, or of a division. */
+static Value *eval_negative(Eval *E, const Expr *e) {
+  E->negative = !E->negative;
+  Value *v = eval_expr(E, e);
+  E->negative = !E->negative;
+  return v;
+}
+
+static Value *eval_arithmetic(Eval *E, const Expr *e) {
+  bool off = e->op == OP_SUB || e->op == OP_DIV || e->op == OP_ELT_DIV;
   Value *a = eval_expr(E, e->args[0]);
+  Value *b = off ? eval_negative(E, e->args[1]) : eval_expr(E, e->args[1]);
+  return eval_binary(E, e->op, a, b, e->loc);
+}
+
+static Value *eval_unary(Eval *E, const Expr *e) {
+  Value *a = e->op == OP_NEG ? eval_negative(E, e->args[0]) : eval_expr(E, e->args[0]);
   switch (e->op) {
   case OP_NEG: return negate(E, a);
   case OP_NOT: return as_int(map1(E, IR_NOT, a));
@@ -336,7 +350,7 @@ static Value *eval_unary(Eval *E, const Expr *e) {
 
 /* && and || do not look at the right side when the left one decides. */
 static Value *eval_logical(Eval *E, const Expr *e) {
-  Value *a = eval_expr(E, e->args[0]);
+  Value *a = eval_decided(E, eval_expr(E, e->args[0]));
   if (a->known && !a->axis) {
     bool left = a->v[0] != 0;
     if (left == (e->op == OP_OR)) return value_int(E, left);
@@ -346,22 +360,14 @@ static Value *eval_logical(Eval *E, const Expr *e) {
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 
-/* Both sides, and a choice between them per draw or per iteration. */
-static Value *choose(Eval *E, const Expr *e, Value *c) {
-  Value *yes = complex_promote(E, eval_expr(E, e->args[1]), e->type->kind),
-        *no = complex_promote(E, eval_expr(E, e->args[2]), e->type->kind);
-  Value *v = map3(E, IR_SELECT, c, yes, no);
-  return e->type->kind == TY_INT ? as_int(v) : v;
-}
-
 static Value *eval_ternary(Eval *E, const Expr *e) {
-  Value *c = value_on_axis(E, eval_expr(E, e->args[0]), E->axis);
-  if (!c->known) return choose(E, e, c);
+  Value *c = value_on_axis(E, eval_decided(E, eval_expr(E, e->args[0])), E->axis);
+  if (!c->known) return eval_either(E, e, c);
   if (!c->axis) return eval_expr(E, e->args[c->v[0] != 0 ? 1 : 2]);
   int32_t yes = 0;
   for (int32_t r = 0; r < c->axis->rows; r++) yes += c->v[r] != 0;
   if (yes == 0 || yes == c->axis->rows) return eval_expr(E, e->args[yes ? 1 : 2]);
-  return choose(E, e, c);
+  return eval_either(E, e, c);
 }
 
 static Value *eval_literal(Eval *E, const Expr *e) {
@@ -392,28 +398,23 @@ static Value *eval_tuple(Eval *E, const Expr *e) {
   return value_tuple(E, items, e->nargs);
 }
 
-Value *eval_user(Eval *E, const FunDef *f, Value **args, Loc loc, bool outcome_is_data) {
+Value *eval_user(Eval *E, const FunDef *f, Value **args, Loc loc) {
   if (!f->body)
     ctx_fail(E->ctx, PVI_PROGRAM, loc, "function %s is declared but never defined", f->name);
-  if (E->depth >= 500)
-    ctx_fail(E->ctx, PVI_PROGRAM, loc, "functions call each other more than 500 levels deep");
   Var *frame = NEW_ARRAY(E->arena, Var, f->nslots + 1), *caller = E->frame;
   for (int k = 0; k < f->nargs; k++) {
     args[k] = complex_promote(E, args[k], f->args[k]->type->kind);
     args[k]->shared = true;
-    frame[f->args[k]->slot] = (Var){args[k], f->args[k], E->lift};
+    frame[f->args[k]->slot] = (Var){args[k], f->args[k], E->lift, NULL};
   }
-  bool outer_data = E->inside_lpdf_data;
-  E->inside_lpdf_data = outcome_is_data;
+  bool of_parameters = E->of_parameters;
+  E->of_parameters |= eval_is_density_name(f->name) && f->nargs && !args[0]->known;
   E->frame = frame;
   E->depth++;
-  E->result = NULL;
-  eval_stmt(E, f->body);
+  Value *r = scope_function(E, f->body);
   E->depth--;
   E->frame = caller;
-  E->inside_lpdf_data = outer_data;
-  Value *r = E->result;
-  E->result = NULL;
+  E->of_parameters = of_parameters;
   if (!r && f->type->result && f->type->result->kind != TY_VOID)
     ctx_fail(E->ctx, PVI_PROGRAM, loc, "function %s ended without returning a value", f->name);
   return r && f->type->result ? complex_promote(E, r, f->type->result->kind) : r;
@@ -429,37 +430,78 @@ bool eval_is_density_name(const char *name) {
          ends_with(name, "_lupmf");
 }
 
-/* A user's density of data is a likelihood, whatever it is made of. */
-static Value *eval_user_call(Eval *E, const Expr *e, Value **args) {
-  bool density = eval_is_density_name(e->user->name) && e->nargs > 0 && args[0]->known;
-  Value *r = eval_user(E, e->user, args, e->loc, density);
-  if (density && r && r->kind == TY_REAL) {
-    if (r->known) {
-      r = value_on_axis(E, r, E->axis);
-      r->likelihood = true;
-    } else {
-      r = value_of_node(E, r, r->axis, ir_mark_likelihood(E->graph, value_node(E, r)));
-    }
-  }
-  return r;
+bool eval_is_cdf_name(const char *name) {
+  return ends_with(name, "_cdf") || ends_with(name, "_lcdf") || ends_with(name, "_lccdf");
 }
 
-static Value *eval_call(Eval *E, const Expr *e) {
-  Value **args = NEW_ARRAY(E->arena, Value *, e->nargs + 1);
+bool eval_observes(const Eval *E, DistFun fun, const Value *y) {
+  bool cumulative = fun == DF_LCDF || fun == DF_LCCDF || (fun == DF_CDF && E->increment);
+  return cumulative && y->known && !(E->integral && y->axis) && !E->negative && !E->of_parameters;
+}
+
+static DistFun cumulative_named(const char *name) {
+  return ends_with(name, "_lccdf") ? DF_LCCDF : ends_with(name, "_lcdf") ? DF_LCDF : DF_CDF;
+}
+
+/* A user's density of data is a likelihood, whatever it is made of; so is, where it is added, his
+ * cumulative function. */
+Value *eval_user_call(Eval *E, const Expr *e, Value **args) {
+  const char *name = e->user->name;
+  bool density = eval_is_density_name(name) && e->nargs > 0 && args[0]->known;
+  Value *r = eval_user(E, e->user, args, e->loc);
+  if (!r || r->kind != TY_REAL) return r;
+  if (density && r->known) {
+    r = value_on_axis(E, r, E->axis);
+    r->likelihood = true;
+  }
+  bool observed =
+      eval_is_cdf_name(name) && e->nargs > 0 && eval_observes(E, cumulative_named(name), args[0]);
+  return (density || observed) && !r->known ? eval_as_likelihood(E, r) : r;
+}
+
+static Value *eval_dist_call(Eval *E, const Expr *e, Value **args) {
+  Value *r = dist_call(E, (DistId)e->builtin, e->distfun, args, e->nargs, e->loc);
+  return !r->known && e->distfun != DF_RNG && e->distfun != DF_LPDF &&
+                 eval_observes(E, e->distfun, args[0])
+             ? eval_as_likelihood(E, r)
+             : r;
+}
+
+/* What a density or a function is given is not itself an increment. */
+void eval_args(Eval *E, const Expr *e, Value **args) {
+  bool increment = E->increment;
+  if (e->call != CALL_FUNCTION) E->increment = false;
   for (int k = 0; k < e->nargs; k++) {
     const Type *t = e->args[k]->type;
     args[k] = t && t->kind == TY_FUNCTION ? NULL : eval_expr(E, e->args[k]);
   }
+  E->increment = increment;
+}
+
+static Value *eval_call(Eval *E, const Expr *e) {
+  Value **args = NEW_ARRAY(E->arena, Value *, e->nargs + 1);
+  eval_args(E, e, args);
   switch (e->call) {
   case CALL_USER: return eval_user_call(E, e, args);
-  case CALL_FUNCTION: return eval_function(E, (FunId)e->builtin, args, e->nargs, e);
+  case CALL_FUNCTION:
+    E->density = e->loc;
+    return eval_function(E, (FunId)e->builtin, args, e->nargs, e);
   case CALL_LAPLACE: return eval_laplace(E, args, e);
-  case CALL_DIST: return dist_call(E, (DistId)e->builtin, e->distfun, args, e->nargs, e->loc);
+  case CALL_DIST: return eval_dist_call(E, e, args);
   default: ctx_fail(E->ctx, PVI_PROGRAM, e->loc, "%s cannot be called here", e->name);
   }
 }
 
+void eval_deeper(Eval *E, Loc loc) {
+  if (base_stack_left() >= STACK_RESERVE) return;
+  if (E->depth > 1)
+    ctx_fail(E->ctx, PVI_PROGRAM, loc,
+             "functions call each other %d levels deep, and there is no room for more", E->depth);
+  ctx_fail(E->ctx, PVI_PROGRAM, loc, "this is nested too deep; simplify the program");
+}
+
 Value *eval_expr(Eval *E, const Expr *e) {
+  eval_deeper(E, e->loc);
   switch (e->kind) {
   case EX_INT: return value_int(E, e->ivalue);
   case EX_REAL: return value_real(E, e->rvalue);
@@ -472,10 +514,7 @@ Value *eval_expr(Eval *E, const Expr *e) {
   case EX_UNARY: return eval_unary(E, e);
   case EX_BINARY:
     if (e->op == OP_AND || e->op == OP_OR) return eval_logical(E, e);
-    {
-      Value *a = eval_expr(E, e->args[0]);
-      return eval_binary(E, e->op, a, eval_expr(E, e->args[1]), e->loc);
-    }
+    return eval_arithmetic(E, e);
   case EX_TERNARY: return eval_ternary(E, e);
   case EX_CALL: return eval_call(E, e);
   case EX_INDEX: return eval_index(E, e);

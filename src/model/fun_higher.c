@@ -20,7 +20,7 @@ static Value *partial_sum(Eval *E, const Slices *s, Value *slice, Value *start, 
   Value **args = NEW_ARRAY(E->arena, Value *, nrest + 3);
   args[0] = slice, args[1] = start, args[2] = end;
   for (int k = 0; k < nrest; k++) args[k + 3] = s->a[k + 3];
-  return eval_user(E, s->f, args, s->call->loc, eval_is_density_name(s->f->name) && slice->known);
+  return eval_user(E, s->f, args, s->call->loc);
 }
 
 /* As a value: one slice. */
@@ -58,7 +58,7 @@ static void one_slice(Eval *E, void *self) {
 bool eval_reduce_sum(Eval *E, const Expr *e) {
   bool named = e->kind == EX_CALL && e->call == CALL_FUNCTION &&
                (e->builtin == FUN_reduce_sum || e->builtin == FUN_reduce_sum_static);
-  if (!named || E->quiet || E->guard || E->lift || E->loop >= 0) return false;
+  if (!named || E->quiet || eval_is_conditional(E) || E->lift || E->loop >= 0) return false;
   Slices s = {e, fun_function(E, e), NEW_ARRAY(E->arena, Value *, e->nargs)};
   for (int k = 1; k < e->nargs; k++) s.a[k] = eval_expr(E, e->args[k]);
   if (s.a[1]->kind == TY_TUPLE) return false;
@@ -85,7 +85,7 @@ FN(map_rect) {
   Value **parts = NEW_ARRAY(E->arena, Value *, shards + 1);
   for (int32_t k = 0; k < shards; k++) {
     Value *args[4] = {a[1], item(E, a[2], k), item(E, a[3], k), item(E, a[4], k)};
-    parts[k] = eval_user(E, fun_function(E, call), args, call->loc, false);
+    parts[k] = eval_user(E, fun_function(E, call), args, call->loc);
     total += parts[k]->n;
   }
   return value_join(E, parts, shards, value_shape(E, TY_VECTOR, 0, 1, &total));
@@ -111,7 +111,7 @@ static Value *integrand(Eval *E, const Integral *q, Value *x, Value *xc) {
   Value **args = NEW_ARRAY(E->arena, Value *, q->nrest + 2);
   args[0] = x, args[1] = xc;
   for (int k = 0; k < q->nrest; k++) args[k + 2] = q->rest[k];
-  return eval_user(E, q->f, args, q->loc, false);
+  return eval_user(E, q->f, args, q->loc);
 }
 
 /* One number of a vector per iteration. */
@@ -173,7 +173,8 @@ static Value *integrate(Eval *E, const Expr *call, Value **a, Value **rest, int 
   Integral q = {.f = fun_function(E, call), .rest = rest, .nrest = nrest, .loc = call->loc};
   place_nodes(E, &q, a[1], a[2]);
   const char *why;
-  if (!E->lift && !E->guard && lift_body(E, NODES, NULL, all_nodes, &q, &why)) return q.sum;
+  if (!E->lift && !eval_is_conditional(E) && lift_body(E, NODES, NULL, all_nodes, &q, &why))
+    return q.sum;
   return node_by_node(E, &q);
 }
 

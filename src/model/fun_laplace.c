@@ -85,7 +85,7 @@ static Value *likelihood(Eval *E, const Latent *s, Value *theta) {
   Value **a = NEW_ARRAY(E->arena, Value *, tuple->nitems + 1);
   a[0] = theta;
   for (int k = 0; k < tuple->nitems; k++) a[k + 1] = tuple->items[k];
-  return eval_user(E, s->f, a, s->call->loc, false);
+  return eval_user(E, s->f, a, s->call->loc);
 }
 
 /* theta with STEP added to element i, and to element j, so many times each. */
@@ -207,7 +207,7 @@ static void take_covariance(Eval *E, Latent *s, int at) {
   const Value *tuple = s->args[at + 1];
   Value **a = NEW_ARRAY(E->arena, Value *, tuple->nitems + 1);
   for (int k = 0; k < tuple->nitems; k++) a[k] = tuple->items[k];
-  s->K = eval_user(E, s->call->args[at]->user, a, s->call->loc, false);
+  s->K = eval_user(E, s->call->args[at]->user, a, s->call->loc);
   s->n = s->K->dims[0];
   if (s->K->dims[1] != s->n || !s->n)
     ctx_fail(E->ctx, PVI_DATA, s->call->loc, "%s: the covariance is %d x %d", s->call->name, s->n,

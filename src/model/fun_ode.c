@@ -174,7 +174,7 @@ static void no_solver_inside(Problem *p) {
 static void evaluate_slopes(Problem *p, const FunDef *f) {
   IrOde *o = p->ode;
   int32_t n = o->states - o->algebraic;
-  Value *r = eval_user(&p->sub, f, p->args, p->call->loc, false);
+  Value *r = eval_user(&p->sub, f, p->args, p->call->loc);
   if (r->n != n)
     ctx_fail(p->E->ctx, PVI_PROGRAM, p->call->loc, "%s returns %d %s of %d states", f->name, r->n,
              o->algebraic ? "residuals" : "derivatives", n);
@@ -209,7 +209,10 @@ static Problem make_problem(Eval *E, OdeMethod method, Value **a, int n, const E
   p.sub.graph = ir_graph_in(E->arena);
   p.sub.axis = NULL;
   p.sub.lift = NULL;
-  p.sub.guard = NULL;
+  p.sub.guard = p.sub.live = p.sub.mask = NULL;
+  p.sub.scope = (Scope){.nreturns = 0};
+  p.sub.inlined = NULL;
+  p.sub.attempts = 0;
   p.sub.quiet = true;
   for (int k = 1; k < n; k++) {
     need_no_rows(E, a[k]);

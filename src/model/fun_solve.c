@@ -27,7 +27,7 @@ static Value *residual(Eval *E, const System *s, Value *x) {
   Value **args = NEW_ARRAY(E->arena, Value *, s->nrest + 1);
   args[0] = x;
   for (int k = 0; k < s->nrest; k++) args[k + 1] = s->rest[k];
-  Value *v = eval_user(E, s->f, args, s->loc, false);
+  Value *v = eval_user(E, s->f, args, s->loc);
   if (v->n != s->K)
     ctx_fail(E->ctx, PVI_PROGRAM, s->loc, "%d equations for %d unknowns", v->n, s->K);
   return v;
@@ -46,7 +46,8 @@ static void all_points(Eval *E, void *self) {
 static Value *residuals(Eval *E, System *s, Value *points, int32_t rows) {
   s->points = points, s->rows = rows;
   const char *why;
-  if (!E->lift && !E->guard && lift_body(E, rows, NULL, all_points, s, &why)) return s->out;
+  if (!E->lift && !eval_is_conditional(E) && lift_body(E, rows, NULL, all_points, s, &why))
+    return s->out;
   Value **parts = NEW_ARRAY(E->arena, Value *, rows);
   for (int32_t r = 0; r < rows; r++)
     parts[r] = residual(E, s, value_slice(E, points, r * s->K, s->K));

@@ -16,9 +16,9 @@ long fun_int(Eval *E, Value *v, const Expr *call) {
 int32_t fun_size(Eval *E, Value *v, const Expr *call) {
   long k = fun_int(E, v, call);
   if (k < 0) ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "size %ld is negative", k);
-  if (k > VALUE_MOST)
+  if (k > MOST_DECLARED)
     ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "size %ld is too large: at most %d", k,
-             VALUE_MOST);
+             MOST_DECLARED);
   return (int32_t)k;
 }
 
@@ -100,6 +100,8 @@ static const FunRow rows[FUN_COUNT] = {
 #include "stan/functions.def"
 #undef FUN
 };
+
+bool fun_is_elementwise(FunId id) { return !rows[id].code && rows[id].op; }
 
 Value *eval_function(Eval *E, FunId id, Value **args, int nargs, const Expr *call) {
   const FunRow *row = &rows[id];

@@ -87,20 +87,14 @@ void lift_write(Eval *E, Var *var, const Axis *axis, const int32_t *index, int32
 
 /* ---- which variables a loop changes ---------------------------------------------------------- */
 
-static const Decl *root_decl(const Expr *lhs) {
-  while (lhs->kind == EX_INDEX || lhs->kind == EX_FIELD || lhs->kind == EX_PAREN)
-    lhs = lhs->args[0];
-  return lhs->kind == EX_VAR ? lhs->decl : NULL;
-}
-
-static void add_var(Eval *E, Lift *l, const Expr *lhs) {
+static void add_var(Eval *E, Lift *l, const Stmt *body, const Expr *lhs) {
   if (lhs->kind == EX_TUPLE) {
-    for (int k = 0; k < lhs->nargs; k++) add_var(E, l, lhs->args[k]);
+    for (int k = 0; k < lhs->nargs; k++) add_var(E, l, body, lhs->args[k]);
     return;
   }
-  const Decl *d = root_decl(lhs);
+  const Decl *d = stan_root(lhs);
   Var *var = d ? &E->frame[d->slot] : NULL;
-  if (!var || !var->value || var->decl != d) return; /* declared in the body */
+  if (!var || !var->value || var->decl != d || stan_declares(body, d)) return;
   for (int k = 0; k < l->nvars; k++)
     if (l->vars[k].var == var) return;
   Value *v = var->value;
@@ -110,13 +104,54 @@ static void add_var(Eval *E, Lift *l, const Expr *lhs) {
   PUSH(E->arena, l->vars, l->nvars, l->cap_vars, s);
 }
 
-static void collect(Eval *E, Lift *l, const Stmt *s) {
+static void collect(Eval *E, Lift *l, const Stmt *body, const Stmt *s) {
   if (!s) return;
-  if (s->kind == ST_ASSIGN) add_var(E, l, s->lhs);
-  for (int k = 0; k < s->nbody; k++) collect(E, l, s->body[k]);
+  if (s->kind == ST_ASSIGN) add_var(E, l, body, s->lhs);
+  for (int k = 0; k < s->nbody; k++) collect(E, l, body, s->body[k]);
 }
 
-/* ---- the attempt ----------------------------------------------------------------------------- */
+/* ---- attempts -------------------------------------------------------------------------------- */
+
+jmp_buf *attempt_begin(Eval *E, Attempt *a) {
+  a->before = *E;
+  a->nodes = E->graph->count;
+  a->decisions = E->draw ? E->draw->ndecisions : 0;
+  a->messages = E->ctx->nmessages;
+  a->errors = E->ctx->nerrors;
+  a->outer = E->ctx->trap;
+  E->ctx->trap = &a->here;
+  E->attempts++;
+  return &a->here;
+}
+
+void attempt_end(Eval *E, Attempt *a) {
+  E->ctx->trap = a->outer;
+  E->attempts--;
+}
+
+/* Running out of memory is not the attempt's fault: no other way would help, so it goes on to the
+ * caller's trap. */
+void attempt_undo(Eval *E, Attempt *a) {
+  E->ctx->trap = a->outer;
+  if (E->ctx->status == PVI_FAILURE) ctx_jump(E->ctx, PVI_FAILURE);
+  E->ctx->nmessages = a->messages;
+  E->ctx->nerrors = a->errors;
+  for (size_t k = a->before.npacked; k < E->npacked; k++) E->packed[k]->node = NO_NODE;
+  Eval grown = *E; /* arrays may have moved; their first items are as before */
+  *E = a->before;
+  E->sites = grown.sites, E->cap_sites = grown.cap_sites;
+  E->prior = grown.prior, E->cap_prior = grown.cap_prior;
+  E->jacobian = grown.jacobian, E->cap_jacobian = grown.cap_jacobian;
+  E->rejected = grown.rejected, E->cap_rejected = grown.cap_rejected;
+  E->loops = grown.loops, E->cap_loops = grown.cap_loops;
+  E->packed = grown.packed, E->cap_packed = grown.cap_packed;
+  E->shifted = grown.shifted, E->cap_shifted = grown.cap_shifted;
+  if (E->draw && E->draw->known > a->nodes) E->draw->known = a->nodes;
+  if (E->draw) E->draw->ndecisions = a->decisions;
+  ir_truncate(E->graph, a->nodes);
+}
+
+/* ---- lifting --------------------------------------------------------------------------------- */
 
 static void make_axis(Eval *E, Axis *a, int32_t rows) {
   int32_t *id = NEW_ARRAY(E->arena, int32_t, rows);
@@ -156,38 +191,26 @@ static const char *reason(Eval *E, const Lift *l, size_t messages) {
 
 bool lift_body(Eval *E, int32_t rows, const Stmt *changes, LiftBody *body, void *self,
                const char **why) {
-  Lift *l = NEW(E->arena, Lift);
-  make_axis(E, &l->root, rows);
-  collect(E, l, changes);
-  const Eval before = *E;
-  const int32_t nodes = E->graph->count;
-  const size_t messages = E->ctx->nmessages, errors = E->ctx->nerrors;
-  jmp_buf here, *outer = E->ctx->trap;
-  if (setjmp(here)) {
-    E->ctx->trap = outer;
-    if (E->ctx->status == PVI_FAILURE)
-      ctx_jump(E->ctx, PVI_FAILURE); /* out of memory: unrolling would not help */
-    *why = reason(E, l, messages);
-    E->ctx->nmessages = messages;
-    E->ctx->nerrors = errors;
-    /* Values from outside the loop may have got a node that is gone now. */
-    for (size_t k = before.npacked; k < E->npacked; k++) E->packed[k]->node = NO_NODE;
-    Eval grown = *E; /* arrays may have moved; their first items are as before */
-    *E = before;
-    E->sites = grown.sites, E->cap_sites = grown.cap_sites;
-    E->prior = grown.prior, E->cap_prior = grown.cap_prior;
-    E->jacobian = grown.jacobian, E->cap_jacobian = grown.cap_jacobian;
-    E->loops = grown.loops, E->cap_loops = grown.cap_loops;
-    E->packed = grown.packed, E->cap_packed = grown.cap_packed;
-    for (int k = 0; k < l->nvars; k++) l->vars[k].var->value = l->vars[k].before;
-    ir_truncate(E->graph, nodes);
+  if (E->unroll) {
+    *why = "loops are asked to run one by one";
     return false;
   }
-  E->ctx->trap = &here;
+  Lift *l = NEW(E->arena, Lift);
+  Attempt *a = NEW(E->arena, Attempt);
+  make_axis(E, &l->root, rows);
+  collect(E, l, changes, changes);
+  if (setjmp(*attempt_begin(E, a))) {
+    *why = reason(E, l, a->messages);
+    attempt_undo(E, a);
+    for (int k = 0; k < l->nvars; k++) l->vars[k].var->value = l->vars[k].before;
+    return false;
+  }
   E->lift = l;
+  E->lift_depth = E->nest ? E->nest->depth : 1;
+  E->lift_function = E->depth;
   E->axis = &l->root;
   body(E, self);
-  E->ctx->trap = outer;
+  attempt_end(E, a);
   E->lift = NULL;
   E->axis = NULL;
   keep_last(E, l);
@@ -202,7 +225,7 @@ typedef struct {
 static void loop_body(Eval *E, void *self) {
   const Loop *loop = self;
   const Decl *d = loop->s->decls[0];
-  E->frame[d->slot] = (Var){lift_index(E, loop->from), d, E->lift};
+  E->frame[d->slot] = (Var){lift_index(E, loop->from), d, E->lift, NULL};
   if (eval_stmt(E, loop->s->body[0]) != FLOW_NEXT)
     lift_bail(E, "it is left by break, continue or return");
 }

@@ -83,7 +83,7 @@ static Value *known_cholesky(Eval *E, const Value *A, const char *who, Loc loc) 
   Value *L = value_known(E, A, A->axis);
   size_t K = (size_t)A->dims[0];
   for (int32_t r = 0; r < value_total(A); r += A->n) {
-    bool strict = !eval_is_draw(E) && !E->guard;
+    bool strict = !eval_is_draw(E) && !eval_is_conditional(E);
     if (strict && !is_symmetric(A->v + r, A->dims[0]))
       ctx_fail(E->ctx, PVI_DATA, loc, "%s: the matrix is not symmetric", who);
     if (la_cholesky(A->v + r, L->v + r, K)) continue;

@@ -80,6 +80,11 @@ typedef struct Model {
   size_t nloops;
   const KnownVariable *known;
   int nknown;
+  const char *by_draw; /* why the program is evaluated draw by draw; NULL: it is not */
+  Loc by_draw_loc;
+  bool
+      guessed; /* no density of data says so, but increments that depend on data are observations */
+  bool joint;  /* one observation carries all the data: the likelihood does not factorise */
   bool outcomes_missing; /* see ModelOptions: some outcomes are not what was observed */
 } Model;
 
@@ -93,6 +98,9 @@ typedef struct {
    * made of. A line that makes no increment is an error. */
   const long *observe;
   int nobserve;
+  /* Statements for which the same holds, where they are reached. */
+  const Stmt *const *guess;
+  int nguess;
   /* For predictions: a data variable that is nothing but an outcome may be missing; it then has a
    * value that its declaration allows, and Model.outcomes_missing says so. */
   bool outcomes_may_be_missing;
@@ -100,6 +108,8 @@ typedef struct {
    * none. */
   const Decl *replaced;
   const double *values;
+  /* For tests: run every loop one by one; evaluate draw by draw. Results must be the same. */
+  bool unroll, by_draw;
 } ModelOptions;
 
 /* o NULL: nothing is asked. The Model lives in c's arena; program and data must outlive it, as must

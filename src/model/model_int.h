@@ -25,6 +25,7 @@ typedef struct {
 void outputs_add(Eval *E, OutputList *l, Output o, const Value *v);
 /* Variables declared at the top of a block, after it ran; generated quantities need not have. */
 void outputs_of_block(Eval *E, OutputList *l, BlockId id);
+void outputs_declared(Eval *E, OutputList *l, BlockId id); /* without having run: without nodes */
 /* Data and transformed data as they are when these blocks have run. */
 const KnownVariable *outputs_known(Eval *E, int *count);
 
@@ -32,6 +33,29 @@ const KnownVariable *outputs_known(Eval *E, int *count);
  * gives it the parameters. That its Values and its graph are in different arenas tells it what it
  * is (eval_is_draw). */
 Eval model_interpreter(Arena *values, Arena *nodes, const Model *m);
+/* A Value of one's own on the same numbers, which count as shared: to change an element is to copy
+ * them first. */
+Value *outputs_view(Arena *a, const Value *v);
+
+/* ---- runs.c: a program that is evaluated draw by draw ---------------------------------------- */
+
+typedef struct Runs Runs;
+typedef struct {
+  const KnownVariable *known;
+  int nknown;
+  const Output *parameters; /* offset: of its first element among the inputs */
+  int nparameters;
+  int32_t n; /* inputs: elements of all parameters, on the program's scale */
+} RunInputs;
+Runs *runs_make(Eval *E, const ModelOptions *o, const RunInputs *in);
+/* How many observations the program makes for these numbers; false: it fails, and why. */
+bool runs_count(Runs *r, Arena *a, const double *inputs, size_t *n_obs, Message *why);
+/* Its outputs: prior, what is added to the Jacobian, observations, transformed parameters. */
+Node runs_node(Runs *r, Graph *g, Node inputs, size_t n_obs, int32_t transformed);
+enum { RUN_PRIOR, RUN_JACOBIAN, RUN_OBSERVATIONS };
+
+/* The sum of scalars, as a node. */
+Node model_total(Eval *E, Value **terms, size_t n);
 
 /* A variable declared at the top of a block, by name; NULL: there is none. */
 const Decl *model_find_decl(const Program *p, BlockId id, const char *name);

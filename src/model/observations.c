@@ -6,12 +6,15 @@
  *
  *   - outside of loops, every element of a vectorized statement;
  *   - in a lifted loop, every iteration that adds something;
- *   - in an unrolled loop, every iteration, whatever it adds.
+ *   - in an unrolled loop, every iteration, whatever it adds;
+ *   - in either, the parts into which factors.c divides an iteration.
  *
  * A likelihood-free Model has one block instead: a data variable, and the variable of generated
  * quantities that simulates it.
  */
 #include "model/model_int.h"
+
+#include <stdlib.h>
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
@@ -106,9 +109,13 @@ typedef struct {
   bool disjoint; /* one statement each */
 } Iterations;
 
+static const Axis *root_of(const Axis *a) {
+  while (a->parent) a = a->parent;
+  return a;
+}
+
 static Iterations count_iterations(Eval *E, const Site *s, size_t n) {
-  const Axis *root = s->axis;
-  while (root->parent) root = root->parent;
+  const Axis *root = root_of(s->axis);
   int32_t *hits = NEW_ARRAY(E->arena, int32_t, root->rows);
   Iterations t = {.rank = NEW_ARRAY(E->arena, int32_t, root->rows), .disjoint = true};
   for (size_t k = 0; k < n; k++)
@@ -146,7 +153,224 @@ static void split_lifted(Eval *E, Observations *o, const Site *s, size_t n) {
   add_block(E, o, &one, sum, all);
 }
 
+/* ---- loops with several observations in an iteration ----------------------------------------- */
+
+/* What adds up to the same observations: the sites of a group in an iteration, or the elements of
+ * one site. */
+typedef struct {
+  Site site; /* its node has one element per observation */
+  const Site *first;
+  const Axis
+      *inner; /* the iterations of a loop that was lifted inside of an unrolled one, or NULL */
+  int32_t cells;
+  const int32_t *iteration; /* of the outermost loop, for each of them */
+  const int32_t *row;       /* of the inner loop, or NULL */
+} Unit;
+
+typedef struct {
+  Unit *items;
+  int n, cap;
+} Units;
+
+/* Sites in the order of iterations and groups; those whose elements are observations stand alone.
+ */
+static int by_group(const void *a, const void *b) {
+  const Site *x = *(const Site *const *)a, *y = *(const Site *const *)b;
+  if (x->iteration != y->iteration) return x->iteration < y->iteration ? -1 : 1;
+  if (x->group != y->group) return x->group < y->group ? -1 : 1;
+  return x < y ? -1 : x > y;
+}
+
+static bool is_vector(const Site *s) { return s->each > 1; }
+
+/* The rows of a lifted loop, every one `each` times, are iterations; or, where the loop is inside
+ * of an unrolled one, all in that one's iteration. */
+static Unit place_rows(Eval *E, const Site *s, const int32_t *row, int32_t rows) {
+  Unit u = {.site = *s, .cells = rows * s->each};
+  int32_t *iteration = NEW_ARRAY(E->arena, int32_t, u.cells + 1),
+          *inner = NEW_ARRAY(E->arena, int32_t, u.cells + 1);
+  for (int32_t k = 0; k < u.cells; k++) {
+    inner[k] = row[k / s->each];
+    iteration[k] = s->iteration < 0 ? inner[k] : s->iteration;
+  }
+  u.iteration = iteration;
+  if (s->iteration >= 0 && s->axis) u.inner = root_of(s->axis), u.row = inner;
+  return u;
+}
+
+static Unit unit_of_lifted(Eval *E, Site *s, size_t n) {
+  if (n == 1) return place_rows(E, s, s->axis->iteration, s->axis->rows);
+  Iterations t = count_iterations(E, s, n);
+  int32_t *row = NEW_ARRAY(E->arena, int32_t, t.covered + 1);
+  for (int32_t r = 0; r < root_of(s->axis)->rows; r++)
+    if (t.rank[r] >= 0) row[t.rank[r]] = r;
+  Site all = of_several(s);
+  all.node = padded(E, &s[0], &t);
+  for (size_t k = 1; k < n; k++)
+    all.node = ir_map(E->graph, IR_ADD, (Node[]){all.node, padded(E, &s[k], &t)});
+  return place_rows(E, &all, row, t.covered);
+}
+
+static Unit unit_of(Eval *E, Site *s, size_t n) {
+  if (s->axis) return unit_of_lifted(E, s, n);
+  Site all = n > 1 ? of_several(s) : *s;
+  for (size_t k = 1; k < n; k++) all.node = ir_map(E->graph, IR_ADD, (Node[]){all.node, s[k].node});
+  return place_rows(E, &all, &s->iteration, 1);
+}
+
+static int by_first(const void *a, const void *b) {
+  const Unit *x = a, *y = b;
+  return x->first < y->first ? -1 : x->first > y->first;
+}
+
+static void add_unit(Eval *E, Units *u, Site *s, size_t n, const Site *first) {
+  Unit v = unit_of(E, s, n);
+  v.first = first;
+  PUSH(E->arena, u->items, u->n, u->cap, v);
+}
+
+static bool same_group(const Site *x, const Site *y) {
+  return x->iteration == y->iteration && x->group == y->group;
+}
+
+/* Every vector by itself; of the others, those of a group together. */
+static Units units_of(Eval *E, const Site *s, size_t n) {
+  const Site **order = NEW_ARRAY(E->arena, const Site *, n), *first = NULL;
+  Site *same = NEW_ARRAY(E->arena, Site, n);
+  Units u = {.n = 0};
+  for (size_t k = 0; k < n; k++) order[k] = &s[k];
+  qsort(order, n, sizeof *order, by_group);
+  for (size_t k = 0, used = 0; k < n; k++) {
+    Site one = *order[k];
+    if (is_vector(&one)) {
+      add_unit(E, &u, &one, 1, order[k]);
+    } else {
+      if (!used) first = order[k];
+      same[used++] = one;
+    }
+    if ((k + 1 < n && same_group(order[k + 1], order[k])) || !used) continue;
+    add_unit(E, &u, same, used, first);
+    used = 0;
+  }
+  qsort(u.items, (size_t)u.n, sizeof *u.items, by_first);
+  return u;
+}
+
+/* Observations are numbered in the order in which the program, run one by one, would make them:
+ * by iteration of the outermost loop, by statement; those of a loop that was lifted further inside
+ * by its own iterations, then by statement. */
+typedef struct {
+  int32_t iteration, place, row, unit, cell;
+} Cell;
+
+static int by_cell(const void *a, const void *b) {
+  const Cell *x = a, *y = b;
+  const int32_t keys[][2] = {{x->iteration, y->iteration},
+                             {x->place, y->place},
+                             {x->row, y->row},
+                             {x->unit, y->unit},
+                             {x->cell, y->cell}};
+  for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+    if (keys[k][0] != keys[k][1]) return keys[k][0] < keys[k][1] ? -1 : 1;
+  return 0;
+}
+
+/* Where the unit stands: what belongs to the iteration as a whole before all others, what is in an
+ * inner loop with the first one of the same loop. */
+static bool is_whole(const Unit *u) { return !u->site.group && !is_vector(&u->site); }
+
+static int32_t place_of(const Units *u, int32_t k) {
+  const Unit *x = u->items;
+  int32_t place = k;
+  if (is_whole(&x[k])) return -1;
+  for (int32_t j = k; x[k].inner && j-- > 0;) {
+    if (is_whole(&x[j])) continue;
+    if (x[j].inner != x[k].inner) break;
+    place = j;
+  }
+  return place;
+}
+
+static Cell *cells_of(Eval *E, const Units *u, int32_t *count) {
+  *count = 0;
+  for (int k = 0; k < u->n; k++) *count += u->items[k].cells;
+  Cell *cells = NEW_ARRAY(E->arena, Cell, *count + 1);
+  for (int32_t k = 0, at = 0; k < u->n; k++) {
+    const Unit *x = &u->items[k];
+    int32_t place = place_of(u, k);
+    for (int32_t c = 0; c < x->cells; c++)
+      cells[at++] = (Cell){x->iteration[c], place, x->row ? x->row[c] : 0, k, c};
+  }
+  qsort(cells, (size_t)*count, sizeof *cells, by_cell);
+  return cells;
+}
+
+static void blocks_of_units(Eval *E, Observations *o, const Units *u, const Cell *cells,
+                            int32_t count) {
+  int32_t **obs = NEW_ARRAY(E->arena, int32_t *, u->n);
+  const int32_t *numbers = number(E, o, count);
+  for (int k = 0; k < u->n; k++) obs[k] = NEW_ARRAY(E->arena, int32_t, u->items[k].cells + 1);
+  for (int32_t k = 0; k < count; k++) obs[cells[k].unit][cells[k].cell] = numbers[k];
+  for (int k = 0; k < u->n; k++) add_block(E, o, &u->items[k].site, u->items[k].site.node, obs[k]);
+}
+
+static bool units_are_alike(const Units *u) {
+  const Site *s = &u->items[0].site;
+  for (int k = 0; k < u->n; k++) {
+    const Site *x = &u->items[k].site;
+    if (x->dist != s->dist || x->npar != s->npar || x->width != s->width || !x->size != !s->size)
+      return false;
+  }
+  return s->dist >= 0;
+}
+
+/* All cells as the rows of one block: where units are many and small. */
+static void one_block(Eval *E, Observations *o, const Units *u, const Cell *cells, int32_t count) {
+  Arena *a = E->arena;
+  Site all = of_several(&u->items[0].site);
+  Pick *picks = NEW_ARRAY(a, Pick, count * (u->items[0].site.width + 1));
+  for (int32_t k = 0; k < count; k++)
+    picks[k] = (Pick){u->items[cells[k].unit].site.node, cells[k].cell};
+  Node root = ir_pack(E->graph, picks, count);
+  if (units_are_alike(u)) {
+    int32_t width = all.width;
+    double *y = NEW_ARRAY(a, double, count), *size = all.size ? NEW_ARRAY(a, double, count) : NULL;
+    all.dist = u->items[0].site.dist;
+    for (int p = 0; p < all.npar; p++) {
+      for (int32_t k = 0; k < count * width; k++)
+        picks[k] = (Pick){u->items[cells[k / width].unit].site.par[p],
+                          cells[k / width].cell * width + k % width};
+      all.par[p] = ir_pack(E->graph, picks, count * width);
+    }
+    for (int32_t k = 0; k < count; k++) {
+      y[k] = u->items[cells[k].unit].site.y[cells[k].cell];
+      if (size) size[k] = u->items[cells[k].unit].site.size[cells[k].cell];
+    }
+    all.y = y;
+    all.size = size;
+  }
+  add_block(E, o, &all, root, number(E, o, count));
+}
+
+/* A block each, evaluated in tiles, unless units are many and small: a block has its price. */
+enum { MANY_UNITS = 64, SMALL_UNIT = 16 };
+
+static void split_units(Eval *E, Observations *o, const Site *s, size_t n) {
+  Units u = units_of(E, s, n);
+  int32_t count;
+  const Cell *cells = cells_of(E, &u, &count);
+  bool small = u.n >= MANY_UNITS && count / u.n < SMALL_UNIT;
+  (small ? one_block : blocks_of_units)(E, o, &u, cells, count);
+}
+
 /* ---- the split ------------------------------------------------------------------------------- */
+
+/* Is an iteration one observation, whatever it adds? */
+static bool one_each(const Site *s, size_t n) {
+  for (size_t k = 0; k < n; k++)
+    if (s[k].group || is_vector(&s[k]) || (s[k].axis && s[k].iteration >= 0)) return false;
+  return true;
+}
 
 /* Increments without a density, in a loop without one. */
 static bool only_bare(const Site *s, size_t n) {
@@ -174,6 +398,8 @@ Observations observations_split(Eval *E) {
       add_to_prior(E, s, n);
     } else if (s->loop < 0) {
       add_block(E, &o, s, s->node, number(E, &o, ir_size(E->graph, s->node)));
+    } else if (!one_each(s, n)) {
+      split_units(E, &o, s, n);
     } else if (s->axis) {
       split_lifted(E, &o, s, n);
     } else {

@@ -24,12 +24,14 @@ void outputs_add(Eval *E, OutputList *l, Output o, const Value *v) {
   PUSH(E->arena, l->items, l->count, l->cap, o);
 }
 
-static void add_generated(Eval *E, OutputList *l, const Decl *d) {
+static void add_declared(Eval *E, OutputList *l, const Decl *d, BlockId id) {
   if (d->type->kind == TY_TUPLE)
-    ctx_fail(E->ctx, PVI_PROGRAM, d->loc, "tuples in generated quantities are not supported yet");
+    ctx_fail(E->ctx, PVI_PROGRAM, d->loc, "%s are not supported yet",
+             id == BLOCK_GENERATED ? "tuples in generated quantities"
+                                   : "tuples as transformed parameters");
   Value shape;
   eval_dims(E, d, &shape);
-  outputs_add(E, l, (Output){.decl = d, .block = BLOCK_GENERATED, .node = NO_NODE}, &shape);
+  outputs_add(E, l, (Output){.decl = d, .block = id, .node = NO_NODE}, &shape);
 }
 
 static void add_computed(Eval *E, OutputList *l, const Decl *d, BlockId id) {
@@ -40,31 +42,30 @@ static void add_computed(Eval *E, OutputList *l, const Decl *d, BlockId id) {
   outputs_add(E, l, (Output){.decl = d, .block = id, .node = node}, v);
 }
 
-void outputs_of_block(Eval *E, OutputList *l, BlockId id) {
+static void each_output(Eval *E, OutputList *l, BlockId id,
+                        void (*add)(Eval *E, OutputList *l, const Decl *d, BlockId id)) {
   const Stmt *block = E->program->blocks[id];
   for (int k = 0; block && k < block->nbody; k++) {
     const Stmt *s = block->body[k];
-    for (int j = 0; s->kind == ST_DECL && j < s->ndecls; j++) {
-      if (id == BLOCK_GENERATED) {
-        add_generated(E, l, s->decls[j]);
-      } else {
-        add_computed(E, l, s->decls[j], id);
-      }
-    }
+    for (int j = 0; s->kind == ST_DECL && j < s->ndecls; j++) add(E, l, s->decls[j], id);
   }
+}
+
+void outputs_declared(Eval *E, OutputList *l, BlockId id) { each_output(E, l, id, add_declared); }
+
+void outputs_of_block(Eval *E, OutputList *l, BlockId id) {
+  each_output(E, l, id, id == BLOCK_GENERATED ? add_declared : add_computed);
 }
 
 /* ---- known variables ------------------------------------------------------------------------- */
 
-/* A Value of one's own on the same numbers, which count as shared: to change an element is to copy
- * them first. */
-static Value *view(Arena *a, const Value *v) {
+Value *outputs_view(Arena *a, const Value *v) {
   Value *c = NEW(a, Value);
   *c = *v;
   c->shared = true;
   if (v->kind != TY_TUPLE) return c;
   c->items = NEW_ARRAY(a, Value *, v->nitems);
-  for (int k = 0; k < v->nitems; k++) c->items[k] = view(a, v->items[k]);
+  for (int k = 0; k < v->nitems; k++) c->items[k] = outputs_view(a, v->items[k]);
   return c;
 }
 
@@ -77,7 +78,7 @@ const KnownVariable *outputs_known(Eval *E, int *count) {
     for (int k = 0; block && k < block->nbody; k++)
       for (int j = 0; block->body[k]->kind == ST_DECL && j < block->body[k]->ndecls; j++) {
         const Decl *d = block->body[k]->decls[j];
-        KnownVariable v = {d, view(E->arena, E->frame[d->slot].value)};
+        KnownVariable v = {d, outputs_view(E->arena, E->frame[d->slot].value)};
         PUSH(E->arena, list, *count, cap, v);
       }
   }
@@ -212,10 +213,11 @@ Eval model_interpreter(Arena *values, Arena *nodes, const Model *m) {
             .frame = NEW_ARRAY(values, Var, m->program->nslots + 1),
             .loop = -1,
             .iteration = -1,
-            .quiet = true};
+            .quiet = true,
+            .shared = NEW(values, EvalNotes)};
   for (int k = 0; k < m->nknown; k++) {
     const Decl *d = m->known[k].decl;
-    E.frame[d->slot] = (Var){view(values, m->known[k].value), d, NULL};
+    E.frame[d->slot] = (Var){outputs_view(values, m->known[k].value), d, NULL, NULL};
   }
   return E;
 }
@@ -232,7 +234,7 @@ static void set_variables(Eval *E, const Model *m, const double *out) {
       int32_t at[MAX_DIMS];
       v->v[column_place(o, j, at)] = out[first + (size_t)j];
     }
-    E->frame[o->decl->slot] = (Var){v, o->decl, NULL};
+    E->frame[o->decl->slot] = (Var){v, o->decl, NULL, NULL};
   }
 }
 

@@ -135,7 +135,8 @@ bool dist_parameters_allowed(DistId id, const Value *v, int k) {
 }
 
 void dist_check_support(Eval *E, DistId id, DistFun fun, Value **args, int n, Loc loc) {
-  if (eval_is_draw(E) || E->guard) return; /* numbers of a draw; or what may never be reached */
+  /* numbers of a draw; or what may never be reached */
+  if (eval_is_draw(E) || eval_is_conditional(E)) return;
   Value *a[MOST_ARGUMENTS];
   if (n > MOST_ARGUMENTS) return;
   for (int k = 0; k < n; k++) a[k] = value_on_axis(E, args[k], E->axis);

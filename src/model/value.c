@@ -10,6 +10,14 @@ static int32_t rows_of(const Axis *a) { return a ? a->rows : 1; }
 
 int32_t value_total(const Value *v) { return rows_of(v->axis) * v->n; }
 
+int32_t value_count(Eval *E, const Axis *axis, int64_t n) {
+  int64_t total = rows_of(axis) * n;
+  if (total <= MOST_ELEMENTS) return (int32_t)total;
+  if (E->lift) lift_bail(E, "all its iterations together have too many elements");
+  ctx_fail(E->ctx, PVI_PROGRAM, E->density, "a value of %lld elements is too large",
+           (long long)total);
+}
+
 /* ---- making ---------------------------------------------------------------------------------- */
 
 Value *value_shape(Eval *E, TypeKind kind, int array_dims, int ndims, const int32_t *dims) {
@@ -19,9 +27,9 @@ Value *value_shape(Eval *E, TypeKind kind, int array_dims, int ndims, const int3
   for (int k = 0; k < ndims; k++) {
     v->dims[k] = dims[k];
     n *= dims[k];
-    if (n > VALUE_MOST)
-      ctx_fail(E->ctx, PVI_DATA, NOWHERE, "a variable or expression has more than %d elements",
-               VALUE_MOST);
+    if (n > MOST_DECLARED)
+      ctx_fail(E->ctx, PVI_DATA, E->density, "a variable or expression has more than %d elements",
+               MOST_DECLARED);
   }
   v->n = (int32_t)n;
   return v;
@@ -33,9 +41,9 @@ Value *value_like(Eval *E, const Value *s) {
 
 /* All iterations together; one by one they may fit. */
 static void check_rows(Eval *E, const Value *shape, const Axis *axis) {
-  if ((int64_t)rows_of(axis) * shape->n <= VALUE_MOST) return;
+  if ((int64_t)rows_of(axis) * shape->n <= MOST_DECLARED) return;
   if (E->lift) lift_bail(E, "its values are too large to hold those of all iterations");
-  ctx_fail(E->ctx, PVI_DATA, NOWHERE, "an expression has more than %d elements", VALUE_MOST);
+  ctx_fail(E->ctx, PVI_DATA, NOWHERE, "an expression has more than %d elements", MOST_DECLARED);
 }
 
 Value *value_known(Eval *E, const Value *shape, const Axis *axis) {
@@ -43,7 +51,7 @@ Value *value_known(Eval *E, const Value *shape, const Axis *axis) {
   Value *v = value_like(E, shape);
   v->known = true;
   v->axis = axis;
-  v->v = NEW_ARRAY(E->arena, double, value_total(v));
+  v->v = NEW_ARRAY(E->arena, double, value_count(E, axis, v->n));
   return v;
 }
 
@@ -125,9 +133,34 @@ Node value_node(Eval *E, Value *v) {
       for (int32_t k = 0; k < v->n; k++) picks[r * v->n + k] = value_pick(E, v, r, k);
     v->node = ir_pack(E->graph, picks, total);
     v->likelihood |= ir_node(E->graph, v->node)->likelihood;
-    if (E->lift) PUSH(E->arena, E->packed, E->npacked, E->cap_packed, v);
+    if (E->attempts) PUSH(E->arena, E->packed, E->npacked, E->cap_packed, v);
   }
   return v->node;
+}
+
+static bool number_at(const Graph *g, Node node, int32_t k, double *number) {
+  const IrNode *x = ir_node(g, node);
+  while (x->op == IR_GATHER || x->op == IR_PACK) {
+    Pick p = x->op == IR_GATHER ? (Pick){x->args[0], x->u.index[k]} : x->u.picks[k];
+    k = p.elem;
+    x = ir_node(g, p.node);
+  }
+  if (x->op == IR_CONST) *number = x->u.values[k];
+  return x->op == IR_CONST;
+}
+
+bool value_number_at(Eval *E, const Value *v, int32_t row, int32_t k, double *number) {
+  Pick p = value_pick(E, (Value *)v, row, k);
+  return number_at(E->graph, p.node, p.elem, number);
+}
+
+bool value_has_data(Eval *E, const Value *v) {
+  if (v->known) return true;
+  if (v->kind == TY_TUPLE) return false;
+  for (int32_t r = 0; r < rows_of(v->axis); r++)
+    for (int32_t k = 0; k < v->n; k++)
+      if (value_number_at(E, v, r, k, &(double){0})) return true;
+  return false;
 }
 
 /* As refs, one an element, so that single elements can be replaced. */
@@ -138,7 +171,10 @@ static void make_refs(Eval *E, Value *v) {
   }
   Ref *refs = NEW_ARRAY(E->arena, Ref, v->n);
   if (v->known && !v->axis) {
-    for (int32_t k = 0; k < v->n; k++) refs[k] = (Ref){ir_number(E->graph, v->v[k]), 0, 0};
+    for (int32_t k = 0; k < v->n; k++) { /* often all the same: not set yet */
+      bool again = k && !memcmp(&v->v[k], &v->v[k - 1], sizeof *v->v);
+      refs[k] = again ? refs[k - 1] : (Ref){ir_number(E->graph, v->v[k]), 0, 0};
+    }
   } else {
     Node node = value_node(E, v);
     for (int32_t k = 0; k < v->n; k++) refs[k] = (Ref){node, k, v->axis ? v->n : 0};
@@ -184,7 +220,7 @@ static bool is_ancestor(const Axis *a, const Axis *of) {
 Value *value_on_axis(Eval *E, Value *v, const Axis *axis) {
   if (!v->axis || v->axis == axis || v->kind == TY_TUPLE) return v;
   if (!is_ancestor(v->axis, axis)) lift_bail(E, "a value of a branch is used outside of it");
-  int32_t *index = NEW_ARRAY(E->arena, int32_t, axis->rows * v->n);
+  int32_t *index = NEW_ARRAY(E->arena, int32_t, value_count(E, axis, v->n));
   for (int32_t r = 0; r < axis->rows; r++)
     for (int32_t k = 0; k < v->n; k++) index[r * v->n + k] = k;
   return value_take(E, v, v, axis, index);
@@ -210,8 +246,8 @@ Value *value_take(Eval *E, Value *v, const Value *shape, const Axis *axis, const
   const Axis *out =
       axis ? axis
            : v->axis; /* index per row of axis; without one the same index in all rows of v */
-  int32_t rows = rows_of(out), n = shape->n;
-  if (v->known && !v->axis && rows * n == v->n && is_iota(index, v->n))
+  int32_t rows = rows_of(out), n = shape->n, total = value_count(E, out, n);
+  if (v->known && !v->axis && total == v->n && is_iota(index, v->n))
     return share_known(E, v, shape, out);
   if (v->known) {
     Value *r = value_known(E, shape, out);
@@ -224,20 +260,20 @@ Value *value_take(Eval *E, Value *v, const Value *shape, const Axis *axis, const
     return r;
   }
   if (v->node != NO_NODE) {
-    int32_t *flat = NEW_ARRAY(E->arena, int32_t, rows * n);
+    int32_t *flat = NEW_ARRAY(E->arena, int32_t, total);
     for (int32_t i = 0; i < rows; i++) {
       int32_t base = v->axis ? ancestor_row(out, v->axis, i) * v->n : 0;
       for (int32_t k = 0; k < n; k++) flat[i * n + k] = base + index[(axis ? i * n : 0) + k];
     }
-    return value_of_node(E, shape, out, gather(E, v->node, flat, rows * n));
+    return value_of_node(E, shape, out, gather(E, v->node, flat, total));
   }
-  Pick *picks = NEW_ARRAY(E->arena, Pick, rows * n);
+  Pick *picks = NEW_ARRAY(E->arena, Pick, total);
   for (int32_t i = 0; i < rows; i++) {
     int32_t row = v->axis ? ancestor_row(out, v->axis, i) : 0;
     for (int32_t k = 0; k < n; k++)
       picks[i * n + k] = value_pick(E, v, row, index[(axis ? i * n : 0) + k]);
   }
-  return value_of_node(E, shape, out, ir_pack(E->graph, picks, rows * n));
+  return value_of_node(E, shape, out, ir_pack(E->graph, picks, total));
 }
 
 Value *value_element(Eval *E, Value *v, int32_t k) {
@@ -276,7 +312,7 @@ static void widen(Eval *E, Value *v, const Axis *axis) {
   if (v->axis == axis) return;
   assert(!v->axis);
   if (v->known) {
-    double *wide = NEW_ARRAY(E->arena, double, axis->rows * v->n);
+    double *wide = NEW_ARRAY(E->arena, double, value_count(E, axis, v->n));
     for (int32_t r = 0; r < axis->rows; r++)
       memcpy(wide + r * v->n, v->v, (size_t)v->n * sizeof *wide);
     v->v = wide;
@@ -284,6 +320,17 @@ static void widen(Eval *E, Value *v, const Axis *axis) {
     make_refs(E, v);
   }
   v->axis = axis;
+}
+
+static const Axis *root_of(const Axis *a) {
+  while (a->parent) a = a->parent;
+  return a;
+}
+
+void value_spread(Eval *E, Value **v) {
+  if ((*v)->axis || (*v)->kind == TY_TUPLE) return;
+  value_own(E, v);
+  widen(E, *v, root_of(E->axis));
 }
 
 /* The elements that are written, and in which rows. */
@@ -353,20 +400,17 @@ static void put_columns(Eval *E, Value *t, const Places *p, Value *from) {
 
 /* Elements index of *target become those of from. In a lifted loop:
  *   - a target without rows and an index with rows: every iteration writes its own elements
- *   - else a value with rows gives the target rows */
+ *   - else a value with rows, or a branch that not all rows take, gives the target rows */
 void value_put(Eval *E, Value **target, const Axis *index_axis, const int32_t *index, int32_t n,
                Value *from) {
   value_own(E, target);
   Value *t = *target;
   from = value_on_axis(E, from, E->axis);
-  bool rows_matter = index_axis || from->axis || (E->axis && t->axis);
+  bool branch = E->axis && E->axis->parent; /* other rows keep what they have */
+  bool rows_matter = index_axis || from->axis || branch || (E->axis && t->axis);
   bool scatter = index_axis && !t->axis; /* the target stays without rows */
   Places p = {index_axis, index, n, rows_matter ? E->axis : NULL};
-  if (rows_matter && !scatter && !t->axis) {
-    const Axis *root = E->axis;
-    while (root->parent) root = root->parent;
-    widen(E, t, root);
-  }
+  if (rows_matter && !scatter && !t->axis) widen(E, t, root_of(E->axis));
   t->likelihood |= from->likelihood;
   if (t->known && from->known) {
     put_known(t, &p, from);
@@ -425,15 +469,15 @@ Value *value_join(Eval *E, Value *const *parts, int nparts, const Value *shape) 
 
 /* rows x n elements of v, or a single one when it is the same everywhere. */
 Node value_node_total(Eval *E, Value *v, const Axis *axis, int32_t n) {
-  int32_t rows = rows_of(axis);
-  if (value_total(v) == rows * n && (v->axis == axis || !axis)) return value_node(E, v);
+  int32_t rows = rows_of(axis), total = value_count(E, axis, n);
+  if (value_total(v) == total && (v->axis == axis || !axis)) return value_node(E, v);
   if (v->n == 1 && !v->axis) return value_node(E, v);
   if (!v->axis && rows == 1) return value_node(E, v);
-  int32_t *index = NEW_ARRAY(E->arena, int32_t, rows * n);
+  int32_t *index = NEW_ARRAY(E->arena, int32_t, total);
   for (int32_t r = 0; r < rows; r++)
     for (int32_t k = 0; k < n; k++)
       index[r * n + k] = (v->axis ? r * v->n : 0) + (v->n == 1 ? 0 : k);
-  return gather(E, value_node(E, v), index, rows * n);
+  return gather(E, value_node(E, v), index, total);
 }
 
 /* The same for known numbers; *size tells which. */
@@ -453,6 +497,13 @@ static const double *known_total(Eval *E, const Value *v, const Axis *axis, int3
   return x;
 }
 
+/* Operators, functions and distributions look at sizes and tell the user which do not match; this
+ * one guards the graph against those that nobody has looked at. */
+static void check_broadcast(Eval *E, const Value *v, int32_t n) {
+  if (v->n != n && v->n != 1)
+    ctx_fail(E->ctx, PVI_PROGRAM, E->density, "sizes do not match: %d and %d elements", v->n, n);
+}
+
 Value *value_map(Eval *E, unsigned op, Value *const *given) {
   int arity = ir_op_arity(op);
   Value *args[IR_MAX_ARGS];
@@ -467,6 +518,7 @@ Value *value_map(Eval *E, unsigned op, Value *const *given) {
     likelihood |= args[k]->likelihood;
   }
   int32_t n = shape->n;
+  for (int k = 0; k < arity; k++) check_broadcast(E, args[k], n);
   if (n == 0) known = true;
   check_rows(E, shape, axis);
   Value out = *shape;
@@ -482,7 +534,7 @@ Value *value_map(Eval *E, unsigned op, Value *const *given) {
     return r;
   }
   Node nodes[IR_MAX_ARGS];
-  int32_t total = rows_of(axis) * n;
+  int32_t total = value_count(E, axis, n);
   for (int k = 0; k < arity; k++) nodes[k] = value_node_total(E, args[k], axis, n);
   Node node = ir_map(E->graph, op, nodes);
   if (ir_size(E->graph, node) != total) { /* every operand was one element: repeat the result */
@@ -576,7 +628,7 @@ static Value *matmul_known(Eval *E, const Value *a, const Value *b, MatrixProduc
 /* Factors with rows of their own: out[i, j] = sum_k a[i, k] b[k, j] is a sum over products laid out
  * i, j, k. */
 static Value *matmul_rows(Eval *E, Value *a, Value *b, MatrixProduct m, const Value *shape) {
-  int32_t n = m.rows * m.cols * m.inner;
+  int32_t n = value_count(E, NULL, (int64_t)m.rows * m.cols * m.inner);
   int32_t *ia = NEW_ARRAY(E->arena, int32_t, n), *ib = NEW_ARRAY(E->arena, int32_t, n);
   for (int32_t i = 0, e = 0; i < m.rows; i++)
     for (int32_t j = 0; j < m.cols; j++)
@@ -612,9 +664,8 @@ Value *value_matmul(Eval *E, Value *a, Value *b, MatrixProduct m, const Value *s
 }
 
 long value_int_of(Eval *E, Value *v, Loc loc, const char *what) {
-  if (!v->known)
-    ctx_fail(E->ctx, PVI_PROGRAM, loc, "%s depends on parameters; it must be known from the data",
-             what);
+  v = eval_decided(E, v);
+  if (!v->known) eval_needs_draw(E, loc, arena_format(E->arena, "%s depends on parameters", what));
   v = value_on_axis(E, v, E->axis);
   for (int32_t r = 1; v->axis && r < v->axis->rows; r++)
     if (v->v[r] != v->v[0]) lift_bail(E, "a size or bound differs between iterations");

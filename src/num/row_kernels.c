@@ -37,6 +37,13 @@ void ROW(multiply_add)(double *out, const double *a, const double *b, size_t n) 
     v_store(out + j, v_fma(v_load(a + j), v_load(b + j), v_load(out + j)));
 }
 
+void ROW(pull_back)(double *out, const double *a, const double *b, size_t n) {
+  for (size_t j = 0; j < n; j += VL) {
+    vd bj = v_load(b + j), old = v_load(out + j);
+    v_store(out + j, SEL(v_eq(bj, ZERO), old, v_fma(v_load(a + j), bj, old)));
+  }
+}
+
 void ROW(rescale)(double *x, double times, double plus, size_t m) {
   size_t j = 0;
   vd a = v_splat(times), b = v_splat(plus);
@@ -93,11 +100,12 @@ void ROW(log_sum_exp_adjoint)(const double *g, const double *r, const RowList *a
                               double *const *adj, size_t n) {
   for (size_t j = 0; j < n; j += VL) {
     vd gj = v_load(g + j), rj = v_load(r + j);
+    vm idle = v_eq(gj, ZERO);
     for (size_t w = 0; w < a->count; w++) {
       if (!adj[w]) continue;
-      vd aw = LOAD(w, j);
+      vd aw = LOAD(w, j), old = v_load(adj[w] + j);
       vd p = SEL(v_eq(aw, K(-INFINITY)), ZERO, v_exp(aw - rj));
-      v_store(adj[w] + j, v_fma(gj, p, v_load(adj[w] + j)));
+      v_store(adj[w] + j, SEL(idle, old, v_fma(gj, p, old)));
     }
   }
 }

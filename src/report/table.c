@@ -154,13 +154,12 @@ void table_print(const Table *t, Text *out) {
 /* ---- sentences ------------------------------------------------------------------------------- */
 
 void text_wrap(Text *out, size_t width, size_t indent, const char *sentence) {
-  size_t column = 0, lead = strspn(sentence, " ");
+  size_t lead = strspn(sentence, " "), column = lead;
+  bool first = true; /* on its line */
   spaces(out, lead);
-  column = lead;
   for (const char *word = sentence + lead; *word;) {
     size_t n = strcspn(word, " "), shown = 0;
     for (size_t k = 0; k < n; k++) shown += ((unsigned char)word[k] & 0xC0) != 0x80;
-    bool first = column <= lead || column == indent;
     if (!first && column + 1 + shown > width) {
       text_puts(out, "\n");
       spaces(out, indent);
@@ -170,6 +169,7 @@ void text_wrap(Text *out, size_t width, size_t indent, const char *sentence) {
     if (!first) text_puts(out, " ");
     text_add(out, word, n);
     column += shown + !first;
+    first = false;
     word += n + strspn(word + n, " ");
   }
   text_puts(out, "\n");

@@ -73,8 +73,14 @@ const char *problem_base_name(Arena *a, const char *path) {
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
+StanOptions problem_stan_options(const Options *o) {
+  return (StanOptions){.include_dirs = o->include.items,
+                       .ninclude_dirs = (int)o->include.count,
+                       .old_syntax = o->old_syntax};
+}
+
 Program *problem_program(Ctx *c, const ProblemSource *s, const Options *o) {
-  StanOptions so = {.include_dirs = o->include.items, .ninclude_dirs = (int)o->include.count};
+  StanOptions so = problem_stan_options(o);
   size_t n = strlen(s->program);
   Program *p = s->text ? stan_parse_text(c, "program", arena_text(&c->arena, s->program, n), n, &so)
                        : stan_parse(c, s->program, &so);
@@ -116,6 +122,12 @@ static void read_lines(Ctx *c, const Options *o, ModelOptions *m) {
   m->nobserve = (int)o->observe.count;
 }
 
+/* Where no density of data stands in the program: what else it adds that depends on data. */
+static Model *guess_observations(Ctx *c, const Program *p, const Data *d, ModelOptions *m) {
+  m->guess = stan_possible_observations(&c->arena, p, &m->nguess);
+  return m->nguess ? model_make(c, p, d, m) : NULL;
+}
+
 static void note_origins(Ctx *c, const ProblemSource *s, Problem *p) {
   p->program_origin = origin_of(c, s->program, s->text, "program", hash_program(c, p->program));
   if (s->data)
@@ -137,8 +149,24 @@ Problem *problem_with(Ctx *c, const Problem *p, const Options *o, const Decl *va
   m.replaced = variable;
   m.values = values;
   *q = *p;
-  q->model = model_make(c, p->program, p->data, &m);
+  q->model = p->model->guessed ? guess_observations(c, p->program, p->data, &m)
+                               : model_make(c, p->program, p->data, &m);
   return q;
+}
+
+_Noreturn void problem_no_observations(Ctx *c, const Problem *p) {
+  const Stmt *block = p->program->blocks[BLOCK_DATA];
+  for (int k = 0; block && k < block->nbody; k++)
+    for (int j = 0; j < block->body[k]->ndecls; j++) {
+      const Decl *d = block->body[k]->decls[j];
+      const DataVar *v = data_find(p->data, d->name);
+      if (v && v->ndims && !v->n && stan_is_outcome(p->program, d))
+        ctx_fail(c, PVI_DATA, v->loc, "nothing was observed: %s is empty", v->name);
+    }
+  ctx_fail(c, PVI_PROGRAM, NOWHERE,
+           "the program makes no observation: nothing that it adds to the log density is a density "
+           "of data; " OPTION("observe") " LINE names a statement whose increments are "
+                                         "observations; VI (" OPTION("score") " elbo) needs none");
 }
 
 Problem *problem_load(Ctx *c, const ProblemSource *s, const Options *o) {
@@ -150,7 +178,10 @@ Problem *problem_load(Ctx *c, const ProblemSource *s, const Options *o) {
   note_origins(c, s, p);
   Data *data = load_data(c, s, o, p->program);
   p->data = data;
+  const Model *guess = NULL;
   p->model = model_make(c, p->program, data, &m);
+  if (!p->model->n_obs && !m.nobserve) guess = guess_observations(c, p->program, data, &m);
+  if (guess && guess->n_obs) p->model = guess;
   data_forget_text(data);
   return p;
 }

@@ -38,8 +38,11 @@ Problem *problem_load(Ctx *c, const ProblemSource *s, const Options *o);
 /* The same program and data with other values of one known variable, as many as it has. */
 Problem *problem_with(Ctx *c, const Problem *p, const Options *o, const Decl *variable,
                       const double *values);
-/* Only the program, parsed and checked. */
+/* Only the program, parsed and checked; how it is to be read. */
+StanOptions problem_stan_options(const Options *o);
 Program *problem_program(Ctx *c, const ProblemSource *s, const Options *o);
+/* ctx_fail: why there is nothing to predict: an outcome is empty, or no density is of data. */
+_Noreturn void problem_no_observations(Ctx *c, const Problem *p);
 /* The name without folder and ending. */
 const char *problem_base_name(Arena *a, const char *path);
 

@@ -50,16 +50,56 @@ static void json_parameters(Ctx *c, JsonWriter *j, const Program *p, const Model
   json_array_end(j);
 }
 
-static void json_observations(JsonWriter *j, const Model *m) {
+/* Observations by the statement that makes them: a loop may make several blocks of one. */
+typedef struct {
+  Loc loc;
+  const char *name;
+  long long count;
+} Statement;
+
+static bool same_place(Loc a, Loc b) {
+  return a.source == b.source && a.line == b.line && a.column == b.column;
+}
+
+static Statement *statements_of(Ctx *c, const Model *m, int *count) {
+  Statement *list = NEW_ARRAY(&c->arena, Statement, m->nblocks + 1);
+  *count = 0;
+  for (int k = 0; k < m->nblocks; k++) {
+    const ObsBlock *b = &m->blocks[k];
+    int j = 0;
+    while (j < *count && !(same_place(list[j].loc, b->loc) && !strcmp(list[j].name, b->name))) j++;
+    if (j == *count) list[(*count)++] = (Statement){b->loc, b->name, 0};
+    list[j].count += b->rows;
+  }
+  return list;
+}
+
+static void json_observations(Ctx *c, JsonWriter *j, const Model *m) {
   json_key(j, "observations"), json_array(j);
-  for (int k = 0; m && k < m->nblocks; k++) {
+  int n = 0;
+  const Statement *s = m ? statements_of(c, m, &n) : NULL;
+  for (int k = 0; k < n; k++) {
     json_object(j);
-    json_loc(j, m->blocks[k].loc);
-    json_key(j, "count"), json_integer(j, m->blocks[k].rows);
-    json_key(j, "name"), json_string(j, m->blocks[k].name);
+    json_loc(j, s[k].loc);
+    json_key(j, "count"), json_integer(j, s[k].count);
+    json_key(j, "name"), json_string(j, s[k].name);
     json_object_end(j);
   }
   json_array_end(j);
+}
+
+/* What is unusual about the observations, in words; NULL: nothing. */
+static const char *observations_note(Ctx *c, const Model *m) {
+  if (m->joint)
+    return "the likelihood is one joint density of all the data: it does not factorise into "
+           "observations, so the data can be predicted only as a whole, and no part of them can "
+           "be held out; VI fits it, a predictive score needs observations";
+  if (m->guessed)
+    return arena_format(&c->arena,
+                        "no density of data stands in the program by name; these statements depend "
+                        "on data, and count as observations; %sobserve LINE names others",
+                        c->option_prefix ? c->option_prefix : "");
+  return NULL;
 }
 
 static void json_loops(JsonWriter *j, const Model *m) {
@@ -113,9 +153,13 @@ static void text_exact(Ctx *c, const Model *m, size_t width, Text *out) {
     return;
   }
   text_puts(out, "exact integration, for normal q and mixtures of normals:\n");
-  for (int k = 0; k < e.observations->nblocks; k++)
-    text_printf(out, "  line %u: %s\n", m->blocks[k].loc.line,
-                reduced_text(&e.observations->blocks[k]));
+  const char *last = NULL;
+  for (int k = 0; k < e.observations->nblocks; k++) {
+    const char *how = reduced_text(&e.observations->blocks[k]);
+    bool again = last && !strcmp(last, how) && same_place(m->blocks[k].loc, m->blocks[k - 1].loc);
+    if (!again) text_printf(out, "  line %u: %s\n", m->blocks[k].loc.line, how);
+    last = how;
+  }
   if (!e.prior)
     text_wrap(out, width, 4,
               arena_format(&c->arena, "  but only with lambda 0, because %s", e.why));
@@ -145,11 +189,14 @@ static void json_form(Ctx *c, const Program *p, const Model *m, Text *out) {
   if (m) {
     json_key(&j, "dim"), json_integer(&j, (long long)m->dim);
     json_key(&j, "n_obs"), json_integer(&j, (long long)m->n_obs);
+    json_key(&j, "joint"), json_bool(&j, m->joint);
+    json_key(&j, "by_draw"), json_bool(&j, m->by_draw != NULL);
+    if (observations_note(c, m)) json_key(&j, "note"), json_string(&j, observations_note(c, m));
   }
   json_parameters(c, &j, p, m);
-  json_observations(&j, m);
+  json_observations(c, &j, m);
   json_loops(&j, m);
-  if (m) json_exact(c, &j, m);
+  if (m && m->n_obs) json_exact(c, &j, m);
   json_object_end(&j);
   text_puts(out, "\n");
 }
@@ -165,6 +212,28 @@ static void text_loops(Ctx *c, const Model *m, size_t width, Text *out) {
   }
 }
 
+static void text_observations(Ctx *c, const Model *m, size_t width, Text *out) {
+  int n;
+  const Statement *s = statements_of(c, m, &n);
+  const char *note = observations_note(c, m);
+  text_printf(out, "%zu unconstrained parameter%s; %zu observation%s:\n", m->dim,
+              m->dim == 1 ? "" : "s", m->n_obs, m->n_obs == 1 ? "" : "s");
+  for (int k = 0; k < n; k++)
+    text_printf(out, "  line %u: %lld by %s\n", s[k].loc.line, s[k].count, s[k].name);
+  if (note) text_wrap(out, width, 4, arena_format(&c->arena, "  %s", note));
+}
+
+static void text_by_draw(Ctx *c, const Model *m, size_t width, Text *out) {
+  if (!m->by_draw) return;
+  const char *place =
+      m->by_draw_loc.source ? arena_format(&c->arena, " (line %u)", m->by_draw_loc.line) : "";
+  text_wrap(out, width, 2,
+            arena_format(&c->arena,
+                         "evaluated draw by draw, which is slower, because the course of the "
+                         "program depends on its parameters%s: %s",
+                         place, m->by_draw));
+}
+
 static void text_form(Ctx *c, const Program *p, const Model *m, size_t width, Text *out) {
   const Stmt *block = p->blocks[BLOCK_PARAMETERS];
   text_printf(out, "%s: no errors\nparameters:\n", p->source->name);
@@ -173,13 +242,10 @@ static void text_form(Ctx *c, const Program *p, const Model *m, size_t width, Te
       text_printf(out, "  %-20s %s\n", block->body[k]->decls[i]->name,
                   type_text(c, block->body[k]->decls[i]));
   if (!m) return;
-  text_printf(out, "%zu unconstrained parameter%s; %zu observation%s:\n", m->dim,
-              m->dim == 1 ? "" : "s", m->n_obs, m->n_obs == 1 ? "" : "s");
-  for (int k = 0; k < m->nblocks; k++)
-    text_printf(out, "  line %u: %d by %s\n", m->blocks[k].loc.line, m->blocks[k].rows,
-                m->blocks[k].name);
+  text_observations(c, m, width, out);
+  text_by_draw(c, m, width, out);
   text_loops(c, m, width, out);
-  if (m->n_obs) text_exact(c, m, width, out);
+  text_exact(c, m, width, out);
 }
 
 /* ---- single stages --------------------------------------------------------------------------- */
@@ -189,7 +255,7 @@ static Status dump_text(Ctx *c, const ProblemSource *s, const Options *o, Text *
     const Source *source = source_read(c, s->program, "program");
     stan_print_tokens(c, out, s->program, source->text, source->length);
   } else {
-    StanOptions so = {.include_dirs = o->include.items, .ninclude_dirs = (int)o->include.count};
+    StanOptions so = problem_stan_options(o);
     Program *p = stan_parse(c, s->program, &so);
     if (o->dump == DUMP_TYPED && !c->nerrors) stan_check(c, p);
     if (!c->nerrors) stan_print_tree(out, p, o->dump == DUMP_TYPED);
@@ -221,8 +287,14 @@ typedef struct {
 
 static void run_stages(Ctx *c, Loading *s) {
   bool data = s->source->data || s->o->set.count;
-  s->program = problem_program(c, s->source, s->o);
-  if (data) s->model = problem_load(c, s->source, s->o)->model;
+  if (!data) {
+    s->program = problem_program(c, s->source, s->o);
+    return;
+  }
+  const Problem *p = problem_load(c, s->source, s->o);
+  s->program = p->program;
+  s->model = p->model;
+  if (!p->model->n_obs && s->o->dump < 0) problem_no_observations(c, p);
 }
 
 static Status run_trapped(Ctx *c, Loading *s) {

@@ -33,18 +33,18 @@ static void check_split(Ctx *c, const Options *o, const Split *s) {
              OPTION("select") " validation needs a " OPTION("split") " with a \"valid\" part");
 }
 
-/* Why there is nothing to learn from: an empty variable of the data, or a program without densities
- * of data. */
-_Noreturn static void no_observations(Ctx *c, const Problem *p) {
-  const Data *d = p->data;
-  for (size_t k = 0; k < d->vars.count; k++) {
-    const DataVar *v = d->vars.items[k].value;
-    if (v->ndims && !v->n)
-      ctx_fail(c, PVI_DATA, v->loc, "nothing was observed: %s is empty", v->name);
-  }
-  ctx_fail(c, PVI_PROGRAM, NOWHERE,
-           "the program makes no observation: no density of data is in its log density; " OPTION(
-               "observe") " LINE names a statement that makes some");
+/* Predictions are of observations. Of one joint density of all data a predictive score is the log
+ * of one average over q, which is best where q is a point: the fit would say nothing of the model.
+ */
+static void check_observations(Ctx *c, const Problem *p, const Options *o) {
+  if (o->score == SCORE_elbo) return;
+  if (!p->model->n_obs) problem_no_observations(c, p);
+  if (p->model->joint && !o->force)
+    ctx_fail(c, PVI_PROGRAM, p->model->blocks[0].loc,
+             "the likelihood is one joint density of all the data: it does not factorise into "
+             "observations, so there is nothing to average predictions over; fit by VI (" OPTION(
+                 "score") " elbo), or write the density as a product of those of single outcomes "
+                          "given the others, or give " OPTION("force"));
 }
 
 void options_check_fit(Ctx *c, const Options *o) {
@@ -214,7 +214,7 @@ Run *run_make(Ctx *c, const Problem *p, const Options *asked, const Split *split
   r->program_origin = p->program_origin;
   r->data_origin = p->data_origin;
   r->parameters = parameter_names(c, p->model);
-  if (!p->model->n_obs && needs_observations(o)) no_observations(c, p);
+  check_observations(c, p, o);
   options_check_fit(c, o);
   check_prior(c, o, p->model);
   r->split = split ? split : split_of(c, o, p->model);

@@ -1,6 +1,6 @@
 /* check.c: tree -> typed tree; here the scopes, the functions and the blocks. Names are resolved in
  * the order of the text: a name is known from behind its declaration to the end of its block, and
- * no name hides another of the user's. */
+ * no variable hides another. A variable may be named like a function: a call means the function. */
 #include "stan/stan_int.h"
 
 #include <string.h>
@@ -65,11 +65,10 @@ void scope_declare(Checker *k, Decl *d) {
   d->block = k->block;
   d->slot = k->nslots++;
   check_name(k, d->name, d->loc);
-  if (old)
+  if (old) {
     check_error(k, d->loc, "`%s` is declared already, in line %u", d->name, old->loc.line);
-  else if (!d->is_arg && scope_functions(k, d->name))
-    check_error(k, d->loc, "`%s` is the name of a function", d->name);
-  if (old) return;
+    return;
+  }
   map_set(&k->names, d->name, d);
   PUSH(&k->c->arena, k->scope, k->nscope, k->cap_scope, d);
 }

@@ -106,18 +106,30 @@ static void skip_comment(Lexer *lx) {
     lx->at += 2;
 }
 
+/* The folder of a file, with its slash: "" for the current one. */
+static const char *folder_of(Arena *a, const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? arena_text(a, path, (size_t)(slash - path) + 1) : "";
+}
+
+static char *read_in(Lexer *lx, const char *folder, const char *name, const char **path,
+                     size_t *length) {
+  const char *why;
+  *path = arena_format(&lx->c->arena, "%s%s", folder, name);
+  return text_read_file(&lx->c->arena, *path, length, &why);
+}
+
 /* The text of the file an #include names: beside the including file, else in one of the include
- * directories. */
-static char *find_include(Lexer *lx, const char *name, const char **path, size_t *length) {
+ * directories. A name that begins with a slash is meant from an include directory on, as in Stan's
+ * own compiler; failing that it may be a path. */
+static char *find_include(Lexer *lx, const char *given, const char **path, size_t *length) {
   Arena *a = &lx->c->arena;
-  const char *why, *slash = strrchr(lx->source->name, '/');
-  int here = slash ? (int)(slash - lx->source->name) + 1 : 0;
-  *path = name[0] == '/' ? name : arena_format(a, "%.*s%s", here, lx->source->name, name);
-  char *text = text_read_file(a, *path, length, &why);
-  for (int k = 0; !text && lx->o && k < lx->o->ninclude_dirs; k++) {
-    *path = arena_format(a, "%s/%s", lx->o->include_dirs[k], name);
-    text = text_read_file(a, *path, length, &why);
-  }
+  const char *name = given + strspn(given, "/"), *here = folder_of(a, lx->source->name);
+  char *text = name == given ? read_in(lx, here, name, path, length) : NULL;
+  for (int k = 0; !text && lx->o && k < lx->o->ninclude_dirs; k++)
+    text = read_in(lx, arena_format(a, "%s/", lx->o->include_dirs[k]), name, path, length);
+  if (!text && name != given) text = read_in(lx, here, name, path, length);
+  if (!text && name != given) text = read_in(lx, "", given, path, length);
   return text;
 }
 

@@ -67,6 +67,29 @@ static bool in_statement(const Stmt *s, const Decl *d) {
   return false;
 }
 
+/* ---- is it an outcome at all? ---------------------------------------------------------------- */
+
+static bool is_outcome_in(const Expr *e, const Decl *d) {
+  if (!e) return false;
+  if (is_density(e) && stan_mentions(e->args[0], d)) return true;
+  for (int k = 0; k < e->nargs; k++)
+    if (is_outcome_in(e->args[k], d)) return true;
+  return false;
+}
+
+static bool is_outcome_of(const Stmt *s, const Decl *d) {
+  if (!s) return false;
+  if (s->kind == ST_TILDE && stan_mentions(s->lhs, d)) return true;
+  if (is_outcome_in(s->e, d)) return true;
+  for (int k = 0; k < s->nbody; k++)
+    if (is_outcome_of(s->body[k], d)) return true;
+  return false;
+}
+
+bool stan_is_outcome(const Program *p, const Decl *d) {
+  return is_outcome_of(p->blocks[BLOCK_MODEL], d);
+}
+
 bool stan_is_only_outcome(const Program *p, const Decl *d) {
   for (int b = 0; b < BLOCK_COUNT; b++)
     if (p->blocks[b] && in_statement(p->blocks[b], d)) return false;

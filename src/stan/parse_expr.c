@@ -45,8 +45,9 @@ static Expr *new_expr(Parser *p, ExprKind kind, Loc loc) {
 static void raise_height(Parser *p, Expr *e, const Expr *child) {
   if (!child || child->height < e->height) return;
   e->height = child->height + 1;
-  if (e->height > MAX_HEIGHT)
-    parse_error(p, e->loc, "this expression is more than %d operations deep; split it", MAX_HEIGHT);
+  if (e->height > p->most_height)
+    parse_error(p, e->loc, "this expression is more than %d operations deep; split it",
+                p->most_height);
 }
 
 /* A node with n children. */

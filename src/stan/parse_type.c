@@ -142,12 +142,27 @@ static void parse_tuple_type(Parser *p, Decl *d, bool sized) {
   d->type = type_tuple(a, items, d->nitems);
 }
 
+enum {
+  MOST_DIMS = 64
+}; /* no program needs them; whoever writes a million must not fill the memory */
+
+/* Many sizes: all are read, and the name that follows them is told with the error. */
+static void too_many_dims(Parser *p, Loc loc) {
+  const Token *t = p->at;
+  while (t->kind != TOK_END && t->kind != TOK_IDENT && t->kind != TOK_SEMICOLON) t++;
+  parse_error(p, loc, "%s has more than %d dimensions",
+              t->kind == TOK_IDENT ? arena_format(&p->c->arena, "`%s`", t->text) : "this array",
+              MOST_DIMS);
+}
+
 /* dims = "[" size {"," size} "]" when sized, "[" {","} "]" when not; returns how many */
 static int parse_dims(Parser *p, Decl *d, bool sized) {
   int dims = 0;
+  Loc loc = p->at->loc;
   tok_expect(p, TOK_LBRACK, "after `array`");
   do {
-    if (sized) add_size(p, d, parse_expr(p));
+    Expr *size = sized ? parse_expr(p) : NULL;
+    if (sized && dims < MOST_DIMS) add_size(p, d, size);
     dims++;
   } while (tok_accept(p, TOK_COMMA));
   if (!sized && tok_peek(p) != TOK_RBRACK && tok_peek(p) != TOK_END)
@@ -155,19 +170,23 @@ static int parse_dims(Parser *p, Decl *d, bool sized) {
                 "arguments and results are declared without sizes: write `array[%.*s]`",
                 dims < 8 ? dims - 1 : 0, ",,,,,,,");
   tok_expect(p, TOK_RBRACK, "after the array's sizes");
+  if (dims > MOST_DIMS) too_many_dims(p, loc);
   return dims;
 }
 
-/* The old `real[,] x` of arguments: says how to write it now, and goes on. */
+/* The old `real[,] x` of arguments: says how to write it now, and goes on with what it means. */
 static int parse_old_dims(Parser *p, const Decl *d) {
   Loc loc = p->at->loc;
   int dims = 1;
   p->at++;
   while (tok_accept(p, TOK_COMMA)) dims++;
   tok_expect(p, TOK_RBRACK, "after the array's dimensions");
-  if (!p->panic)
-    stan_error(p->c, loc, "array dimensions now stand before the type: write `array[%.*s] %s`",
+  if (!p->panic && !p->old_syntax)
+    stan_error(p->c, loc,
+               "array dimensions now stand before the type: write `array[%.*s] %s`, or read the "
+               "program with " OPTION("old-syntax"),
                dims < 8 ? dims - 1 : 0, ",,,,,,,", type_text(&p->c->arena, d->type));
+  if (dims > MOST_DIMS) too_many_dims(p, loc);
   return dims;
 }
 
@@ -191,19 +210,26 @@ Decl *parse_type(Parser *p, bool sized) {
 
 /* ---- declarations ---------------------------------------------------------------------------- */
 
-/* The old `real x[N]`: says how to write it now, and goes on with the array it means. */
+static void say_modern_array(Parser *p, const Decl *d, const Decl *array, Loc loc) {
+  Text t = text_make(&p->c->arena);
+  for (int k = 0; k < array->nsizes; k++) {
+    if (k) text_puts(&t, ", ");
+    stan_print_expr(&t, array->sizes[k]);
+  }
+  stan_error(p->c, loc,
+             "array sizes now stand before the type: write `array[%s] %s ... %s`, or read the "
+             "program with " OPTION("old-syntax"),
+             t.s, type_text(&p->c->arena, d->type), d->name);
+}
+
+/* The old `real x[N]`: says how to write it now, unless it is welcome, and goes on with the array
+ * it means. */
 static void parse_old_array(Parser *p, Decl *d) {
   Loc loc = p->at->loc;
   Decl array = {0};
   int dims = parse_dims(p, &array, true);
   if (p->panic) return;
-  Text t = text_make(&p->c->arena);
-  for (int k = 0; k < dims; k++) {
-    if (k) text_puts(&t, ", ");
-    stan_print_expr(&t, array.sizes[k]);
-  }
-  stan_error(p->c, loc, "array sizes now stand before the type: write `array[%s] %s ... %s`", t.s,
-             type_text(&p->c->arena, d->type), d->name);
+  if (!p->old_syntax) say_modern_array(p, d, &array, loc);
   for (int k = 0; k < d->nsizes; k++) add_size(p, &array, d->sizes[k]);
   d->sizes = array.sizes;
   d->nsizes = array.nsizes;

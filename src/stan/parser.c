@@ -104,8 +104,8 @@ const char *tok_expect_name(Parser *p, Loc *loc, const char *what) {
 }
 
 bool parse_enter(Parser *p) {
-  if (p->nesting >= MAX_NESTING)
-    parse_error(p, p->at->loc, "nested more than %d deep; simplify the program", MAX_NESTING);
+  if (p->nesting >= MAX_NESTING || base_stack_left() < STACK_RESERVE)
+    parse_error(p, p->at->loc, "nested more than %d deep; simplify the program", p->nesting);
   p->nesting++;
   return !p->panic;
 }
@@ -294,6 +294,13 @@ static void parse_program(Parser *p, Program *prog) {
 
 /* ---- verbs ----------------------------------------------------------------------------------- */
 
+/* Small stacks allow flatter expressions. */
+static int most_height(void) {
+  if (base_stack_left() < 2 * STACK_RESERVE) return 100;
+  size_t levels = (base_stack_left() - STACK_RESERVE) / LEVEL_BYTES;
+  return levels < MAX_HEIGHT ? (int)levels : MAX_HEIGHT;
+}
+
 Program *stan_parse_text(Ctx *c, const char *name, const char *text, size_t n,
                          const StanOptions *o) {
   Source *source = NEW(&c->arena, Source);
@@ -302,7 +309,11 @@ Program *stan_parse_text(Ctx *c, const char *name, const char *text, size_t n,
   prog->source = source;
   size_t before = c->nerrors;
   Tokens tokens = lex_all(c, source, o);
-  Parser p = {.c = c, .at = tokens.at, .first = tokens.at};
+  Parser p = {.c = c,
+              .at = tokens.at,
+              .first = tokens.at,
+              .old_syntax = o && o->old_syntax,
+              .most_height = most_height()};
   parse_program(&p, prog);
   prog->broken = c->nerrors > before;
   return prog;

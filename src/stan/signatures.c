@@ -47,6 +47,15 @@ const char *const stan_dist_names[DIST_COUNT] = {
 const char *sig_text(FunId f) { return function_texts[f]; }
 unsigned stan_dist_flags(DistId d) { return flags_of[d]; }
 
+bool stan_dist_is_elementwise(DistId d) {
+  for (const char *at = dist_texts[d]; *at && *at != ';'; at++) {
+    size_t n = strspn(at, "abcdefghijklmnopqrstuvwxyz_");
+    if (n && strncmp(at, "ints", n) != 0 && strncmp(at, "reals", n) != 0) return false;
+    at += n ? n - 1 : 0;
+  }
+  return true;
+}
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 enum { MAX_SIZES = 10 };

@@ -275,6 +275,8 @@ enum DistFlag {
 extern const char *const stan_fun_names[FUN_COUNT];
 extern const char *const stan_dist_names[DIST_COUNT];
 unsigned stan_dist_flags(DistId d);
+/* Are all its arguments numbers, or as many as there are outcomes? */
+bool stan_dist_is_elementwise(DistId d);
 const char *stan_constraint_name(ConstraintKind k); /* "bounds", "simplex"; "" of CON_NONE */
 
 /* ---- sizes of arguments (sizes.c) ------------------------------------------------------------ */
@@ -297,10 +299,12 @@ const char *stan_dist_sizes(const Program *p, DistId d, DistFun fun, const Sized
 
 /* ---- verbs ----------------------------------------------------------------------------------- */
 
-/* Where #include looks: the directory of the including file first, then these. */
+/* How a program is read. #include looks in the directory of the including file first, then in
+ * these; what it names with a slash in front is looked for in these first. */
 typedef struct {
   const char *const *include_dirs;
   int ninclude_dirs;
+  bool old_syntax; /* real x[N] is array[N] real x, real[] an argument's array[] real */
 } StanOptions;
 
 /* Both report through ctx_error and go on; the caller looks at c->nerrors. Never NULL. */
@@ -314,8 +318,21 @@ void stan_print_tree(Text *out, const Program *p,
                      bool typed);               /* s-expressions, one statement a line, indented */
 void stan_print_type(Text *out, const Type *t); /* array[,] vector */
 
+/* tree.c: the expression without parentheses around it; the variable of which it is a part, or
+ * NULL; does it mention the variable; are two of them the same? */
+const Expr *stan_inside(const Expr *e);
+const Decl *stan_root(const Expr *e);
+bool stan_mentions(const Expr *e, const Decl *d);
+bool stan_same_expr(const Expr *a, const Expr *b);
+bool stan_declares(const Stmt *s, const Decl *d); /* it, or a statement inside of it */
+
 /* Is the data variable used for nothing but to the left of ~ or of a density's bar? */
 bool stan_is_only_outcome(const Program *p, const Decl *d);
+/* Does it stand there anywhere in the model block? */
+bool stan_is_outcome(const Program *p, const Decl *d);
+/* The statements of the model block whose increments say something of data without a density of
+ * data by name; for programs that have none. In a's memory. */
+const Stmt *const *stan_possible_observations(Arena *a, const Program *p, int *n);
 void stan_print_expr(Text *out, const Expr *e); /* as Stan source, on one line */
 
 #endif

@@ -58,7 +58,8 @@ bool con_allows_int(ConstraintKind k);
 
 enum {
   MAX_NESTING = 500, /* of brackets and statements: the parser's own recursion */
-  MAX_HEIGHT = 2000, /* of an expression tree: the recursion of everybody after the parser */
+  MAX_HEIGHT = 2000, /* of an expression tree: the recursion of everybody after the parser, */
+  LEVEL_BYTES = 512, /* who needs less than this of the stack per level */
 };
 
 typedef struct {
@@ -66,8 +67,10 @@ typedef struct {
   const Token *first;
   const Token *at; /* the token to be read next */
   bool panic;      /* after a syntax error: every production sees the end until parse_recover */
+  bool old_syntax; /* StanOptions */
   bool lost;       /* recovery ran out of the block: braces may not match from here on */
   int nesting;
+  int most_height; /* of an expression: MAX_HEIGHT, or what the stack allows */
 } Parser;
 
 TokenKind tok_peek(const Parser *p);  /* the next token's kind; the end while panicking */

@@ -63,6 +63,7 @@ static VmCost cost_of(const Instr *i, double n) {
   case IR_GATHER:
   case IR_PACK: return (VmCost){n, 40 * n};
   case IR_ODE: return (VmCost){ode_flops(i->ode), 0};
+  case IR_RUN: return (VmCost){0, 8 * n}; /* what a program does is not counted */
   case IR_AFFINE: terms = (double)(i->affine->ndense + i->affine->nsparse); break;
   case IR_MATVEC: terms = width; break;
   case IR_SUM:

@@ -414,6 +414,23 @@ static void solve_forward(const Frame *f, const Instr *i) {
               result_row(f, i, 0));
 }
 
+static IrPiece run_piece(const Frame *f) {
+  return (IrPiece){f->lane, f->n, draws_of(f), f->w->lanes, (int)(f->s - f->w->scratch)};
+}
+
+static void run_forward(const Frame *f, const Instr *i) {
+  IrPiece piece = run_piece(f);
+  i->run->forward(f->w->runs[i->columns], &piece,
+                  f->w->global + i->in[0].base * f->w->lanes + f->lane, result_row(f, i, 0));
+}
+
+static void run_backward(const Frame *f, const Instr *i) {
+  IrPiece piece = run_piece(f);
+  size_t at = i->in[0].base * f->w->lanes + f->lane;
+  i->run->backward(f->w->runs[i->columns], &piece, f->w->global + at, result_adjoint(f, i, 0),
+                   f->out_adj + at);
+}
+
 void exec_forward(const Frame *f, const Instr *code, int count) {
   for (int c = 0; c < count; c++) {
     const Instr *i = &code[c];
@@ -436,6 +453,7 @@ void exec_forward(const Frame *f, const Instr *code, int count) {
     case IR_NOISE: noise_forward(f, i, n, first); break;
     case IR_OUTER: outer_forward(f, i, n, first); break;
     case IR_ODE: solve_forward(f, i); break;
+    case IR_RUN: run_forward(f, i); break;
     default:
       if (i->density) {
         density_forward(f, i, n, first);
@@ -548,8 +566,8 @@ static void matmul_backward(const Frame *f, const Instr *i) {
       const double *g = result_adjoint(f, i, r * cols + c);
       for (size_t k = 0; k < inner; k++) {
         size_t x = ao + (r * inner + k) * w->lanes, y = bo + (k * cols + c) * w->lanes;
-        w->k->multiply_add(f->out_adj + x, w->global + y, g, f->n);
-        w->k->multiply_add(f->out_adj + y, w->global + x, g, f->n);
+        w->k->pull_back(f->out_adj + x, w->global + y, g, f->n);
+        w->k->pull_back(f->out_adj + y, w->global + x, g, f->n);
       }
     }
 }
@@ -585,6 +603,7 @@ void exec_backward(const Frame *f, const Instr *code, int count) {
     case IR_MATMUL: matmul_backward(f, i); break;
     case IR_AFFINE: affine_backward(f, i); break;
     case IR_ODE: solve_backward(f, i); break;
+    case IR_RUN: run_backward(f, i); break;
     default:
       (i->density ? density_backward : i->saves ? saving_backward : map_backward)(f, i, n, first);
     }

@@ -44,6 +44,7 @@ typedef struct Instr {
   const Operand *picks; /* PACK: one operand an element */
   const TapeAffine *affine;
   const IrOde *ode; /* ODE: number `columns` of the tape's */
+  const IrRun *run; /* RUN: likewise */
   const struct Instr
       *summand; /* global SUM: of an elementwise op nobody else needs, whose values are not kept */
   bool density; /* tile: by Kernels.density, all rows at once */
@@ -96,7 +97,7 @@ struct Tape {
   size_t rows;
   size_t *roots; /* element of each root; data roots become global copies */
   int nroots;
-  int odes;         /* ODE instructions */
+  int odes, runs;   /* ODE and RUN instructions */
   size_t noise;     /* rows of noise of all tiles */
   size_t max_width; /* widest SUM, LSE or affine: size of pointer scratch */
 };

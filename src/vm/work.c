@@ -99,6 +99,10 @@ Work *vm_work(Arena *a, const Tape *t, size_t M, Pool *pool) {
   for (int k = 0; k < t->count; k++)
     if (t->code[k].op == IR_ODE)
       w->odes[t->code[k].columns] = ode_work(a, t->code[k].ode, w->lanes, workers);
+  w->runs = NEW_ARRAY(a, void *, t->runs + 1);
+  for (int k = 0; k < t->count; k++)
+    if (t->code[k].op == IR_RUN)
+      w->runs[t->code[k].columns] = t->code[k].run->work(t->code[k].run, a, w->lanes);
   if (t->noise && t->noise * w->lanes * sizeof(double) <= KEPT_BYTES) {
     w->kept = NEW_ARRAY(a, double, t->noise * w->lanes);
     w->kept_seed = NEW_ARRAY(a, uint64_t, t->noise);

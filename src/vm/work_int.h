@@ -45,6 +45,7 @@ struct Work {
                         nothing is read */
   size_t chunks;
   OdeWork **odes;     /* per ODE instruction */
+  void **runs;        /* per RUN instruction */
   Scratch *scratch;   /* per worker */
   int32_t *from, *to; /* per block: rows in use */
   size_t *tile_first; /* per block: number of its first tile; [nblocks]: all */

@@ -1,7 +1,6 @@
-// error: 9:10 `x` is declared already, in line 7
-// error: 11:12 `i` is declared already, in line 10
-// error: 14:10 `y` is not declared
-// error: 15:10 `f` is the name of a function
+// error: 8:10 `x` is declared already, in line 6
+// error: 10:12 `i` is declared already, in line 9
+// error: 13:10 `y` is not declared
 functions { real f(real a) { return a; } }
 model {
   real x = 1;

@@ -1,0 +1,1 @@
+real twice(real x) { return 2 * x; }

@@ -1,0 +1,4 @@
+// ok
+functions {
+#include /include/twice.stan
+}
