@@ -319,7 +319,7 @@ static const TailRow tails[] = {
     {"binomial(inv_cloglog)", "y ~ binomial(n, inv_cloglog(t));",
      "target += -8 * exp(t) + log1m_exp(-exp(t)) + log(5);"},
     {"binomial(2 Phi - 1)", "y ~ binomial(n, 2 * Phi(abs(t)) - 1);",
-     "target += 8 * (log(2) + std_normal_lcdf(-fabs(t))) + log(2 * Phi(abs(t)) - 1) + log(5);"},
+     "target += 8 * (log(2) + std_normal_lcdf(-abs(t))) + log(2 * Phi(abs(t)) - 1) + log(5);"},
     {"log and log1m", "target += log(Phi(t)) + log1m(Phi(t)) + log(1 - Phi(t));",
      "target += std_normal_lcdf(t) + 2 * std_normal_lcdf(-t);"},
 };

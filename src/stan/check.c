@@ -1,6 +1,7 @@
 /* check.c: tree -> typed tree; here the scopes, the functions and the blocks. Names are resolved in
  * the order of the text: a name is known from behind its declaration to the end of its block, and
- * no variable hides another. A variable may be named like a function: a call means the function. */
+ * no variable hides another. A variable may be named like a function, which it
+ * hides. */
 #include "stan/stan_int.h"
 
 #include <string.h>

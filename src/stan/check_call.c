@@ -360,6 +360,11 @@ void check_call(Checker *k, Expr *e, bool as_statement) {
     unknown_function(k, e->name, e->loc);
     return;
   }
+  if (scope_variable(k, e->name) && scope_functions(k, e->name)) {
+    check_error(k, e->loc, "`%s` is a variable here, which hides the function of that name",
+                e->name);
+    return;
+  }
   check_where(k, e->name, e->loc);
   check_bar(k, e, s);
   if (!args_of(k, e->args, e->nargs, &args)) return;
