@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """campaign.py PVI POSTERIORDB DATA [options] [WORD ...]: fits the posteriors of posteriordb (those whose name contains a WORD) by mean-field
-VI and by the default log fit, one process and one thread at a time, small data first, and prints how each ended; the counts come last.
+VI and by one log fit (lambda 0.01), one process and one thread at a time, small data first, and prints how each ended; the counts come last.
 
 POSTERIORDB is a checkout of stan-dev/posteriordb (its models and posteriors), DATA the folder of its data sets as JSON.
   --fits vi,log      which of them
@@ -11,7 +11,7 @@ POSTERIORDB is a checkout of stan-dev/posteriordb (its models and posteriors), D
 A program that makes one joint observation, or none, has VI only: its log fit is not counted."""
 import argparse, glob, json, math, os, shutil, signal, subprocess, sys, tempfile, time
 
-KINDS = {"vi": ["--score", "elbo", "--family", "meanfield"], "log": []}
+KINDS = {"vi": ["--score", "elbo", "--family", "meanfield"], "log": ["--lambda", "0.01"]}
 
 
 def arguments():
@@ -103,7 +103,7 @@ def main():
                 for seed in range(1, o.seeds + 1):
                     code, s, took, said = fit(o, program, data, kind, seed, os.path.join(folder, "run"))
                     reason, value = (s["reason"], s["objective"]) if s else (said, None)
-                    value = math.nan if value is None else value
+                    value = math.nan if value is None else float(value)
                     if kind == "log" and only_vi(code, said):
                         print(f"{name:{width}} {kind:4} {seed:4} {code:4} {'-':>16} {took:8.1f}  VI only: {said}", flush=True)
                         break
@@ -132,4 +132,5 @@ def main():
             print("further:", line)
 
 
-main()
+if __name__ == "__main__":
+    main()
