@@ -71,7 +71,7 @@ def diagnose(pvi, folder, program, data):
     for name, text in (("m.stan", program), ("d.json", json.dumps(data))):
         with open(f"{folder}/{name}", "w") as f:
             f.write(text)
-    done = subprocess.run([pvi, "diagnose", f"{folder}/m.stan", f"{folder}/d.json", "--json", "--family", "meanfield"],
+    done = subprocess.run([pvi, "diagnose", f"{folder}/m.stan", f"{folder}/d.json", "--json"],
                           capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"diagnose failed: {done.stderr}")

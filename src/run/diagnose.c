@@ -367,6 +367,8 @@ static const char *verdict_of(Ctx *c, const Diagnosis *d) {
 
 static Study study_make(Ctx *c, Run *r, const RunHooks *h) {
   Study s = {.c = c, .r = r, .problem = r->problem, .fit = run_fit_options(r->o, h)};
+  s.fit.choose_family =
+      false; /* mean field, unless it is given: the test is calibrated either way */
   s.fit.target.regularizer = REG_POSTERIOR;
   s.fit.target.lambda = NAN;
   find_candidates(&s);
