@@ -150,6 +150,10 @@ race: deps ## the library's tests under ThreadSanitizer
 	  $(BUILD)-race/test/test_api $(BUILD)-race/test/test_threads
 	@for t in test_api test_threads; do $(BUILD)-race/test/$$t || exit 1; done
 
+mutants: deps ## 30 changes of one line each: would the tests notice? (MUTANTS='3 17')
+	@+$(SUBMAKE) all
+	@python3 tool/mutants.py $(MUTANTS)
+
 heldout: deps ## nested cross-validation over posteriordb: does a tuned fit beat VI? (POSTERIORDB=checkout, HELDOUT_NAMES)
 	@+$(SUBMAKE) all
 	@[ -d "$(POSTERIORDB)/posterior_database" ] || { echo 'skipped: POSTERIORDB must name a checkout of posteriordb'; exit 0; } && \
@@ -228,5 +232,5 @@ help: ## this list
 # Dependencies are made by compiling, never by a rule of their own.
 $(BUILD)/%.d: ;
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: all bench campaign crash deps docs heldout race demo test tests examples static torture valgrind format format-check install uninstall clean help
+.PHONY: all bench mutants campaign crash deps docs heldout race demo test tests examples static torture valgrind format format-check install uninstall clean help
 .SECONDARY:
