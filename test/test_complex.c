@@ -3,6 +3,8 @@
  * promise, and everything that moves elements by what it does to real ones. */
 #include "evaluate.h"
 
+#include "num/spectrum.h"
+
 #include <complex.h>
 
 typedef double complex Z;
@@ -107,7 +109,7 @@ TEST(elementary) {
   static const double points[][2] = {
       {0.4, 0.7}, {-1.3, 0.2}, {0.3, -2.1}, {-0.6, -0.8}, {1.7, 0.1}};
   for (size_t k = 0; k < sizeof points / sizeof *points; k++) {
-    Z w = f->f(CMPLX(points[k][0], points[k][1]));
+    Z w = f->f(spectrum_number(points[k][0], points[k][1]));
     assert_close(density(c, m, points[k]).lp, creal(w) + 2 * cimag(w), 1e-13);
     check_gradient(c, m, points[k]);
   }
@@ -155,7 +157,8 @@ TEST(loops) {
                NULL);
   double u[6] = {0.1, 0.2, -0.3, 0.4, 0.5, -0.6};
   Z s = 0;
-  for (int i = 0; i < 3; i++) s = s * (CMPLX(u[2 * i], u[2 * i + 1]) * cpow(2 * I, i + 1)) + 1;
+  for (int i = 0; i < 3; i++)
+    s = s * (spectrum_number(u[2 * i], u[2 * i + 1]) * cpow(2 * I, i + 1)) + 1;
   assert_close(density(c, m, u).lp, creal(s * conj(s)), 1e-13);
   check_gradient(c, m, u);
 }
@@ -165,7 +168,7 @@ TEST(loops) {
 static Z dft(const double *x, int n, int k) {
   Z sum = 0;
   for (int j = 0; j < n; j++)
-    sum += CMPLX(x[2 * j], x[2 * j + 1]) * cexp(-2 * M_PI * I * j * k / n);
+    sum += spectrum_number(x[2 * j], x[2 * j + 1]) * cexp(-2 * M_PI * I * j * k / n);
   return sum;
 }
 
@@ -207,7 +210,7 @@ TEST(fourier_of_matrices) {
       Z sum = 0;
       for (int i = 0; i < M; i++)
         for (int j = 0; j < N; j++)
-          sum += CMPLX(x[2 * (j * M + i)], x[2 * (j * M + i) + 1]) *
+          sum += spectrum_number(x[2 * (j * M + i)], x[2 * (j * M + i) + 1]) *
                  cexp(-2 * M_PI * I * ((double)(a * i) / M + (double)(b * j) / N));
       assert_close(out[2 * (M * N + b * M + a)], creal(sum), 1e-12);
       assert_close(out[2 * (M * N + b * M + a) + 1], cimag(sum), 1e-12);

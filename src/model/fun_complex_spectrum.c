@@ -17,7 +17,7 @@ static Matrix matrix_of(Eval *E, Value *v, const Expr *call) {
   fun_need_known(E, v, call);
   Parts p = complex_parts(E, v);
   Matrix A = {NEW_ARRAY(E->arena, Z, p.re->n + 1), p.re->dims[0], p.re->dims[1]};
-  for (int32_t k = 0; k < p.re->n; k++) A.x[k] = CMPLX(p.re->v[k], p.im->v[k]);
+  for (int32_t k = 0; k < p.re->n; k++) A.x[k] = spectrum_number(p.re->v[k], p.im->v[k]);
   return A;
 }
 

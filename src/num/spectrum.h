@@ -7,6 +7,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* re + i im, whatever they are: a product with i would make nan of infinities. (CMPLX of C11 is not
+ * to be had with every compiler.) */
+static inline double complex spectrum_number(double re, double im) {
+  union {
+    double parts[2];
+    double complex z;
+  } u = {{re, im}};
+  return u.z;
+}
+
 /* A = U T U*, T upper triangular and U unitary; A becomes T. False: no convergence (not finite). */
 bool spectrum_schur(double complex *A, double complex *U, size_t n);
 /* From T and U: V's columns, of length one, are the eigenvectors of U T U*. */

@@ -192,13 +192,15 @@ static bool are_options(Checker *k, const Expr *e) {
  * precision, the prior mean. */
 static bool family_args(Checker *k, Expr **a, LaplaceFamily family) {
   const Type *ints = type_array(&k->c->arena, type_basic(TY_INT), 1);
-  bool fine = is(k, a[0], ints, "the outcome") & is(k, a[1], ints, "the index of the outcomes");
+  bool fine = is(k, a[0], ints, "the outcome");
+  fine &= is(k, a[1], ints, "the index of the outcomes");
   int mean = 2;
   if (family == LAPLACE_NEG_BINOMIAL_2_LOG) {
     mean = 3;
     if (!type_is_scalar(a[2]->type)) fine &= is(k, a[2], type_basic(TY_VECTOR), "the precision");
   }
-  return fine & is(k, a[mean], type_basic(TY_VECTOR), "the prior mean");
+  fine &= is(k, a[mean], type_basic(TY_VECTOR), "the prior mean");
+  return fine;
 }
 
 int laplace_block(LaplaceFamily f) {
