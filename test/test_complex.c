@@ -225,8 +225,8 @@ TEST(fourier_of_matrices) {
 static const char *zeros[] = {
     "A * eigenvectors(A) - eigenvectors(A) * diag_matrix(eigenvalues(A))",
     "C * eigenvectors(C) - eigenvectors(C) * diag_matrix(eigenvalues(C))",
-    "complex_schur_decompose_u(C) * complex_schur_decompose_t(C) * "
-    "conj(complex_schur_decompose_u(C)') - C",
+    ("complex_schur_decompose_u(C) * complex_schur_decompose_t(C) * "
+     "conj(complex_schur_decompose_u(C)') - C"),
     "complex_schur_decompose_u(C) * conj(complex_schur_decompose_u(C)') - identity_matrix(4)",
     "conj((C * A)') - conj(A') * conj(C')",
     "H * eigenvectors_sym(H) - eigenvectors_sym(H) * diag_matrix(eigenvalues_sym(H))",
