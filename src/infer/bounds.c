@@ -64,8 +64,9 @@ static bool stays_moved_together(Trial *t, size_t k, double sign) {
   double value = fit_lbfgs(f, t->p, t->try, ITERATIONS, 1e-7, "bounds").value;
   f->keep_phi = keep;
   q_moments(t->q, t->try, mean, sd);
+  bool there = value >= t->value - 0.1 && (mean[k] - t->mean[k]) / far > 0.5;
   fit_release(f, mark);
-  return value >= t->value - 0.1 && (mean[k] - t->mean[k]) / far > 0.5;
+  return there;
 }
 
 static bool stays_moved(Trial *t, size_t k, double sign) {
