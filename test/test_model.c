@@ -348,6 +348,14 @@ static const Twin expressions[] = {
 
 /* How the log density is split. */
 static const Twin splitting[] = {
+    {"a density of one's own, added with target +=", 5, EITHER,
+     "real f_lpdf(vector y, real m, real s) { real l = 0; for (i in 1:rows(y)) { if (y[i] > 0) l "
+     "+= "
+     "normal_lpdf(y[i] | m, s); else l += student_t_lpdf(y[i] | 4, m, s); } return l; }",
+     "model { target += f_lpdf(y | b[1], s); }",
+     "model { for (n in 1:N) { if (y[n] > 0) y[n] ~ normal(b[1], s); else y[n] ~ student_t(4, "
+     "b[1], s); "
+     "} }"},
     {"elements of a vectorized statement", 5, EITHER, "", "model { y ~ normal(b[1], s); }",
      "model { for (n in 1:N) y[n] ~ normal(b[1], s); }"},
     {"target += with a vectorized density", 5, EITHER, "",

@@ -19,8 +19,8 @@ MUTANTS = [
     ("src/model/increments.c", "if (inline_density(E, e->user, args, e->loc, \"target\")) return true;", "", "test_people test_programs test_model"),
     ("src/run/problem.c", "if (guess && guess->n_obs) p->model = guess;", "if (guess && !guess->n_obs) p->model = guess;", "test_cli.sh"),
     # matrices, complex numbers, Fourier
-    ("src/model/fun_fourier.c", "int64_t turn = (int64_t)j * (e % f->n % length) % length;", "int64_t turn = (int64_t)j * (e % length) % length;", "test_complex"),
-    ("src/num/spectrum.c", "return larger == 0 ? d : d - b * c / larger;", "return larger == 0 ? d : d + b * c / larger;", "test_complex"),
+    ("src/model/fun_fourier.c", "w.im->v[e] = sign * sin(angle);", "w.im->v[e] = sin(angle);", "test_complex"),
+    ("src/num/spectrum.c", "A[(i + 1) * n + k] = t.c * y - conj(t.s) * x;", "A[(i + 1) * n + k] = t.c * y + conj(t.s) * x;", "test_complex"),
     ("src/model/fun_laplace.c", "return eval_as_likelihood(E, SUB(d.l, MUL(NUM(0.5), ADD(quadratic, log_det))));", "return eval_as_likelihood(E, SUB(d.l, MUL(NUM(0.5), log_det)));", "test_laplace"),
     # solvers
     ("src/vm/radau.c", "static const double newton_tolerance =\n    1e-2;", "static const double newton_tolerance =\n    1e3;", "test_ode"),

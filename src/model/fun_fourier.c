@@ -46,7 +46,7 @@ static Parts twiddles(Eval *E, const Fourier *f, const Value *shape, int32_t j, 
   Parts w = {value_known(E, shape, NULL), value_known(E, shape, NULL)};
   double sign = f->inverse ? 1 : -1;
   for (int32_t e = 0; e < shape->n; e++) {
-    int64_t turn = (int64_t)j * (e % f->n % length) % length;
+    int64_t turn = (int64_t)j * (e % length) % length; /* rows are multiples of it */
     double angle = 2 * M_PI * (double)turn / length;
     w.re->v[e] = cos(angle);
     w.im->v[e] = sign * sin(angle);
