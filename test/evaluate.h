@@ -66,4 +66,23 @@ UNUSED static double *test_point(Ctx *c, size_t dim, uint64_t seed, double radiu
   return u;
 }
 
+/* The gradient by differences of the value, all points in one evaluation. */
+UNUSED static void expect_gradient(Ctx *c, const Model *m, const double *u, const DensityAt *d,
+                                   double tolerance) {
+  const double h = 1e-3;
+  size_t points = 4 * m->dim;
+  double *all = NEW_ARRAY(&c->arena, double, points * m->dim);
+  for (size_t p = 0; p < points; p++) {
+    memcpy(all + p * m->dim, u, m->dim * sizeof *u);
+    all[p * m->dim + p / 4] += h * (double[]){-2, -1, 1, 2}[p % 4];
+  }
+  DensityAt *at = densities(c, m, all, points);
+  for (size_t k = 0; k < m->dim; k++) {
+    double f[4] = {at[4 * k].lp, at[4 * k + 1].lp, at[4 * k + 2].lp, at[4 * k + 3].lp};
+    if (!(distance(d->grad[k], difference(f, h)) < tolerance))
+      fail_msg("derivative %zu is %.12g, by differences %.12g", k + 1, d->grad[k],
+               difference(f, h));
+  }
+}
+
 #endif

@@ -606,7 +606,7 @@ TEST(transform) {
   DensityAt d = density(c, m, u);
   assert_close(d.jacobian, log_det(A, n), 1e-8);
   assert_true(d.prior == 0 && d.n_obs == 0);
-  check_gradient(c, m, u, &d);
+  expect_gradient(c, m, u, &d, 1e-7);
 }
 
 /* The values lie where the type says. */
@@ -654,7 +654,7 @@ TEST(dependent_bounds) {
   double *u = test_point(c, 3, 1, 1), a = u[0], b = a + exp(u[1]), q = 1 / (1 + exp(-u[2]));
   DensityAt d = density(c, m, u);
   assert_close(d.jacobian, u[1] + log(exp(b)) + log(q) + log1p(-q), 1e-14);
-  check_gradient(c, m, u, &d);
+  expect_gradient(c, m, u, &d, 1e-7);
 }
 
 TEST(jacobian_statement) {
@@ -765,7 +765,7 @@ TEST(sum_of_outcomes) {
   double s = 0;
   for (size_t k = 0; k < m->n_obs; k++) s += exp(d.pointwise[k]);
   assert_close(s, 1, 1e-12);
-  check_gradient(c, m, u, &d);
+  expect_gradient(c, m, u, &d, 1e-7);
 }
 
 /* A density is the derivative of its cumulative function, and the three forms of that agree. */
@@ -810,7 +810,7 @@ TEST(cumulative) {
                NULL);
   double u[2] = {0.4, -0.2};
   DensityAt d = density(c, m, u);
-  check_gradient(c, m, u, &d);
+  expect_gradient(c, m, u, &d, 1e-7);
   DensityAt density_ = density(
       c,
       model_of(c,
@@ -864,7 +864,7 @@ TEST(cumulative_on_intervals) {
                  NULL);
     double u[2] = {0.4, -0.2}, x = 1 / (1 + exp(-u[0])), slope = k < 3 ? x * (1 - x) : exp(u[0]);
     DensityAt d = density(c, m, u);
-    check_gradient(c, m, u, &d);
+    expect_gradient(c, m, u, &d, 1e-7);
     assert_close(d.grad[0], (k == 1 ? -1 : 1) * exp(density(c, f, u).lp - d.lp) * slope, 1e-12);
   }
 }
@@ -899,7 +899,7 @@ TEST(counts) {
                        t->name, name, y, t->parameters),
           NULL);
       d[k] = density(c, m, u);
-      if (isfinite(d[k].lp)) check_gradient(c, m, u, &d[k]);
+      if (isfinite(d[k].lp)) expect_gradient(c, m, u, &d[k], 1e-7);
     }
     sum += exp(d[0].lp);
     assert_close(exp(d[1].lp), sum, 1e-13);

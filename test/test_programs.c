@@ -560,23 +560,6 @@ static void adds_up(const DensityAt *d) {
     fail_msg("prior and observations add up to %.17g, not %.17g", sum, d->lp);
 }
 
-static void differentiates(Ctx *c, const Model *m, const double *u, const DensityAt *d) {
-  const double h = 1e-3;
-  size_t points = 4 * m->dim;
-  double *all = NEW_ARRAY(&c->arena, double, points * m->dim);
-  for (size_t p = 0; p < points; p++) {
-    memcpy(all + p * m->dim, u, m->dim * sizeof *u);
-    all[p * m->dim + p / 4] += h * (double[]){-2, -1, 1, 2}[p % 4];
-  }
-  DensityAt *at = densities(c, m, all, points);
-  for (size_t k = 0; k < m->dim; k++) {
-    double f[4] = {at[4 * k].lp, at[4 * k + 1].lp, at[4 * k + 2].lp, at[4 * k + 3].lp};
-    if (!(distance(d->grad[k], difference(f, h)) < 1e-6))
-      fail_msg("derivative %zu is %.12g, by differences %.12g", k + 1, d->grad[k],
-               difference(f, h));
-  }
-}
-
 static void check_program(Ctx *c, const Program_ *p) {
   const Model *all = model_with(c, p->text, (ModelOptions){.nobserve = 0}),
               *unrolled = model_with(c, p->text, (ModelOptions){.unroll = true}),
@@ -596,7 +579,7 @@ static void check_program(Ctx *c, const Program_ *p) {
     adds_up(&f);
     compare("one by one", &d, &e, true);
     compare("draw by draw", &d, &f, !p->conditional);
-    if (!p->conditional) differentiates(c, all, u, &d);
+    if (!p->conditional) expect_gradient(c, all, u, &d, 1e-6);
   }
 }
 

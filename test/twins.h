@@ -31,23 +31,6 @@ static const Model *twin_model(Ctx *c, const Twin *t, const char *body) {
   return model_of(c, arena_format(&c->arena, "%s" HEAD PARAMETERS "%s", functions, body), DATA);
 }
 
-/* The gradient by differences of the value, all points in one evaluation. */
-UNUSED static void check_gradient(Ctx *c, const Model *m, const double *u, const DensityAt *d) {
-  const double h = 1e-3;
-  size_t points = 4 * m->dim;
-  double *all = NEW_ARRAY(&c->arena, double, points * m->dim);
-  for (size_t p = 0; p < points; p++) {
-    memcpy(all + p * m->dim, u, m->dim * sizeof *u);
-    all[p * m->dim + p / 4] += h * (double[]){-2, -1, 1, 2}[p % 4];
-  }
-  DensityAt *at = densities(c, m, all, points);
-  for (size_t k = 0; k < m->dim; k++) {
-    double f[4] = {at[4 * k].lp, at[4 * k + 1].lp, at[4 * k + 2].lp, at[4 * k + 3].lp};
-    if (!(distance(d->grad[k], difference(f, h)) < 1e-7))
-      fail_msg("derivative %zu is %.12g, not %.12g", k + 1, d->grad[k], difference(f, h));
-  }
-}
-
 static void expect_loops(const Twin *t, const Model *m) {
   for (size_t k = 0; k < m->nloops && t->loops != EITHER; k++) {
     if (t->loops == LIFTED && !m->loops[k].lifted)
@@ -69,7 +52,7 @@ TEST(twin) {
     assert_close(d.lp, e.lp, 1e-13);
     assert_close(d.jacobian, e.jacobian, 1e-13);
     for (size_t k = 0; k < m->dim; k++) assert_close(d.grad[k], e.grad[k], 1e-12);
-    check_gradient(c, m, u, &d);
+    expect_gradient(c, m, u, &d, 1e-7);
     if (m->n_obs != o->n_obs) continue;
     assert_close(d.prior, e.prior, 1e-13);
     for (size_t k = 0; k < m->n_obs; k++) assert_close(d.pointwise[k], e.pointwise[k], 1e-13);

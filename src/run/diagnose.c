@@ -62,24 +62,11 @@ static void find_candidates(Study *s) {
 
 /* ---- gains in sample ------------------------------------------------------------------------- */
 
-static const double *given(void *self, const Q *q) {
-  (void)q;
-  return self;
-}
-
-/* One fit from phi; what it finds goes there. */
-static void refit(Ctx *c, const Problem *p, const Split *split, const FitOptions *o, double *phi,
-                  size_t size) {
-  TempArena *temp = temp_open(c);
-  FitOptions warm = *o;
+/* One fit from phi, on one thread. */
+static void refit(Ctx *c, const Study *s, const Problem *p, const FitOptions *o, double *phi) {
   Pool *pool = pool_make(c, 1);
-  warm.start = given;
-  warm.start_self = memcpy(NEW_ARRAY(&temp->arena, double, size), phi, size * sizeof *phi);
-  warm.warm = true;
-  const Fit *fit = fit_run(c, p->model, split, &warm, pool);
-  memcpy(phi, fit->phi, size * sizeof *phi);
+  tune_refit(c, p->model, s->r->split, o, pool, phi);
   pool_free(pool);
-  temp_close(temp);
 }
 
 /* The sum of the score over the training observations. */
@@ -101,7 +88,7 @@ static void let_go(Ctx *c, const Study *s, const Problem *p, const bool *fixed, 
   o.fixed = fixed;
   for (size_t k = 0; k < sizeof lambdas / sizeof *lambdas; k++) {
     o.target.lambda = lambdas[k];
-    refit(c, p, s->r->split, &o, phi, q_size(&s->q));
+    refit(c, s, p, &o, phi);
   }
 }
 
@@ -121,7 +108,7 @@ static void gains_inside(Ctx *c, const Study *s, const Problem *p, double *gains
   vi.target.score = SCORE_elbo;
   vi.target.lambda = 1;
   memcpy(bayes, s->phi, size * sizeof *phi);
-  if (p != s->problem) refit(c, p, s->r->split, &vi, bayes, size);
+  if (p != s->problem) refit(c, s, p, &vi, bayes);
   double base = total(c, s, p, bayes);
   for (size_t k = 0; k < s->n; k++) {
     const Candidate *x = &s->candidates[k];
@@ -262,8 +249,7 @@ static void test_all(Study *s, const Options *o, Diagnosed *v, Diagnosis *d) {
 /* ---- what goes with a variation -------------------------------------------------------------- */
 
 /* How much each observation pulls at a candidate: the derivative of its log likelihood at VI's
- * mean, summed over the candidate's elements. Squared, where the candidate widens: what pulls at it
- * strongly, either way. */
+ * mean, summed over the candidate's elements. */
 static double *pulls(const Study *s, const Candidate *x) {
   const Model *m = s->problem->model;
   size_t n = m->n_obs, dim = m->dim;

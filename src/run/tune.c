@@ -36,18 +36,15 @@ static const double *same_phi(void *self, const Q *q) {
   return self;
 }
 
-/* One fit of all training data, from phi to phi. */
-static void move(Ctx *c, const Run *r, const FitOptions *o, Pool *pool, double *phi, size_t size) {
-  TempArena *temp = temp_open(c);
+void tune_refit(Ctx *c, const Model *m, const Split *split, const FitOptions *o, Pool *pool,
+                double *phi) {
   FitOptions warm = *o;
-  double *start = memcpy(NEW_ARRAY(&temp->arena, double, size), phi, size * sizeof *phi);
   warm.start = same_phi;
-  warm.start_self = start;
+  warm.start_self = phi;
   warm.warm = true;
   warm.journal = NULL;
-  const Fit *fit = fit_run(c, r->problem->model, r->split, &warm, pool);
-  memcpy(phi, fit->phi, size * sizeof *phi);
-  temp_close(temp);
+  const Fit *fit = fit_run(c, m, split, &warm, pool);
+  memcpy(phi, fit->phi, q_size(&fit->q) * sizeof *phi);
 }
 
 /* VI with all training data: its q is where every fold begins. */
@@ -93,7 +90,7 @@ static TuneStep advance(const Search *s, Place *at, double lambda, const bool *f
   o.target.lambda = lambda;
   o.fixed = fixed;
   const Scores *scores = folds_score(s->c, s->r, s->f, &o, &s->list, &at->folds);
-  move(s->c, s->r, &o, s->pool, at->whole, at->folds.size);
+  tune_refit(s->c, s->r->problem->model, s->r->split, &o, s->pool, at->whole);
   temp_close(temp);
   return step_of(s->bayes, scores, s->column, lambda);
 }

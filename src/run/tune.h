@@ -44,6 +44,9 @@ typedef struct {
 /* Chooses by the gain over Bayes on held-out observations minus its standard error; Bayes has 0.
  * Leaves VI's q in the run. */
 TunePath *tune(Ctx *c, Run *r, const Folds *f, const TuneOptions *t);
+/* One fit from phi, without other starts; what it finds goes there. */
+void tune_refit(Ctx *c, const Model *m, const Split *split, const FitOptions *o, Pool *pool,
+                double *phi);
 /* What each of n sets of parameters gains when it alone is let go: fixed[k] flags those that stay.
  * VI's q is left in the run. */
 void tune_each(Ctx *c, Run *r, const Folds *f, const TuneOptions *t, const bool *const *fixed,
