@@ -65,6 +65,13 @@ typedef struct {
   const struct Value *value;
 } KnownVariable;
 
+/* What could be one observation: a partition of those that the split finds. */
+typedef struct {
+  const char *name;  /* row, iteration, group:NAME: as the option `unit` has it */
+  size_t count;      /* of units */
+  const int32_t *of; /* the unit of every row; NULL: each is one */
+} ModelUnit;
+
 typedef struct Model {
   const Program *program;
   const Graph *graph;
@@ -84,7 +91,9 @@ typedef struct Model {
   Loc by_draw_loc;
   bool
       guessed; /* no density of data says so, but increments that depend on data are observations */
-  bool joint;  /* one observation carries all the data: the likelihood does not factorise */
+  const ModelUnit *units; /* what could be an observation, and which was taken */
+  int nunits, unit;
+  bool joint; /* one observation carries all the data: the likelihood does not factorise */
   bool outcomes_missing; /* see ModelOptions: some outcomes are not what was observed */
 } Model;
 
@@ -101,6 +110,8 @@ typedef struct {
   /* Statements for which the same holds, where they are reached. */
   const Stmt *const *guess;
   int nguess;
+  /* What one observation is: a name of Model.units; NULL: row. */
+  const char *unit;
   /* For predictions: a data variable that is nothing but an outcome may be missing; it then has a
    * value that its declaration allows, and Model.outcomes_missing says so. */
   bool outcomes_may_be_missing;

@@ -8,7 +8,9 @@
 typedef struct {
   ObsBlock *blocks;
   int nblocks, cap;
-  size_t n; /* observations */
+  size_t n;           /* observations */
+  int32_t *iteration; /* n: equal for observations of one iteration of an outermost loop */
+  size_t cap_iteration;
 } Observations;
 
 /* What a run has added to the log density: its observations. Increments that turn out to be none go
@@ -16,6 +18,16 @@ typedef struct {
 Observations observations_split(Eval *E);
 /* Generated quantities as functions of parameters and noise: one block, of what was observed. */
 Observations observations_simulated(Eval *E, const ModelOptions *o);
+
+/* ---- units.c: coarser observations ----------------------------------------------------------- */
+
+typedef struct {
+  ModelUnit *items; /* the first is "row": every observation by itself */
+  int n, cap;
+} UnitList;
+UnitList units_possible(Eval *E, const Model *m, const Data *data, const Observations *o);
+int units_find(Eval *E, const UnitList *l, const char *name); /* PVI_USAGE where there is none */
+Observations units_join(Eval *E, const Observations *o, const ModelUnit *u);
 
 typedef struct {
   Output *items;

@@ -39,8 +39,10 @@ static void add_block(Eval *E, Observations *o, const Site *s, Node root, const 
 /* Numbers for further observations, one after the other. */
 static const int32_t *number(Eval *E, Observations *o, int32_t count) {
   int32_t *obs = NEW_ARRAY(E->arena, int32_t, count);
-  for (int32_t k = 0; k < count; k++) obs[k] = (int32_t)o->n + k;
-  o->n += (size_t)count;
+  for (int32_t k = 0; k < count; k++) {
+    obs[k] = (int32_t)o->n;
+    PUSH(E->arena, o->iteration, o->n, o->cap_iteration, obs[k]);
+  }
   return obs;
 }
 
@@ -305,10 +307,19 @@ static Cell *cells_of(Eval *E, const Units *u, int32_t *count) {
   return cells;
 }
 
+/* The observations of these cells: those of an iteration belong together. */
+static const int32_t *number_cells(Eval *E, Observations *o, const Cell *cells, int32_t count) {
+  const int32_t *obs = number(E, o, count);
+  for (int32_t k = 1; k < count; k++)
+    if (cells[k].iteration == cells[k - 1].iteration)
+      o->iteration[obs[k]] = o->iteration[obs[k - 1]];
+  return obs;
+}
+
 static void blocks_of_units(Eval *E, Observations *o, const Units *u, const Cell *cells,
                             int32_t count) {
   int32_t **obs = NEW_ARRAY(E->arena, int32_t *, u->n);
-  const int32_t *numbers = number(E, o, count);
+  const int32_t *numbers = number_cells(E, o, cells, count);
   for (int k = 0; k < u->n; k++) obs[k] = NEW_ARRAY(E->arena, int32_t, u->items[k].cells + 1);
   for (int32_t k = 0; k < count; k++) obs[cells[k].unit][cells[k].cell] = numbers[k];
   for (int k = 0; k < u->n; k++) add_block(E, o, &u->items[k].site, u->items[k].site.node, obs[k]);
@@ -349,7 +360,7 @@ static void one_block(Eval *E, Observations *o, const Units *u, const Cell *cell
     all.y = y;
     all.size = size;
   }
-  add_block(E, o, &all, root, number(E, o, count));
+  add_block(E, o, &all, root, number_cells(E, o, cells, count));
 }
 
 /* A block each, evaluated in tiles, unless units are many and small: a block has its price. */

@@ -26,8 +26,9 @@ typedef struct {
   Ctx *c;
   Run *r;
   const Problem *problem;
-  FitOptions fit; /* of the score, in VI's family */
-  ScoreList list; /* the score, in one of its columns */
+  const Problem *rows; /* the same, every outcome an observation by itself: simulated one by one */
+  FitOptions fit;      /* of the score, in VI's family */
+  ScoreList list;      /* the score, in one of its columns */
   size_t column;
   Candidate *candidates;
   size_t n;
@@ -143,7 +144,7 @@ static bool find_outcomes(const Model *m, double *y) {
 /* The variable of data or transformed data that has the outcomes, one per observation in their
  * order, and serves for nothing else; NULL, and why. */
 static const Decl *outcome_variable(const Study *s, const char **why) {
-  const Model *m = s->problem->model;
+  const Model *m = s->rows->model;
   double *y = NEW_ARRAY(&s->c->arena, double, m->n_obs + 1),
          *values = NEW_ARRAY(&s->c->arena, double, m->n_obs + 1);
   *why = "outcomes of this kind cannot be simulated";
@@ -160,7 +161,7 @@ static const Decl *outcome_variable(const Study *s, const char **why) {
 
 /* Outcomes of every observation, [n_obs x count]: replica k is made by the k-th draw of VI's q. */
 static double *replicas(const Study *s, size_t count) {
-  const Model *m = s->problem->model;
+  const Model *m = s->rows->model;
   TempArena *temp = temp_open(s->c);
   Arena *a = &temp->arena;
   size_t n = m->n_obs;
@@ -196,7 +197,7 @@ typedef struct {
 
 static bool simulate_one(Ctx *c, void *self, size_t k) {
   const Null *t = self;
-  size_t n = t->s->problem->model->n_obs;
+  size_t n = t->s->rows->model->n_obs;
   double *y = NEW_ARRAY(&c->arena, double, n + 1);
   for (size_t i = 0; i < n; i++) y[i] = t->outcomes[i * t->count + k];
   const Problem *p = problem_with(c, t->s->problem, t->s->r->o, t->variable, y);
@@ -351,8 +352,18 @@ static const char *verdict_of(Ctx *c, const Diagnosis *d) {
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
+static const Problem *by_rows(Ctx *c, const Problem *p, const Options *o) {
+  Options *rows = options_copy(&c->arena, o);
+  rows->unit = NULL;
+  return p->model->unit ? problem_with(c, p, rows, NULL, NULL) : p;
+}
+
 static Study study_make(Ctx *c, Run *r, const RunHooks *h) {
-  Study s = {.c = c, .r = r, .problem = r->problem, .fit = run_fit_options(r->o, h)};
+  Study s = {.c = c,
+             .r = r,
+             .problem = r->problem,
+             .rows = by_rows(c, r->problem, r->o),
+             .fit = run_fit_options(r->o, h)};
   s.fit.choose_family =
       false; /* mean field, unless it is given: the test is calibrated either way */
   s.fit.target.regularizer = REG_POSTERIOR;

@@ -137,7 +137,7 @@ static void note_origins(Ctx *c, const ProblemSource *s, Problem *p) {
 }
 
 static ModelOptions model_options(Ctx *c, const Options *o) {
-  ModelOptions m = {.simulate = o->simulate, .observed = o->observed};
+  ModelOptions m = {.simulate = o->simulate, .observed = o->observed, .unit = o->unit};
   read_lines(c, o, &m);
   return m;
 }

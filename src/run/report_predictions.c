@@ -45,21 +45,27 @@ static void put_totals(const Predictions *p, Text *out) {
                 part->scores[k].sum, part->scores[k].mean, part->scores[k].se);
 }
 
+/* Is any outcome of a kind whose distribution is known? */
+static bool has_moments(const Predictions *p) {
+  for (size_t i = 0; i < p->n; i++)
+    if (!isnan(p->mean[i])) return true;
+  return false;
+}
+
 static void text_form(Ctx *c, const Predictions *p, const Options *o, Text *out) {
-  size_t ncols = 3 + p->nlevels + p->scored;
-  const char **headers = NEW_ARRAY(&c->arena, const char *, ncols);
+  bool moments = has_moments(p);
+  size_t levels = moments ? p->nlevels : 0, n = 1;
+  const char **headers = NEW_ARRAY(&c->arena, const char *, 4 + levels);
   headers[0] = "observation";
-  headers[1] = "mean";
-  headers[2] = "sd";
-  for (size_t k = 0; k < p->nlevels; k++)
-    headers[3 + k] = arena_format(&c->arena, "%g%%", 100 * p->levels[k]);
-  if (p->scored) headers[ncols - 1] = arena_format(&c->arena, "%s score", p->scores->list.names[0]);
-  Table *t = table_make(&c->arena, ncols, headers);
+  if (moments) headers[n++] = "mean", headers[n++] = "sd";
+  for (size_t k = 0; k < levels; k++)
+    headers[n++] = arena_format(&c->arena, "%g%%", 100 * p->levels[k]);
+  if (p->scored) headers[n++] = arena_format(&c->arena, "%s score", p->scores->list.names[0]);
+  Table *t = table_make(&c->arena, n, headers);
   for (size_t i = 0; i < p->n; i++) {
     table_integer(t, (long long)i + 1);
-    table_number(t, p->mean[i], 4);
-    table_number(t, p->sd[i], 3);
-    for (size_t k = 0; k < p->nlevels; k++) table_number(t, p->quantiles[i * p->nlevels + k], 4);
+    if (moments) table_number(t, p->mean[i], 4), table_number(t, p->sd[i], 3);
+    for (size_t k = 0; k < levels; k++) table_number(t, p->quantiles[i * p->nlevels + k], 4);
     if (p->scored) table_number(t, p->scores->by_obs[i * p->scores->list.count], 4);
   }
   table_print(t, out);

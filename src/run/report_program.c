@@ -88,6 +88,30 @@ static void json_observations(Ctx *c, JsonWriter *j, const Model *m) {
   json_array_end(j);
 }
 
+/* What one observation is, and what else it could be. */
+static void json_units(JsonWriter *j, const Model *m) {
+  json_key(j, "unit"), json_string(j, m->units[m->unit].name);
+  json_key(j, "units"), json_array(j);
+  for (int k = 0; k < m->nunits; k++) {
+    json_object(j);
+    json_key(j, "name"), json_string(j, m->units[k].name);
+    json_key(j, "count"), json_integer(j, (long long)m->units[k].count);
+    json_object_end(j);
+  }
+  json_array_end(j);
+}
+
+static void text_units(Ctx *c, const Model *m, size_t width, Text *out) {
+  Text t = text_make(&c->arena);
+  if (m->nunits < 2) return;
+  text_printf(&t, "  one observation is a %s; %sunit could make it", m->units[m->unit].name,
+              c->option_prefix ? c->option_prefix : "");
+  for (int k = 0, n = 0; k < m->nunits; k++)
+    if (k != m->unit)
+      text_printf(&t, "%s %s (%zu)", n++ ? "," : "", m->units[k].name, m->units[k].count);
+  text_wrap(out, width, 4, t.s);
+}
+
 /* What is unusual about the observations, in words; NULL: nothing. */
 static const char *observations_note(Ctx *c, const Model *m) {
   if (m->joint)
@@ -189,6 +213,7 @@ static void json_form(Ctx *c, const Program *p, const Model *m, Text *out) {
   if (m) {
     json_key(&j, "dim"), json_integer(&j, (long long)m->dim);
     json_key(&j, "n_obs"), json_integer(&j, (long long)m->n_obs);
+    json_units(&j, m);
     json_key(&j, "joint"), json_bool(&j, m->joint);
     json_key(&j, "by_draw"), json_bool(&j, m->by_draw != NULL);
     if (observations_note(c, m)) json_key(&j, "note"), json_string(&j, observations_note(c, m));
@@ -220,6 +245,7 @@ static void text_observations(Ctx *c, const Model *m, size_t width, Text *out) {
               m->dim == 1 ? "" : "s", m->n_obs, m->n_obs == 1 ? "" : "s");
   for (int k = 0; k < n; k++)
     text_printf(out, "  line %u: %lld by %s\n", s[k].loc.line, s[k].count, s[k].name);
+  text_units(c, m, width, out);
   if (note) text_wrap(out, width, 4, arena_format(&c->arena, "  %s", note));
 }
 
