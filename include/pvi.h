@@ -261,7 +261,9 @@ int pvi_summary_report(pvi_context *c, const pvi_run *r, const pvi_options *o, c
 int pvi_draws_report(pvi_context *c, const pvi_run *r, const pvi_options *o, const char **text);
 int pvi_predict_report(pvi_context *c, const pvi_run *r, const char *new_data, const pvi_options *o,
                        const char **text);
-int pvi_compare_report(pvi_context *c, const char *const *folders, size_t n, const pvi_options *o,
+/* Run folders; or programs (.stan) and, last, their data: each is fitted by every method of the
+ * option methods, on the same folds. */
+int pvi_compare_report(pvi_context *c, const char *const *places, size_t n, const pvi_options *o,
                        const char **text);
 /* Which variables vary in the population beyond what Bayes says. Options: simulations, folds,
  * score, family, seed, threads. */

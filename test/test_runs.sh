@@ -106,7 +106,7 @@ mv "$dir/groups.stan" "$dir/elsewhere.stan"
 check $? "a program that is gone is named" "$(cat "$dir/said")"
 
 # ---- comparisons ----
-"$PVI" fit $GOLF --score elbo --out "$dir/vi" --quiet && "$PVI" compare "$dir/vi" "$run" >"$dir/said" 2>&1 && grep -q "gain over VI's mean" "$dir/said"
+"$PVI" fit $GOLF --score elbo --holdout 0.3 --seed 5 --out "$dir/vi" --quiet && "$PVI" compare "$dir/vi" "$run" >"$dir/said" 2>&1 && grep -q "gain over VI's mean" "$dir/said"
 check $? "two runs side by side" "$(cat "$dir/said")"
 "$PVI" compare "$dir/vi" "$run" --json | tr -d ' \n' | grep -q '"runs":\[{"folder":.*"gain":'
 check $? "the same as JSON"
@@ -142,6 +142,26 @@ check $? "paired differences and standard errors are those of the rows" "$(cat "
 "$PVI" compare "$dir/one" "$dir/group" 2>"$dir/said"
 [ $? -eq 3 ] && grep -q "have different folds" "$dir/said"
 check $? "runs with different folds are not compared" "$(cat "$dir/said")"
+"$PVI" fit $WILD --lambda 0.01 --holdout 0.2 --out "$dir/held" --quiet && "$PVI" fit $WILD --lambda 0.01 --holdout 0.2 --seed 2 --out "$dir/other" --quiet
+"$PVI" compare "$dir/held" "$dir/other" 2>"$dir/said"
+[ $? -eq 3 ] && grep -q "were trained on different observations" "$dir/said"
+check $? "runs that hold out different rows are not compared" "$(cat "$dir/said")"
+sed 's/"N": 60/"N": 59/; s/, *"g": \[[^,]*,/, "g": [/; s/"x": \[[^,]*,/"x": [/; s/"y": \[[^,]*,/"y": [/' "$dir/wild.json" >"$dir/fewer.json"
+"$PVI" fit "$dir/wild.stan" "$dir/fewer.json" --lambda 0.01 --out "$dir/fewer" --quiet && "$PVI" compare "$dir/vi" "$dir/fewer" 2>"$dir/said"
+[ $? -eq 3 ] && grep -q "are fits of different data (19 and 59 observations)" "$dir/said"
+check $? "fits of different data are not compared, folds or not" "$(cat "$dir/said")"
+
+# ---- programs and methods on the same folds ----
+sed 's/normal(a + b \* x, exp(log_s))/normal(a + b * square(x), exp(log_s))/' "$dir/wild.stan" >"$dir/curved.stan"
+"$PVI" compare "$dir/wild.stan" "$dir/curved.stan" "$dir/wild.json" --methods vi,pvi --threads 1 --csv >"$dir/one.csv" && "$PVI" compare "$dir/wild.stan" "$dir/curved.stan" "$dir/wild.json" --threads 3 --csv >"$dir/three.csv" && cmp -s "$dir/one.csv" "$dir/three.csv"
+check $? "programs by methods: the same bytes for any number of threads"
+"$PVI" fit $WILD --folds 5 --out "$dir/tuned" --quiet
+"$PVI" compare "$dir/bayes" "$dir/tuned" --csv | awk -F, '$3 == "log" {print $5}' >"$dir/want" # the label has a comma, too
+awk -F, '/^"wild, / && $3 == "log" {print $5}' "$dir/one.csv" | cmp -s - "$dir/want" && [ "$(sort -u "$dir/want" | grep -vc nan)" = 2 ]
+check $? "what it fits here is what pvi fit finds" "$(cat "$dir/one.csv")"
+"$PVI" compare "$dir/wild.stan" "$dir/wild.json" --methods vi,gibbs 2>"$dir/said"
+[ $? -eq 2 ] && grep -q 'unknown value of --methods "gibbs"' "$dir/said"
+check $? "a method that is not known" "$(cat "$dir/said")"
 
 # ---- lambda chosen on folds ----
 "$PVI" fit $WILD --lambda auto --out "$dir/auto" >"$dir/said" 2>&1 && grep -q "was chosen on folds: held-out gain over Bayes +" "$dir/said" &&

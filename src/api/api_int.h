@@ -78,6 +78,7 @@ int api_missing(pvi_context *c, const char *what);
 void api_check_count(Ctx *ctx, size_t n, size_t each);
 
 const Options *api_options(Ctx *ctx, const pvi_options *o); /* defaults for NULL */
+RunHooks api_hooks(pvi_context *c); /* the context's progress and cancellation */
 /* Makes a run, *slot, for the step to fill in; *out is it, or NULL where the step failed. */
 int api_make_run(pvi_context *c, ApiStep *step, void *arg, pvi_run **slot, pvi_run **out);
 int api_verdict(const pvi_run *r); /* the status of a fit that has ended */

@@ -12,8 +12,9 @@ typedef struct {
   const Model *model;
   const Run *run;
   const Problem *problem;
-  const char *const *folders;
+  const char *const *places;
   size_t n;
+  RunHooks hooks;
 } ReportArgs;
 
 /* Each report is a step of the same shape, which passes on what its name says. */
@@ -30,8 +31,8 @@ REPORT(bench, report_bench(ctx, a->model, o, out))
 REPORT(fit_report, report_fit(ctx, a->run, o, out))
 REPORT(summary, report_summary(ctx, a->run, o, out))
 REPORT(draws, report_draws(ctx, a->run, a->problem, o, out))
-REPORT(diagnose, report_diagnosis(ctx, a->problem, o, NULL, out))
-REPORT(compare, report_comparison(ctx, a->folders, a->n, o, out))
+REPORT(diagnose, report_diagnosis(ctx, a->problem, o, &a->hooks, out))
+REPORT(compare, report_comparison(ctx, a->places, a->n, o, &a->hooks, out))
 REPORT(folder, text_puts(out, folder_default(ctx, run_make(ctx, a->problem, o, NULL))))
 #undef REPORT
 
@@ -75,19 +76,21 @@ int pvi_draws_report(pvi_context *c, const pvi_run *r, const pvi_options *o, con
   return status ? status : api_report(c, draws, &a, text);
 }
 
-int pvi_compare_report(pvi_context *c, const char *const *folders, size_t n, const pvi_options *o,
+int pvi_compare_report(pvi_context *c, const char *const *places, size_t n, const pvi_options *o,
                        const char **text) {
   if (!c) return PVI_STATUS_USAGE;
-  NEED(c, folders);
-  for (size_t k = 0; k < n; k++) NEED(c, folders[k]);
-  return api_report(c, compare, &(ReportArgs){.folders = folders, .n = n, .o = o}, text);
+  NEED(c, places);
+  for (size_t k = 0; k < n; k++) NEED(c, places[k]);
+  return api_report(c, compare,
+                    &(ReportArgs){.places = places, .n = n, .o = o, .hooks = api_hooks(c)}, text);
 }
 
 int pvi_diagnose_report(pvi_context *c, const pvi_model *m, const pvi_options *o,
                         const char **text) {
   if (!c) return PVI_STATUS_USAGE;
   NEED(c, m);
-  return api_report(c, diagnose, &(ReportArgs){.problem = m->problem, .o = o}, text);
+  return api_report(c, diagnose,
+                    &(ReportArgs){.problem = m->problem, .o = o, .hooks = api_hooks(c)}, text);
 }
 
 int pvi_default_folder(pvi_context *c, const pvi_model *m, const pvi_options *o,

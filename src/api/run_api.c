@@ -87,7 +87,7 @@ static bool ask_cancelled(void *self) {
   return atomic_load(&c->cancelled);
 }
 
-static RunHooks hooks_of(pvi_context *c) { return (RunHooks){tell_progress, ask_cancelled, c}; }
+RunHooks api_hooks(pvi_context *c) { return (RunHooks){tell_progress, ask_cancelled, c}; }
 
 /* ---- results --------------------------------------------------------------------------------- */
 
@@ -147,7 +147,7 @@ int api_verdict(const pvi_run *r) {
 
 static void fit(Ctx *ctx, void *arg) {
   FitArgs *a = arg;
-  RunHooks h = hooks_of(a->c);
+  RunHooks h = api_hooks(a->c);
   const Problem *p = a->m->problem;
   a->r->problem = p;
   a->r->run = run_fit(ctx, p, api_options(ctx, a->o), split_of(ctx, a->split, p->model->n_obs), &h);
@@ -189,7 +189,7 @@ static const Problem *asked_problem(Ctx *ctx, const FitArgs *a, const Asked *ask
 static void resume(Ctx *ctx, void *arg) {
   FitArgs *a = arg;
   const Asked *asked = folder_asked(ctx, a->folder);
-  RunHooks h = hooks_of(a->c);
+  RunHooks h = api_hooks(a->c);
   a->r->problem = asked_problem(ctx, a, asked);
   options_set(ctx, asked->options, "out", a->folder);
   Run then = {.folder = a->folder};

@@ -29,6 +29,7 @@ typedef enum {
   PVI_DATA = 3,          /* a data, split or points file is wrong */
   PVI_PROGRAM = 4,       /* the Stan program is wrong */
   PVI_NOT_CONVERGED = 5, /* the fit ended without converging */
+  PVI_INTERRUPTED = 6,   /* the user stopped it before there was a result */
 } Status;
 
 typedef struct Ctx Ctx;

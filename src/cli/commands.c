@@ -30,10 +30,12 @@ static int report_model(Cli *cli, ModelReport *report) {
   pvi_model *m;
   int status = pvi_load(cli->c, place(cli, 0), place(cli, 1), cli->o, &m);
   if (status) return cli_said(cli, status);
+  watch_begin(cli, place(cli, 0));
   status = report(cli->c, m, cli->o, &text);
+  int interrupted = watch_end(cli);
   print(cli, status, text);
   pvi_model_free(m);
-  return status;
+  return status && interrupted ? interrupted : status;
 }
 
 int cmd_density(Cli *cli) { return report_model(cli, pvi_density_report); }
@@ -116,8 +118,11 @@ int cmd_predict(Cli *cli) {
 
 int cmd_compare(Cli *cli) {
   const char *text = "";
+  watch_begin(cli, cli->place[0]);
   int status = pvi_compare_report(cli->c, cli->place, cli->nplaces, cli->o, &text);
-  return print(cli, status, text);
+  int interrupted = watch_end(cli);
+  print(cli, status, text);
+  return status && interrupted ? interrupted : status;
 }
 
 /* ---- about pvi itself ------------------------------------------------------------------------ */

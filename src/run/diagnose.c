@@ -66,7 +66,9 @@ static void find_candidates(Study *s) {
 /* One fit from phi, on one thread. */
 static void refit(Ctx *c, const Study *s, const Problem *p, const FitOptions *o, double *phi) {
   Pool *pool = pool_make(c, 1);
-  tune_refit(c, p->model, s->r->split, o, pool, phi);
+  FitOptions silent = *o; /* several run at a time */
+  silent.progress = NULL;
+  tune_refit(c, p->model, s->r->split, &silent, pool, phi);
   pool_free(pool);
 }
 
@@ -354,7 +356,7 @@ static const char *verdict_of(Ctx *c, const Diagnosis *d) {
 
 static const Problem *by_rows(Ctx *c, const Problem *p, const Options *o) {
   Options *rows = options_copy(&c->arena, o);
-  rows->unit = NULL;
+  options_set(c, rows, "unit", NULL);
   return p->model->unit ? problem_with(c, p, rows, NULL, NULL) : p;
 }
 
@@ -394,6 +396,12 @@ static const Folds *folds_of(Ctx *c, const Run *r) {
   return folds_make(c, r->problem, r->split, rule, (uint64_t)r->o->seed);
 }
 
+/* What was found so far means nothing. */
+static void stop_if_asked(Ctx *c, const RunHooks *h) {
+  if (h && h->cancelled && h->cancelled(h->self))
+    ctx_fail(c, PVI_INTERRUPTED, NOWHERE, "the diagnosis was interrupted before it was done");
+}
+
 const Diagnosis *diagnose(Ctx *c, const Problem *p, const Options *o, const RunHooks *h) {
   Diagnosis *d = NEW(&c->arena, Diagnosis);
   Run *r = run_make(c, p, o, NULL);
@@ -402,6 +410,7 @@ const Diagnosis *diagnose(Ctx *c, const Problem *p, const Options *o, const RunH
   double *gains = NEW_ARRAY(&c->arena, double, 2 * s.n + 1), *widths = gains + s.n;
   s.list = evaluate_one(c, p->model, s.fit.target.score, &s.column);
   held_out(&s, folds_of(c, r), v);
+  stop_if_asked(c, h);
   if (!q_is_normal(&s.q))
     ctx_fail(c, PVI_USAGE, NOWHERE, "diagnose needs a family of normals: meanfield or fullrank");
   gains_inside(c, &s, p, gains, widths);
@@ -415,6 +424,7 @@ const Diagnosis *diagnose(Ctx *c, const Problem *p, const Options *o, const RunH
     v[k].bayes_sd = width_of(sd, &s.candidates[k]);
   }
   test_all(&s, o, v, d);
+  stop_if_asked(c, h);
   for (size_t k = 0; k < s.n; k++)
     if (v[k].varies) explain(&s, &s.candidates[k], &v[k]);
   d->variables = v;

@@ -62,7 +62,7 @@ static void score_columns(Ctx *c, const Run *r, ScoreTable *t) {
   t->values = values;
 }
 
-static void write_scores(Ctx *c, RunDir *d, const Run *r) {
+const ScoreTable *folder_scores(Ctx *c, const Run *r) {
   const Model *m = r->problem->model;
   ScoreSite *sites = NEW_ARRAY(&c->arena, ScoreSite, m->nblocks + 1);
   uint32_t *site = NEW_ARRAY(&c->arena, uint32_t, m->n_obs);
@@ -70,10 +70,13 @@ static void write_scores(Ctx *c, RunDir *d, const Run *r) {
     sites[b] = (ScoreSite){m->blocks[b].name, m->blocks[b].loc.line};
     for (int32_t k = 0; k < m->blocks[b].rows; k++) site[m->blocks[b].obs[k]] = (uint32_t)b;
   }
-  ScoreTable t = {.n = m->n_obs, .sites = sites, .site = site, .part = r->scores->part};
-  score_columns(c, r, &t);
-  scores_write(d, &t);
+  ScoreTable *t = NEW(&c->arena, ScoreTable);
+  *t = (ScoreTable){.n = m->n_obs, .sites = sites, .site = site, .part = r->scores->part};
+  score_columns(c, r, t);
+  return t;
 }
+
+static void write_scores(Ctx *c, RunDir *d, const Run *r) { scores_write(d, folder_scores(c, r)); }
 
 static void write_summary(Ctx *c, RunDir *d, const Run *r) {
   (void)c;

@@ -1,5 +1,6 @@
-/* report_comparison.c: `pvi compare`: several run folders side by side: their scores, the gain over
- * VI, means and standard deviations. */
+/* report_comparison.c: `pvi compare`: several fits side by side: their scores, paired differences,
+ * the gain over VI, means and standard deviations; for people, as CSV and as JSON. */
+#include "run/compare.h"
 #include "run/reports.h"
 
 #include "data/json.h"
@@ -8,16 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-typedef struct {
-  const char *folder;
-  const Summary *s;
-} Compared;
-
-static bool is_vi(const Compared *r) { return !strcmp(r->s->score, "elbo"); }
-
-static const char *method(Ctx *c, const Compared *r) {
-  return is_vi(r) ? "VI" : arena_format(&c->arena, "PVI, %s score", r->s->score);
-}
+static bool is_vi(const Compared *r) { return !strcmp(r->score, "elbo"); }
 
 /* The sum of a score over a part; NaN where there is none. */
 static double score_sum(const Compared *r, int part, const char *score) {
@@ -50,110 +42,70 @@ static const char *two_decimals(Ctx *c, const char *format, double x) {
   return isnan(x) ? "" : arena_format(&c->arena, format, x);
 }
 
-static void put_scores(Ctx *c, const Compared *runs, size_t n, Text *t) {
+static void put_scores(Ctx *c, const Comparison *r, Text *t) {
+  const Compared *runs = r->fits;
   for (int p = 0; p < PART_COUNT; p++) {
-    if (!has_part(runs, n, p)) continue;
-    const char *headers[] = {
-        "program",          "fitted by",
-        "family",           arena_format(&c->arena, "log score, %s", part_names[p]),
-        "at the mean of q", "gain over VI's mean"};
-    Table *table = table_make(&c->arena, 6, headers);
-    for (size_t k = 0; k < n; k++) {
-      const Compared *r = &runs[k];
-      table_word(table, r->s->program);
-      table_word(table, method(c, r));
-      table_word(table, r->s->family);
-      table_word(table, arena_format(&c->arena, "%.2f", score_sum(r, p, "log")));
-      table_word(table, arena_format(&c->arena, "%.2f", score_sum(r, p, "log_at_mean")));
-      table_word(table, two_decimals(c, "%+.2f", gain(baseline(runs, n, r), r, p)));
+    if (!has_part(runs, r->n, p)) continue;
+    const char *headers[] = {"fit", arena_format(&c->arena, "log score, %s", part_names[p]),
+                             "at the mean of q", "gain over VI's mean"};
+    Table *table = table_make(&c->arena, 4, headers);
+    for (size_t k = 0; k < r->n; k++) {
+      table_word(table, runs[k].label);
+      table_word(table, arena_format(&c->arena, "%.2f", score_sum(&runs[k], p, "log")));
+      table_word(table, arena_format(&c->arena, "%.2f", score_sum(&runs[k], p, "log_at_mean")));
+      table_word(table,
+                 two_decimals(c, "%+.2f", gain(baseline(runs, r->n, &runs[k]), &runs[k], p)));
     }
     table_print(table, t);
     text_puts(t, "\n");
   }
 }
 
-/* ---- folds: paired differences --------------------------------------------------------------- */
-
-/* The log scores of a run's observations when they were held out; NaN: never. */
-typedef struct {
-  const Compared *run;
-  const double *log;
-  size_t n;
-} HeldOut;
-
-static HeldOut held_out(Ctx *c, const Compared *r) {
-  const ScoreTable *t = scores_read(c, arena_format(&c->arena, "%s/scores.csv", r->folder));
-  for (size_t k = 0; k < t->nscores; k++) {
-    if (strcmp(t->names[k], "log_heldout") != 0) continue;
-    double *log = NEW_ARRAY(&c->arena, double, t->n + 1);
-    for (size_t i = 0; i < t->n; i++) log[i] = t->values[i * t->nscores + k];
-    return (HeldOut){r, log, t->n};
+/* Every score on the same rows, with paired differences. */
+static void put_differences(Ctx *c, const Comparison *r, Text *t) {
+  for (size_t s = 0; s < r->nscores; s++) {
+    const ComparedScore *v = r->values + s * r->n;
+    const char *headers[] = {"fit", arena_format(&c->arena, "%s score, %s", r->scores[s], r->rows),
+                             "difference to the best", "se"};
+    Table *table = table_make(&c->arena, 4, headers);
+    for (size_t k = 0; k < r->n; k++) {
+      bool best = k == r->best[s];
+      table_word(table, r->fits[k].label);
+      table_word(table, arena_format(&c->arena, "%.2f", v[k].sum));
+      table_word(table, best ? "" : arena_format(&c->arena, "%+.2f", v[k].difference));
+      table_word(table, best ? "" : arena_format(&c->arena, "%.2f", v[k].se));
+    }
+    table_print(table, t);
+    text_puts(t, "\n");
   }
-  return (HeldOut){r, NULL, 0};
 }
 
-/* Differences of single observations mean something only where the same ones were predicted from
- * the same others. */
-static void check_same_folds(Ctx *c, const Compared *a, const Compared *b) {
-  const Asked *x = folder_asked(c, a->folder), *y = folder_asked(c, b->folder);
-  bool same_data = !strcmp(x->data.hash, y->data.hash) && a->s->n_obs == b->s->n_obs;
-  if (!same_data)
-    ctx_fail(
-        c, PVI_DATA, NOWHERE,
-        "%s and %s are fits of different data (%zu and %zu observations); their scores cannot be "
-        "compared",
-        a->folder, b->folder, a->s->n_obs, b->s->n_obs);
-  if (strcmp(a->s->folds_rule, b->s->folds_rule) != 0 || x->options->seed != y->options->seed)
-    ctx_fail(c, PVI_DATA, NOWHERE,
-             "%s and %s have different folds (%s with seed %ld, %s with seed %ld); fit one of them "
-             "again",
-             a->folder, b->folder, a->s->folds_rule, x->options->seed, b->s->folds_rule,
-             y->options->seed);
-}
-
-/* Sum of the differences a - b and its standard error, sqrt(n) times the sd of a single one. */
-static double difference(const HeldOut *a, const HeldOut *b, double *se) {
-  double sum = 0, squares = 0, n = 0;
-  for (size_t k = 0; k < a->n; k++) {
-    double d = a->log[k] - b->log[k];
-    if (isnan(d)) continue;
-    n++;
-    sum += d;
-    squares += d * d;
+/* What the log score says, in words. */
+static void put_verdict(Ctx *c, const Comparison *r, size_t width, Text *t) {
+  if (!r->nscores || r->n < 2 || strcmp(r->scores[0], "log") != 0) return;
+  size_t best = r->best[0], rivals = 0, rival = best;
+  for (size_t k = 0; k < r->n; k++) {
+    const ComparedScore *v = &r->values[k];
+    if (k == best || v->difference < -2 * v->se) continue;
+    rivals++;
+    rival = k;
   }
-  double variance = n > 1 ? (squares - sum * sum / n) / (n - 1) : NAN;
-  *se = sqrt(fmax(variance, 0) * n);
-  return sum;
-}
-
-static void put_folds(Ctx *c, const Compared *runs, size_t n, Text *t) {
-  HeldOut *h = NEW_ARRAY(&c->arena, HeldOut, n);
-  size_t count = 0, best = 0;
-  for (size_t k = 0; k < n; k++) {
-    if (!runs[k].s->folds.count) continue;
-    h[count] = held_out(c, &runs[k]);
-    if (!h[count].log) continue;
-    if (count) check_same_folds(c, h[0].run, h[count].run);
-    if (h[count].run->s->folds.scores[0].sum > h[best].run->s->folds.scores[0].sum) best = count;
-    count++;
-  }
-  if (!count) return;
-  const char *headers[] = {"program", "fitted by",           "family",
-                           "lambda",  "log score, held out", "difference to the best",
-                           "se"};
-  Table *table = table_make(&c->arena, 7, headers);
-  for (size_t k = 0; k < count; k++) {
-    const Compared *r = h[k].run;
-    double se, d = difference(&h[k], &h[best], &se);
-    table_word(table, r->s->program);
-    table_word(table, method(c, r));
-    table_word(table, r->s->family);
-    table_number(table, r->s->lambda, 3);
-    table_word(table, arena_format(&c->arena, "%.2f", r->s->folds.scores[0].sum));
-    table_word(table, k == best ? "" : arena_format(&c->arena, "%+.2f", d));
-    table_word(table, k == best ? "" : arena_format(&c->arena, "%.2f", se));
-  }
-  table_print(table, t);
+  const char *name = r->fits[best].label;
+  text_wrap(t, width, 0,
+            !rivals
+                ? arena_format(&c->arena,
+                               "%s predicts best: every other fit is behind it by more than two "
+                               "standard errors. Scores are sums; larger is better.",
+                               name)
+            : rivals == 1
+                ? arena_format(&c->arena,
+                               "%s has the best log score, but %s is within two standard errors of "
+                               "it. Scores are sums; larger is better.",
+                               name, r->fits[rival].label)
+                : arena_format(&c->arena,
+                               "%s has the best log score, but %zu others are within two standard "
+                               "errors of it. Scores are sums; larger is better.",
+                               name, rivals));
   text_puts(t, "\n");
 }
 
@@ -165,13 +117,17 @@ static const SummaryParameter *parameter(const Compared *r, const char *name) {
   return NULL;
 }
 
+/* Without the program, which stands at the head of the table. */
+static const char *short_label(const Compared *r) {
+  return r->label + strlen(r->program) + strlen(", ");
+}
+
 /* Parameters of one program, one column of mean and one of sd per run of it. */
 static void put_parameters(Ctx *c, const Compared **of, size_t count, const Options *o, Text *t) {
   const char **headers = NEW_ARRAY(&c->arena, const char *, 1 + 2 * count);
-  headers[0] = of[0]->s->program;
+  headers[0] = of[0]->program;
   for (size_t r = 0; r < count; r++) {
-    headers[1 + 2 * r] = arena_format(&c->arena, "%s%s %s mean", is_vi(of[r]) ? "VI" : "PVI ",
-                                      is_vi(of[r]) ? "" : of[r]->s->score, of[r]->s->family);
+    headers[1 + 2 * r] = arena_format(&c->arena, "%s mean", short_label(of[r]));
     headers[2 + 2 * r] = "sd";
   }
   Table *table = table_make(&c->arena, 1 + 2 * count, headers);
@@ -210,51 +166,97 @@ static void put_programs(Ctx *c, const Compared *runs, size_t n, const Options *
   }
 }
 
-static void json_form(const Compared *runs, size_t n, Text *out) {
+/* ---- for machines ---------------------------------------------------------------------------- */
+
+static void json_fit(JsonWriter *j, const Comparison *r, size_t k) {
+  const Compared *runs = r->fits;
+  const Summary *s = runs[k].s;
+  json_object(j);
+  if (runs[k].folder) json_key(j, "folder"), json_string(j, runs[k].folder);
+  json_key(j, "label"), json_string(j, runs[k].label);
+  json_key(j, "program"), json_string(j, s->program);
+  json_key(j, "score"), json_string(j, s->score);
+  json_key(j, "family"), json_string(j, s->family);
+  json_key(j, "lambda"), json_number(j, s->lambda);
+  json_key(j, "converged"), json_bool(j, s->converged);
+  json_key(j, "parts"), json_object(j);
+  for (int p = 0; p < PART_COUNT; p++) {
+    if (!s->parts[p].count) continue;
+    json_key(j, part_names[p]), json_object(j);
+    for (size_t i = 0; i < s->parts[p].count; i++)
+      json_key(j, s->parts[p].scores[i].name), json_number(j, s->parts[p].scores[i].sum);
+    json_key(j, "gain"), json_number(j, gain(baseline(runs, r->n, &runs[k]), &runs[k], p));
+    json_object_end(j);
+  }
+  json_object_end(j);
+  if (s->folds.count) {
+    json_key(j, "heldout"), json_object(j);
+    for (size_t i = 0; i < s->folds.count; i++)
+      json_key(j, s->folds.scores[i].name), json_number(j, s->folds.scores[i].sum);
+    json_object_end(j);
+  }
+  json_object_end(j);
+}
+
+static void json_score(JsonWriter *j, const Comparison *r, size_t s) {
+  json_object(j);
+  json_key(j, "score"), json_string(j, r->scores[s]);
+  json_key(j, "best"), json_string(j, r->fits[r->best[s]].label);
+  json_key(j, "fits"), json_array(j);
+  for (size_t k = 0; k < r->n; k++) {
+    const ComparedScore *v = &r->values[s * r->n + k];
+    json_object(j);
+    json_key(j, "label"), json_string(j, r->fits[k].label);
+    json_key(j, "sum"), json_number(j, v->sum);
+    json_key(j, "difference"), json_number(j, v->difference);
+    json_key(j, "se"), json_number(j, v->se);
+    json_object_end(j);
+  }
+  json_array_end(j);
+  json_object_end(j);
+}
+
+static void json_form(const Comparison *r, Text *out) {
   JsonWriter j = json_writer(out, true);
   json_object(&j);
   json_key(&j, "runs"), json_array(&j);
-  for (size_t k = 0; k < n; k++) {
-    const Summary *s = runs[k].s;
-    json_object(&j);
-    json_key(&j, "folder"), json_string(&j, runs[k].folder);
-    json_key(&j, "program"), json_string(&j, s->program);
-    json_key(&j, "score"), json_string(&j, s->score);
-    json_key(&j, "family"), json_string(&j, s->family);
-    json_key(&j, "lambda"), json_number(&j, s->lambda);
-    json_key(&j, "parts"), json_object(&j);
-    for (int p = 0; p < PART_COUNT; p++) {
-      if (!s->parts[p].count) continue;
-      json_key(&j, part_names[p]), json_object(&j);
-      for (size_t i = 0; i < s->parts[p].count; i++)
-        json_key(&j, s->parts[p].scores[i].name), json_number(&j, s->parts[p].scores[i].sum);
-      json_key(&j, "gain"), json_number(&j, gain(baseline(runs, n, &runs[k]), &runs[k], p));
-      json_object_end(&j);
-    }
-    json_object_end(&j);
-    if (s->folds.count) {
-      json_key(&j, "heldout"), json_object(&j);
-      for (size_t i = 0; i < s->folds.count; i++)
-        json_key(&j, s->folds.scores[i].name), json_number(&j, s->folds.scores[i].sum);
-      json_object_end(&j);
-    }
-    json_object_end(&j);
-  }
+  for (size_t k = 0; k < r->n; k++) json_fit(&j, r, k);
+  json_array_end(&j);
+  json_key(&j, "rows"), json_string(&j, r->rows);
+  json_key(&j, "comparison"), json_array(&j);
+  for (size_t s = 0; s < r->nscores; s++) json_score(&j, r, s);
   json_array_end(&j);
   json_object_end(&j);
   text_puts(out, "\n");
 }
 
-void report_comparison(Ctx *c, const char *const *folders, size_t n, const Options *o, Text *out) {
-  Compared *runs = NEW_ARRAY(&c->arena, Compared, n + 1);
-  for (size_t k = 0; k < n; k++)
-    runs[k] = (Compared){folders[k],
-                         summary_read(c, arena_format(&c->arena, "%s/summary.json", folders[k]))};
+static void csv_form(const Comparison *r, Text *out) {
+  text_puts(out, "fit,score,rows,sum,difference,se\n");
+  for (size_t s = 0; s < r->nscores; s++)
+    for (size_t k = 0; k < r->n; k++) {
+      const ComparedScore *v = &r->values[s * r->n + k];
+      text_printf(out, "\"%s\",%s,\"%s\",%.17g,%.17g,%.17g\n", r->fits[k].label, r->scores[s],
+                  r->rows, v->sum, v->difference, v->se);
+    }
+}
+
+static bool is_program(const char *place) {
+  size_t n = strlen(place);
+  return n > 5 && !strcmp(place + n - 5, ".stan");
+}
+
+void report_comparison(Ctx *c, const char *const *places, size_t n, const Options *o,
+                       const RunHooks *h, Text *out) {
+  const Comparison *r =
+      is_program(places[0]) ? compare_models(c, places, n, o, h) : compare_runs(c, places, n);
   if (o->json) {
-    json_form(runs, n, out);
-    return;
+    json_form(r, out);
+  } else if (o->csv) {
+    csv_form(r, out);
+  } else {
+    put_scores(c, r, out);
+    put_differences(c, r, out);
+    put_verdict(c, r, report_width(o), out);
+    put_programs(c, r->fits, r->n, o, out);
   }
-  put_scores(c, runs, n, out);
-  put_folds(c, runs, n, out);
-  put_programs(c, runs, n, o, out);
 }

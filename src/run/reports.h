@@ -16,7 +16,9 @@ void report_summary(Ctx *c, const Run *r, const Options *o, Text *out);
 void report_draws(Ctx *c, const Run *r, const Problem *p, const Options *o, Text *out);
 void report_predictions(Ctx *c, const Predictions *p, const Options *o, Text *out);
 void report_diagnosis(Ctx *c, const Problem *p, const Options *o, const RunHooks *h, Text *out);
-void report_comparison(Ctx *c, const char *const *folders, size_t n, const Options *o, Text *out);
+/* Run folders, or programs with their data. */
+void report_comparison(Ctx *c, const char *const *places, size_t n, const Options *o,
+                       const RunHooks *h, Text *out);
 
 /* Is it one of the variables asked for? Any is, without a list; else one whose own name, or whose
  * variable's, is in it. */

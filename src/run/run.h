@@ -97,6 +97,7 @@ RunDir *folder_open(Ctx *c, const Run *r);
 /* The checkpoint in the folder; NULL when there is none. */
 Journal *folder_checkpoint(Ctx *c, const RunDir *d, Arena *a);
 void folder_save_checkpoint(void *dir, const Journal *j); /* a RunDir; as the journal wants it */
+const ScoreTable *folder_scores(Ctx *c, const Run *r);    /* as scores.csv has them */
 void folder_write(Ctx *c, RunDir *d, const Run *r);       /* all files of a run that has ended */
 
 /* ---- q as a file (qfile.c) ------------------------------------------------------------------- */

@@ -1,0 +1,283 @@
+/* compare.c: see compare.h. In order: fits from folders; fits made here; names for them; are they
+ * of the same rows; differences. */
+#include "run/compare.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool same(const char *a, const char *b) { return !a == !b && (!a || !strcmp(a, b)); }
+
+/* ---- where fits come from -------------------------------------------------------------------- */
+
+static Compared from_folder(Ctx *c, const char *folder) {
+  const Asked *a = folder_asked(c, folder);
+  return (Compared){.folder = folder,
+                    .s = summary_read(c, arena_format(&c->arena, "%s/summary.json", folder)),
+                    .scores = scores_read(c, arena_format(&c->arena, "%s/scores.csv", folder)),
+                    .data_hash = arena_text(&c->arena, a->data.hash, strlen(a->data.hash)),
+                    .score = score_name((ScoreId)a->options->score),
+                    .seed = a->options->seed};
+}
+
+/* What a method asks of a fit: vi, pvi, or the name of the score that PVI maximises. */
+static Options *options_of(Ctx *c, const Options *o, const char *method) {
+  const char *names[SCORE_COUNT + 2] = {"vi", "pvi"}, *score = NULL;
+  Options *m = options_copy(&c->arena, o);
+  for (int k = 0; k < SCORE_COUNT; k++) {
+    names[k + 2] = score_name((ScoreId)k);
+    if (!strcmp(method, names[k + 2])) score = names[k + 2];
+  }
+  if (!strcmp(method, "vi")) score = score_name(SCORE_elbo);
+  if (!strcmp(method, "pvi")) score = score_name(SCORE_log);
+  if (!score)
+    ctx_unknown(
+        c, PVI_USAGE, NOWHERE,
+        &(UnknownWord){"value of " OPTION("methods"), method, NULL, names, SCORE_COUNT + 2});
+  options_set(c, m, "score", score);
+  if (!m->folds && !m->split && !(m->holdout > 0)) options_set(c, m, "folds", "5");
+  return m;
+}
+
+static Compared fitted(Ctx *c, const Problem *p, const Options *o, const RunHooks *h) {
+  const Run *r = run_fit(c, p, o, NULL, h);
+  if (r->fit->interrupted) ctx_fail(c, PVI_INTERRUPTED, NOWHERE, "the comparison was interrupted");
+  return (Compared){.s = r->summary,
+                    .scores = folder_scores(c, r),
+                    .data_hash = p->data_origin.hash,
+                    .score = score_name((ScoreId)o->score),
+                    .seed = o->seed};
+}
+
+/* ---- names that tell fits apart -------------------------------------------------------------- */
+
+typedef const char *Trait(Ctx *c, const Compared *f);
+
+static bool is_tuned(const Compared *f) { return f->s->verdict != NULL; }
+static bool is_vi(const Compared *f) { return same(f->score, score_name(SCORE_elbo)); }
+
+static const char *trait_method(Ctx *c, const Compared *f) {
+  (void)c;
+  return is_vi(f) ? "VI" : "PVI";
+}
+static const char *trait_score(Ctx *c, const Compared *f) {
+  return is_vi(f) ? "" : arena_format(&c->arena, "%s score", f->score);
+}
+static const char *trait_lambda(Ctx *c, const Compared *f) {
+  if (is_vi(f)) return "";
+  return is_tuned(f) ? "tuned"
+                     : arena_format(&c->arena, "%s lambda %g", f->s->regularizer, f->s->lambda);
+}
+static const char *trait_family(Ctx *c, const Compared *f) {
+  (void)c;
+  return f->s->family;
+}
+static const char *trait_seed(Ctx *c, const Compared *f) {
+  return arena_format(&c->arena, "seed %ld", f->seed);
+}
+static const char *trait_folder(Ctx *c, const Compared *f) {
+  (void)c;
+  return f->folder ? f->folder : "";
+}
+
+static bool trait_differs(Ctx *c, const Compared *f, size_t n, Trait *trait) {
+  for (size_t k = 1; k < n; k++)
+    if (strcmp(trait(c, &f[k]), trait(c, &f[0])) != 0) return true;
+  return false;
+}
+
+static bool labels_repeat(const Compared *f, size_t n) {
+  for (size_t k = 0; k < n; k++)
+    for (size_t j = 0; j < k; j++)
+      if (!strcmp(f[k].label, f[j].label)) return true;
+  return false;
+}
+
+/* Without folder and ending, unless two programs have the same name. */
+static void name_programs(Ctx *c, Compared *f, size_t n) {
+  bool clash = false;
+  for (size_t k = 0; k < n; k++) f[k].program = problem_base_name(&c->arena, f[k].s->program);
+  for (size_t k = 0; k < n; k++)
+    for (size_t j = 0; j < k; j++)
+      clash |= same(f[k].program, f[j].program) && !same(f[k].s->program, f[j].s->program);
+  for (size_t k = 0; clash && k < n; k++) f[k].program = f[k].s->program;
+}
+
+/* The program and the method always; then whatever else differs, as long as names repeat. */
+static void name_fits(Ctx *c, Compared *f, size_t n) {
+  static Trait *const traits[] = {trait_score, trait_lambda, trait_family, trait_seed,
+                                  trait_folder};
+  for (size_t k = 0; k < n; k++)
+    f[k].label = arena_format(&c->arena, "%s, %s", f[k].program, trait_method(c, &f[k]));
+  for (size_t t = 0; t < sizeof traits / sizeof *traits && labels_repeat(f, n); t++) {
+    if (!trait_differs(c, f, n, traits[t])) continue;
+    for (size_t k = 0; k < n; k++) {
+      const char *more = traits[t](c, &f[k]);
+      if (*more) f[k].label = arena_format(&c->arena, "%s, %s", f[k].label, more);
+    }
+  }
+}
+
+/* ---- the same rows --------------------------------------------------------------------------- */
+
+static void check_data(Ctx *c, const Compared *a, const Compared *b) {
+  bool rows = a->scores->n == b->scores->n;
+  if (rows && same(a->data_hash, b->data_hash)) return;
+  ctx_fail(c, PVI_DATA, NOWHERE,
+           "%s and %s are fits of different data (%zu and %zu observations%s); their scores cannot "
+           "be compared",
+           a->folder ? a->folder : a->label, b->folder ? b->folder : b->label, a->scores->n,
+           b->scores->n, rows ? ", but not the same file" : "");
+}
+
+static void check_parts(Ctx *c, const Compared *a, const Compared *b) {
+  for (size_t k = 0; k < a->scores->n; k++)
+    if (a->scores->part && b->scores->part && a->scores->part[k] != b->scores->part[k])
+      ctx_fail(c, PVI_DATA, NOWHERE,
+               "%s and %s were trained on different observations (the first is number %zu); their "
+               "scores cannot be compared",
+               a->folder ? a->folder : a->label, b->folder ? b->folder : b->label, k + 1);
+}
+
+static void check_folds(Ctx *c, const Compared *a, const Compared *b) {
+  if (same(a->s->folds_rule, b->s->folds_rule) && a->seed == b->seed) return;
+  ctx_fail(c, PVI_DATA, NOWHERE,
+           "%s and %s have different folds (%s with seed %ld, %s with seed %ld); fit one of them "
+           "again",
+           a->folder ? a->folder : a->label, b->folder ? b->folder : b->label, a->s->folds_rule,
+           a->seed, b->s->folds_rule, b->seed);
+}
+
+static bool all_have_folds(const Compared *f, size_t n) {
+  for (size_t k = 0; k < n; k++)
+    if (!f[k].s->folds.count) return false;
+  return true;
+}
+
+/* ---- differences ----------------------------------------------------------------------------- */
+
+/* Which rows count, and what follows the names of their columns. */
+typedef struct {
+  bool folds;
+  Part part;
+} Counted;
+
+static size_t column_of(Ctx *c, const ScoreTable *t, const char *score, const Counted *w) {
+  const char *name = w->folds ? arena_format(&c->arena, "%s_heldout", score) : score;
+  for (size_t k = 0; k < t->nscores; k++)
+    if (!strcmp(t->names[k], name)) return k;
+  return t->nscores;
+}
+
+static bool counts(const ScoreTable *t, size_t i, const Counted *w) {
+  return w->folds || (t->part ? t->part[i] == (int)w->part : w->part == PART_TRAIN);
+}
+
+static double sum_of(const ScoreTable *t, size_t column, const Counted *w) {
+  double sum = 0;
+  for (size_t i = 0; i < t->n; i++) {
+    double x = t->values[i * t->nscores + column];
+    if (counts(t, i, w) && !isnan(x)) sum += x;
+  }
+  return sum;
+}
+
+/* Sum of the differences a - b and its standard error, sqrt(n) times the sd of a single one. */
+static ComparedScore difference(const ScoreTable *a, size_t x, const ScoreTable *b, size_t y,
+                                const Counted *w) {
+  double sum = 0, squares = 0, n = 0;
+  for (size_t i = 0; i < a->n; i++) {
+    double d = a->values[i * a->nscores + x] - b->values[i * b->nscores + y];
+    if (!counts(a, i, w) || isnan(d)) continue;
+    n++;
+    sum += d;
+    squares += d * d;
+  }
+  double variance = n > 1 ? fmax(squares - sum * sum / n, 0) / (n - 1) : NAN;
+  return (ComparedScore){.difference = sum, .se = sqrt(variance * n)};
+}
+
+/* Proper scores that every fit has, by the first one's names. */
+static size_t scores_of_all(Ctx *c, const Compared *f, size_t n, const Counted *w,
+                            const char **names) {
+  size_t count = 0;
+  for (int k = 0; k < SCORE_COUNT; k++) {
+    const char *name = score_name((ScoreId)k);
+    bool all = true;
+    for (size_t j = 0; j < n && all; j++)
+      all = column_of(c, f[j].scores, name, w) < f[j].scores->nscores;
+    if (all) names[count++] = name;
+  }
+  return count;
+}
+
+static void compare_score(Ctx *c, const Comparison *r, const Counted *w, size_t s,
+                          ComparedScore *values, size_t *best) {
+  const Compared *f = r->fits;
+  for (size_t k = 0; k < r->n; k++) {
+    values[k].sum = sum_of(f[k].scores, column_of(c, f[k].scores, r->scores[s], w), w);
+    if (values[k].sum > values[*best].sum || isnan(values[*best].sum)) *best = k;
+  }
+  const ScoreTable *b = f[*best].scores;
+  for (size_t k = 0; k < r->n; k++) {
+    double sum = values[k].sum;
+    values[k] = difference(f[k].scores, column_of(c, f[k].scores, r->scores[s], w), b,
+                           column_of(c, b, r->scores[s], w), w);
+    values[k].sum = sum;
+  }
+}
+
+/* Held-out rows where all fits have them, else a part that was not trained on, else training. */
+static Counted rows_of(const Compared *f, size_t n) {
+  Counted w = {all_have_folds(f, n), PART_TRAIN};
+  for (int p = PART_COUNT; p-- > 0;)
+    if (f[0].s->parts[p].count) {
+      w.part = (Part)p;
+      break;
+    }
+  return w;
+}
+
+static Comparison *compare(Ctx *c, Compared *f, size_t n) {
+  Comparison *r = NEW(&c->arena, Comparison);
+  name_programs(c, f, n);
+  name_fits(c, f, n);
+  Counted w = rows_of(f, n);
+  for (size_t k = 1; k < n; k++) {
+    check_data(c, &f[0], &f[k]);
+    check_parts(c, &f[0], &f[k]);
+    if (w.folds) check_folds(c, &f[0], &f[k]);
+  }
+  const char **names = NEW_ARRAY(&c->arena, const char *, SCORE_COUNT);
+  *r = (Comparison){.fits = f, .n = n, .scores = names};
+  r->rows = w.folds ? arena_format(&c->arena, "held out (folds %s)", f[0].s->folds_rule)
+                    : part_names[w.part];
+  r->nscores = scores_of_all(c, f, n, &w, names);
+  ComparedScore *values = NEW_ARRAY(&c->arena, ComparedScore, r->nscores * n + 1);
+  size_t *best = NEW_ARRAY(&c->arena, size_t, r->nscores + 1);
+  for (size_t s = 0; s < r->nscores; s++) compare_score(c, r, &w, s, values + s * n, &best[s]);
+  r->values = values;
+  r->best = best;
+  return r;
+}
+
+Comparison *compare_runs(Ctx *c, const char *const *folders, size_t n) {
+  Compared *f = NEW_ARRAY(&c->arena, Compared, n + 1);
+  for (size_t k = 0; k < n; k++) f[k] = from_folder(c, folders[k]);
+  return compare(c, f, n);
+}
+
+Comparison *compare_models(Ctx *c, const char *const *places, size_t n, const Options *o,
+                           const RunHooks *h) {
+  bool data = n > 1;
+  size_t models = data ? n - 1 : n, methods = o->methods.count, count = 0;
+  Compared *f = NEW_ARRAY(&c->arena, Compared, models * methods + 1);
+  for (size_t k = 0; k < models; k++) {
+    ProblemSource source = {.program = places[k], .data = data ? places[n - 1] : NULL};
+    const Problem *p = problem_load(c, &source, o);
+    for (size_t m = 0; m < methods; m++) {
+      f[count++] = fitted(c, p, options_of(c, o, o->methods.items[m]), h);
+      if (k) check_data(c, &f[0], &f[count - 1]);
+    }
+  }
+  return compare(c, f, count);
+}
