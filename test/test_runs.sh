@@ -187,6 +187,10 @@ check $? "--free none is Bayes"
 # ---- diagnoses ----
 "$PVI" diagnose $WILD --family meanfield --simulations 29 --threads 1 >"$dir/one.txt" 2>"$dir/said" && grep -qE "^log_s .* 0.033 .* yes" "$dir/one.txt" && grep -qE "^verdict: .*log_s var(ies|y) in the population" "$dir/one.txt"
 check $? "outliers: the noise varies" "$(cat "$dir/one.txt" "$dir/said")"
+grep -q "larger program for log_s: student_t noise in place of normal noise. With it Bayes predicts" "$dir/one.txt" && grep -q "y ~ student_t(log_s_nu, a + b \* x, exp(log_s))" "$dir/one.txt"
+check $? "diagnose tells a larger program, and what it gains" "$(cat "$dir/one.txt")"
+"$PVI" diagnose $WILD --family meanfield --simulations 29 --json 2>/dev/null | sed 's/.*"what":"student_t[^}]*"program":"\([^"]*\)".*/\1/; s/\\n/\n/g' >"$dir/larger.stan" && "$PVI" check "$dir/larger.stan" "$dir/wild.json" >"$dir/said" 2>&1
+check $? "and it is a program that passes pvi check" "$(cat "$dir/larger.stan" "$dir/said")"
 "$PVI" diagnose $WILD --family meanfield --simulations 29 --threads 3 >"$dir/three.txt" && cmp -s "$dir/one.txt" "$dir/three.txt"
 check $? "the same diagnosis with three threads"
 awk 'BEGIN {srand(5); n = 80; printf "{\"N\": %d, \"x\": [", n; for (k = 0; k < n; k++) printf "%s%g", k ? "," : "", k / n; printf "], \"g\": ["; for (k = 0; k < n; k++) printf "%s%d", k ? "," : "", k % 3 + 1

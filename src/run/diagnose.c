@@ -2,6 +2,8 @@
  * the same with simulated data; held-out gains; what goes with a variation; words. */
 #include "run/diagnose.h"
 
+#include "run/expand.h"
+
 #include "infer/describe.h"
 #include "infer/observed.h"
 #include "model/density.h"
@@ -10,6 +12,7 @@
 #include "run/tune.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { SHORT = 10 /* elements of a vector that are looked at one by one */, SEED_REPLICAS = 83 };
@@ -276,7 +279,7 @@ static double *pulls(const Study *s, const Candidate *x) {
 
 /* The share of the variance of x that the values of a column account for: as groups, where they are
  * few whole numbers, less what chance would; else along a line. */
-static double accounted(Ctx *c, const double *x, const DataVar *v) {
+static double accounted(Ctx *c, const double *x, const DataVar *v, Diagnosed *how) {
   size_t n = v->n;
   double mean = 0, square = 0, xy = 0, yy = 0, y_mean = 0, least = v->values[0], most = least;
   for (size_t i = 0; i < n; i++) {
@@ -291,8 +294,9 @@ static double accounted(Ctx *c, const double *x, const DataVar *v) {
   }
   if (!(square > 0) || !(yy > 0)) return 0;
   double groups = most - least + 1;
-  if (!v->is_int || groups > (double)n / 3 || groups > 10000)
-    return xy * xy / (square * yy) - 1 / (double)n;
+  how->column_sd = sqrt(yy / (double)n);
+  how->groups = v->is_int && groups <= (double)n / 3 && groups <= 10000;
+  if (!how->groups) return xy * xy / (square * yy) - 1 / (double)n;
   size_t G = (size_t)groups;
   double *sum = NEW_ARRAY(&c->arena, double, 2 * G), *size = sum + G, between = 0;
   for (size_t i = 0; i < n; i++) {
@@ -304,20 +308,144 @@ static double accounted(Ctx *c, const double *x, const DataVar *v) {
   return between / square - (groups - 1) / (double)n;
 }
 
-/* The column of the data that accounts for most of the pulls; the outcome itself is none. */
+/* May the column explain something? The outcome itself does not, and of what the program does not
+ * declare only groups are taken: other columns may be forms of the outcome. */
+static bool may_explain(const Study *s, const DataVar *column) {
+  const Decl *d = data_decl(s->problem->program, column->name);
+  if (column->n != s->problem->model->n_obs) return false;
+  return d ? !stan_is_only_outcome(s->problem->program, d) : column->is_int;
+}
+
+/* The column of the data that accounts for most of the pulls. */
 static void explain(const Study *s, const Candidate *x, Diagnosed *v) {
   const double least = 0.02;
   const Data *d = s->problem->data;
   const double *pull = pulls(s, x);
   for (size_t k = 0; k < d->vars.count; k++) {
     const DataVar *column = d->vars.items[k].value;
-    const Decl *decl = data_decl(s->problem->program, column->name);
-    if (column->n != s->problem->model->n_obs || !decl ||
-        stan_is_only_outcome(s->problem->program, decl))
-      continue;
-    double share = accounted(s->c, pull, column);
-    if (share > v->share && share > least) v->share = share, v->explained = column->name;
+    if (!may_explain(s, column)) continue;
+    Diagnosed how = *v;
+    how.share = accounted(s->c, pull, column, &how);
+    how.explained = column->name;
+    if (how.share > v->share && how.share > least) *v = how;
   }
+}
+
+/* ---- larger programs ------------------------------------------------------------------------- */
+
+/* Programs that are fitted by VI on the same folds: the one as it is, then larger ones. */
+typedef struct {
+  const Study *s;
+  const Options *o;
+  const char *const *texts; /* NULL: as it is */
+  double *log; /* [programs x n_obs]: held-out log scores; NaN: it could not be fitted */
+} Trials;
+
+/* An error of a larger program is no error of the user's: then it is not suggested. */
+static bool try_program(Ctx *c, void *self, size_t k) {
+  const Trials *t = self;
+  const Problem *p = t->s->problem;
+  size_t n = p->model->n_obs;
+  jmp_buf here, *outer = c->trap;
+  for (size_t i = 0; i < n; i++) t->log[k * n + i] = NAN;
+  if (!setjmp(here)) {
+    c->trap = &here;
+    const Problem *larger = t->texts[k] ? problem_of_text(c, p, t->o, t->texts[k]) : p;
+    if (larger->model->n_obs == n) {
+      const Run *r = run_fit(c, larger, t->o, NULL, NULL);
+      for (size_t i = 0; i < n; i++) t->log[k * n + i] = r->folds->by_obs[i * r->folds->list.count];
+    }
+  }
+  c->trap = outer;
+  return true;
+}
+
+/* Elements of vectors are b[2]; others have no index. */
+static Varying varying_of(const Study *s, const Candidate *x, const Diagnosed *v) {
+  const Model *m = s->problem->model;
+  Varying w = {.name = x->name,
+               .column = v->explained,
+               .groups = v->groups,
+               .width = v->sd,
+               .column_sd = v->column_sd};
+  for (int k = 0; k < m->noutputs; k++) {
+    const Output *o = &m->outputs[k];
+    if (o->block != BLOCK_PARAMETERS || x->first < o->offset ||
+        x->first >= o->offset + o->unconstrained || x->count != 1)
+      continue;
+    w.variable = o->decl;
+    w.element = o->ndims ? x->first - o->offset + 1 : 0;
+  }
+  return w;
+}
+
+/* Groups of a program are numbered from 1. */
+static bool numbered_from_one(const Data *d, const char *name) {
+  const DataVar *v = data_find(d, name);
+  for (size_t k = 0; v && k < v->n; k++)
+    if (v->values[k] < 1) return false;
+  return v != NULL;
+}
+
+static size_t suggestions(const Study *s, const Diagnosed *v, Expanded *out, const char **texts) {
+  size_t n = 0;
+  for (size_t k = 0; k < s->n; k++) {
+    Expansion found[MOST_EXPANSIONS];
+    Varying w = varying_of(s, &s->candidates[k], &v[k]);
+    if (!v[k].varies || !w.variable) continue;
+    w.groups &= w.column && numbered_from_one(s->problem->data, w.column);
+    int count = expand(s->c, s->problem, &w, found);
+    for (int j = 0; j < count; j++) {
+      out[n] = (Expanded){.variable = v[k].name, .what = found[j].what, .text = found[j].text};
+      texts[1 + n++] = found[j].text;
+    }
+  }
+  return n;
+}
+
+static Options *options_of_trials(const Study *s, const char *folds) {
+  Options *o = options_copy(&s->c->arena, s->r->o);
+  options_set(s->c, o, "score", score_name(SCORE_elbo));
+  options_set(s->c, o, "lambda", NULL);
+  options_set(s->c, o, "free", NULL);
+  options_set(s->c, o, "folds", NULL);
+  options_set(s->c, o, "folds", folds);
+  options_set(s->c, o, "threads", NULL);
+  options_set(s->c, o, "threads", "1");
+  return o;
+}
+
+static int by_gain(const void *a, const void *b) {
+  const Expanded *x = a, *y = b;
+  if (x->gain != y->gain) return x->gain > y->gain ? -1 : 1;
+  return strcmp(x->what, y->what);
+}
+
+/* Those that could be fitted, with their gains, the best first. */
+static void try_larger(const Study *s, const char *folds, const Diagnosed *v, Diagnosis *d) {
+  Arena *a = &s->c->arena;
+  size_t n = s->problem->model->n_obs, most = MOST_EXPANSIONS * s->n + 1;
+  Expanded *e = NEW_ARRAY(a, Expanded, most);
+  const char **texts = NEW_ARRAY(a, const char *, most + 1);
+  size_t count = suggestions(s, v, e, texts);
+  d->expanded = e;
+  if (!count) return;
+  Trials t = {s, options_of_trials(s, folds), texts, NEW_ARRAY(a, double, (count + 1) * n)};
+  jobs_run(s->c, s->r->o->threads, count + 1, try_program, &t, "larger program");
+  for (size_t k = 0; k < count; k++) {
+    double sum = 0, squares = 0, m = 0;
+    for (size_t i = 0; i < n; i++) {
+      double x = t.log[(k + 1) * n + i] - t.log[i];
+      if (isnan(x)) continue;
+      m++, sum += x, squares += x * x;
+    }
+    if (m < 2) continue;
+    e[k].gain = sum;
+    e[k].se = sqrt(fmax(squares - sum * sum / m, 0) / (m - 1) * m);
+    e[k].changes = expand_changes(s->c, s->problem->program, e[k].text);
+    e[d->nexpanded++] = e[k];
+  }
+  qsort(e, d->nexpanded, sizeof *e, by_gain);
 }
 
 /* ---- words ----------------------------------------------------------------------------------- */
@@ -390,10 +518,9 @@ static void held_out(Study *s, const Folds *folds, Diagnosed *v) {
 }
 
 /* Those that were asked for, or five, or one for every observation. */
-static const Folds *folds_of(Ctx *c, const Run *r) {
+static const char *folds_rule(Ctx *c, const Run *r) {
   size_t n = r->split->count[PART_TRAIN];
-  const char *rule = r->o->folds ? r->o->folds : arena_format(&c->arena, "%zu", n < 5 ? n : 5);
-  return folds_make(c, r->problem, r->split, rule, (uint64_t)r->o->seed);
+  return r->o->folds ? r->o->folds : arena_format(&c->arena, "%zu", n < 5 ? n : 5);
 }
 
 /* What was found so far means nothing. */
@@ -409,7 +536,8 @@ const Diagnosis *diagnose(Ctx *c, const Problem *p, const Options *o, const RunH
   Diagnosed *v = NEW_ARRAY(&c->arena, Diagnosed, s.n + 1);
   double *gains = NEW_ARRAY(&c->arena, double, 2 * s.n + 1), *widths = gains + s.n;
   s.list = evaluate_one(c, p->model, s.fit.target.score, &s.column);
-  held_out(&s, folds_of(c, r), v);
+  const char *rule = folds_rule(c, r);
+  held_out(&s, folds_make(c, p, r->split, rule, (uint64_t)r->o->seed), v);
   stop_if_asked(c, h);
   if (!q_is_normal(&s.q))
     ctx_fail(c, PVI_USAGE, NOWHERE, "diagnose needs a family of normals: meanfield or fullrank");
@@ -427,6 +555,7 @@ const Diagnosis *diagnose(Ctx *c, const Problem *p, const Options *o, const RunH
   stop_if_asked(c, h);
   for (size_t k = 0; k < s.n; k++)
     if (v[k].varies) explain(&s, &s.candidates[k], &v[k]);
+  try_larger(&s, rule, v, d);
   d->variables = v;
   d->n = s.n;
   d->verdict = verdict_of(c, d);

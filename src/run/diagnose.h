@@ -20,12 +20,23 @@ typedef struct {
   double sd, bayes_sd;   /* on the unconstrained scale; of several elements the root mean square */
   const char *explained; /* the column of the data that goes with its variation best, or NULL */
   double share;          /* of the variation that the column accounts for */
+  bool groups;           /* the column's values are groups */
+  double column_sd;
 } Diagnosed;
+
+/* A larger program that was tried: how much better Bayes predicts with it. */
+typedef struct {
+  const char *variable, *what;
+  const char *text, *changes; /* the program; its new lines */
+  double gain, se;            /* on held-out observations, log score, over the program as it is */
+} Expanded;
 
 typedef struct {
   const Diagnosed *variables;
   size_t n, simulations; /* 0: none could be made */
   const char *no_test;   /* then: why */
+  const Expanded *expanded;
+  size_t nexpanded;
   const char *verdict;
 } Diagnosis;
 

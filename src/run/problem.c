@@ -154,6 +154,15 @@ Problem *problem_with(Ctx *c, const Problem *p, const Options *o, const Decl *va
   return q;
 }
 
+Problem *problem_of_text(Ctx *c, const Problem *p, const Options *o, const char *text) {
+  Problem *q = NEW(&c->arena, Problem);
+  ModelOptions m = model_options(c, o);
+  *q = *p;
+  q->program = problem_program(c, &(ProblemSource){.program = text, .text = true}, o);
+  q->model = model_make(c, q->program, p->data, &m);
+  return q;
+}
+
 _Noreturn void problem_no_observations(Ctx *c, const Problem *p) {
   const Stmt *block = p->program->blocks[BLOCK_DATA];
   for (int k = 0; block && k < block->nbody; k++)

@@ -38,6 +38,8 @@ Problem *problem_load(Ctx *c, const ProblemSource *s, const Options *o);
 /* The same program and data with other values of one known variable, as many as it has. */
 Problem *problem_with(Ctx *c, const Problem *p, const Options *o, const Decl *variable,
                       const double *values);
+/* Another program's text with the same data. Errors end with PVI_PROGRAM. */
+Problem *problem_of_text(Ctx *c, const Problem *p, const Options *o, const char *text);
 /* Only the program, parsed and checked; how it is to be read. */
 StanOptions problem_stan_options(const Options *o);
 Program *problem_program(Ctx *c, const ProblemSource *s, const Options *o);

@@ -6,6 +6,7 @@
 #include "report/table.h"
 
 #include <math.h>
+#include <string.h>
 
 static void put_json(const Diagnosis *d, Text *out) {
   JsonWriter j = json_writer(out, false);
@@ -27,6 +28,18 @@ static void put_json(const Diagnosis *d, Text *out) {
       json_key(&j, "goes_with"), json_string(&j, v->explained);
       json_key(&j, "share"), json_number(&j, v->share);
     }
+    json_object_end(&j);
+  }
+  json_array_end(&j);
+  json_key(&j, "expansions"), json_array(&j);
+  for (size_t k = 0; k < d->nexpanded; k++) {
+    const Expanded *e = &d->expanded[k];
+    json_object(&j);
+    json_key(&j, "variable"), json_string(&j, e->variable);
+    json_key(&j, "what"), json_string(&j, e->what);
+    json_key(&j, "gain"), json_number(&j, e->gain);
+    json_key(&j, "se"), json_number(&j, e->se);
+    json_key(&j, "program"), json_string(&j, e->text);
     json_object_end(&j);
   }
   json_array_end(&j);
@@ -52,6 +65,30 @@ static void put_table(Ctx *c, const Diagnosis *d, Text *out) {
     table_word(t, v->varies ? "yes" : "");
   }
   table_print(t, out);
+}
+
+/* What to try next; every suggestion was fitted. */
+static void put_expansions(Ctx *c, const Diagnosis *d, size_t width, Text *out) {
+  for (size_t k = 0; k < d->nexpanded; k++) {
+    const Expanded *e = &d->expanded[k];
+    text_puts(out, "\n");
+    text_wrap(
+        out, width, 2,
+        arena_format(&c->arena,
+                     "larger program for %s: %s. With it Bayes predicts held-out observations "
+                     "%s: log score %+.1f (standard error %.1f). Its new lines (%sjson has the "
+                     "whole program):",
+                     e->variable, e->what,
+                     e->gain > 2 * e->se    ? "better"
+                     : e->gain < -2 * e->se ? "worse"
+                                            : "about as well",
+                     e->gain, e->se, c->option_prefix ? c->option_prefix : ""));
+    for (const char *line = e->changes; *line;) {
+      const char *end = strchr(line, '\n');
+      text_printf(out, "    %.*s\n", (int)(end - line), line);
+      line = end + 1;
+    }
+  }
 }
 
 void report_diagnosis(Ctx *c, const Problem *p, const Options *o, const RunHooks *h, Text *out) {
@@ -82,4 +119,5 @@ void report_diagnosis(Ctx *c, const Problem *p, const Options *o, const RunHooks
                        "on %s.",
                        v->name, v->explained, 100 * v->share, v->explained));
   }
+  put_expansions(c, d, width, out);
 }

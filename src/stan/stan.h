@@ -335,4 +335,27 @@ bool stan_is_outcome(const Program *p, const Decl *d);
 const Stmt *const *stan_possible_observations(Arena *a, const Program *p, int *n);
 void stan_print_expr(Text *out, const Expr *e); /* as Stan source, on one line */
 
+/* ---- edits.c: a changed program, all else of its text kept ----------------------------------- */
+
+typedef struct {
+  size_t at, length; /* what it takes the place of */
+  const char *text;
+  size_t number; /* insertions at one place keep their order */
+} Edit;
+
+typedef struct {
+  Arena *arena;
+  const Program *program;
+  Edit *items;
+  size_t n, cap;
+} Edits;
+
+Edits edits_make(Arena *a, const Program *p);
+bool edits_offset(const Edits *e, Loc loc, size_t *at); /* false: it is in another file */
+/* The first such character outside of comments and strings; the end of the text: there is none. */
+size_t edits_find(const Edits *e, size_t from, char what);
+void edits_replace(Edits *e, size_t at, size_t length, const char *text);
+bool edits_append(Edits *e, BlockId id, const char *statement); /* false: there is no such block */
+const char *edits_apply(Edits *e); /* the new text; NULL: two of them overlap */
+
 #endif
