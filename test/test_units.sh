@@ -59,4 +59,10 @@ check $? "a unit that cannot be is refused with those that can" "$(cat "$dir/sai
 # The test of "varies" simulates single outcomes, whatever the unit is.
 "$PVI" diagnose $DATA --unit group:g --simulations 29 >"$dir/said" && grep -q "verdict: mu varies" "$dir/said"
 check $? "diagnose by groups tells that their means differ" "$(cat "$dir/said")"
+# The standard error of a width is the sandwich: of y ~ normal(mu, 1) the width is sqrt(v - 1), v the variance, whose own error is that of fourth moments.
+"$PVI" diagnose $DATA --simulations 0 --json | sed 's/.*"sd":\([^,]*\),"sd_se":\([^,]*\),.*/\1 \2/' >"$dir/got"
+tr -d ' \n' <"$dir/groups.json" | sed 's/.*"y":\[\(.*\)\]}/\1/' | tr ',' '\n' | awk '
+  {y[NR] = $1; m += $1 / 60} END {for (k in y) {d = y[k] - m; v += d * d / 60; f += d ^ 4 / 60}; printf "%.6f %.6f\n", sqrt(v - 1), sqrt((f - v * v) / 60) / (2 * sqrt(v - 1))}' >"$dir/want"
+paste "$dir/want" "$dir/got" | awk '{exit !(($1 / $3 - 1) ^ 2 < 1e-8 && ($2 / $4 - 1) ^ 2 < 1e-5)}'
+check $? "the standard error of a width agrees with its closed form" "$(paste "$dir/want" "$dir/got")"
 exit $failed

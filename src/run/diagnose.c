@@ -9,6 +9,7 @@
 #include "model/density.h"
 #include "num/rng.h"
 #include "run/jobs.h"
+#include "run/sandwich.h"
 #include "run/tune.h"
 
 #include <math.h>
@@ -16,7 +17,7 @@
 #include <string.h>
 
 enum { SHORT = 10 /* elements of a vector that are looked at one by one */, SEED_REPLICAS = 83 };
-static const double LEVEL = 0.05;
+static const double LEVEL = 0.05, COLLAPSED = 0.1; /* of Bayes' sd: such a width has no error */
 
 /* Parameters that are let go together. */
 typedef struct {
@@ -75,8 +76,7 @@ static void refit(Ctx *c, const Study *s, const Problem *p, const FitOptions *o,
   pool_free(pool);
 }
 
-/* The sum of the score over the training observations. */
-static double total(Ctx *c, const Study *s, const Problem *p, const double *phi) {
+static const Scores *training_scores(Ctx *c, const Study *s, const Problem *p, const double *phi) {
   Pool *pool = pool_make(c, 1);
   Split train = *s->r->split;
   train.count[PART_VALID] = train.count[PART_TEST] = 0;
@@ -84,7 +84,12 @@ static double total(Ctx *c, const Study *s, const Problem *p, const double *phi)
       .c = c, .model = p->model, .q = &s->q, .phi = phi, .how = &s->r->scoring, .pool = pool};
   const Scores *scores = evaluate_parts(&scorer, &s->list, &train);
   pool_free(pool);
-  return scores->parts[PART_TRAIN].scores[s->column].sum;
+  return scores;
+}
+
+/* The sum of the score over the training observations. */
+static double total(Ctx *c, const Study *s, const Problem *p, const double *phi) {
+  return training_scores(c, s, p, phi)->parts[PART_TRAIN].scores[s->column].sum;
 }
 
 /* Little by little to no regularization at all: where q is narrow, its width is a saddle. */
@@ -105,8 +110,37 @@ static double width_of(const double *sd, const Candidate *x) {
   return sqrt(square / x->count);
 }
 
+typedef struct {
+  Ctx *c;
+  const Study *s;
+} ScoredStudy;
+
+static void scores_at(void *self, const double *phi, double *out) {
+  const ScoredStudy *x = self;
+  const Study *s = x->s;
+  TempArena *temp = temp_open(x->c);
+  const Scores *scores = training_scores(x->c, s, s->problem, phi);
+  for (size_t k = 0; k < scores->n_obs; k++)
+    out[k] = scores->by_obs[k * scores->list.count + s->column];
+  temp_close(temp);
+}
+
+/* The standard error of a single number's width, which is exp(phi[dim + k]) in the mean field. */
+static double width_error(Ctx *c, const Study *s, const Candidate *x, double *phi, double sd) {
+  size_t dim = s->problem->model->dim, k = (size_t)x->first;
+  ScoredStudy self = {c, s};
+  if (x->count != 1 || s->q.family != FAMILY_meanfield) return NAN;
+  return sd * sandwich_error(&c->arena, &(ScoredAt){s->problem->model->n_obs, scores_at, &self},
+                             phi, (size_t[]){k, dim + k}, (double[]){0.05 * sd, 0.05});
+}
+
+/* What is wanted of a candidate besides its gain. */
+typedef struct {
+  double width, error;
+} Width;
+
 /* The gain of every candidate over VI with the same data. widths, where wanted: its sds. */
-static void gains_inside(Ctx *c, const Study *s, const Problem *p, double *gains, double *widths) {
+static void gains_inside(Ctx *c, const Study *s, const Problem *p, double *gains, Width *widths) {
   size_t size = q_size(&s->q), dim = s->problem->model->dim;
   double *bayes = NEW_ARRAY(&c->arena, double, size), *phi = NEW_ARRAY(&c->arena, double, size),
          *mean = NEW_ARRAY(&c->arena, double, dim + 1), *sd = NEW_ARRAY(&c->arena, double, dim + 1);
@@ -123,7 +157,8 @@ static void gains_inside(Ctx *c, const Study *s, const Problem *p, double *gains
     gains[k] = fmax(0, total(c, s, p, phi) - base);
     if (!widths) continue;
     q_moments(&s->q, phi, mean, sd);
-    widths[k] = width_of(sd, x);
+    widths[k].width = width_of(sd, x);
+    widths[k].error = width_error(c, s, x, phi, widths[k].width);
   }
 }
 
@@ -534,7 +569,8 @@ const Diagnosis *diagnose(Ctx *c, const Problem *p, const Options *o, const RunH
   Run *r = run_make(c, p, o, NULL);
   Study s = study_make(c, r, h);
   Diagnosed *v = NEW_ARRAY(&c->arena, Diagnosed, s.n + 1);
-  double *gains = NEW_ARRAY(&c->arena, double, 2 * s.n + 1), *widths = gains + s.n;
+  double *gains = NEW_ARRAY(&c->arena, double, s.n + 1);
+  Width *widths = NEW_ARRAY(&c->arena, Width, s.n + 1);
   s.list = evaluate_one(c, p->model, s.fit.target.score, &s.column);
   const char *rule = folds_rule(c, r);
   held_out(&s, folds_make(c, p, r->split, rule, (uint64_t)r->o->seed), v);
@@ -548,8 +584,9 @@ const Diagnosis *diagnose(Ctx *c, const Problem *p, const Options *o, const RunH
   for (size_t k = 0; k < s.n; k++) {
     v[k].name = s.candidates[k].name;
     v[k].inside = gains[k];
-    v[k].sd = widths[k];
+    v[k].sd = widths[k].width;
     v[k].bayes_sd = width_of(sd, &s.candidates[k]);
+    v[k].sd_se = v[k].sd > COLLAPSED * v[k].bayes_sd ? widths[k].error : NAN;
   }
   test_all(&s, o, v, d);
   stop_if_asked(c, h);

@@ -17,6 +17,7 @@ typedef struct {
   double inside;         /* in sample */
   double p, adjusted;    /* of "varies": by itself, and among all; nan: unknown */
   bool varies;           /* adjusted is below the level */
+  double sd_se;          /* of sd: how far it would differ with other data; nan: not known */
   double sd, bayes_sd;   /* on the unconstrained scale; of several elements the root mean square */
   const char *explained; /* the column of the data that goes with its variation best, or NULL */
   double share;          /* of the variation that the column accounts for */

@@ -23,6 +23,7 @@ static void put_json(const Diagnosis *d, Text *out) {
     json_key(&j, "p_adjusted"), json_number(&j, v->adjusted);
     json_key(&j, "varies"), json_bool(&j, v->varies);
     json_key(&j, "sd"), json_number(&j, v->sd);
+    json_key(&j, "sd_se"), json_number(&j, v->sd_se);
     json_key(&j, "bayes_sd"), json_number(&j, v->bayes_sd);
     if (v->explained) {
       json_key(&j, "goes_with"), json_string(&j, v->explained);
@@ -51,8 +52,9 @@ static void put_json(const Diagnosis *d, Text *out) {
 
 static void put_table(Ctx *c, const Diagnosis *d, Text *out) {
   static const char *const headers[] = {
-      "freed alone", "gain held out", "se", "gain in sample", "p", "sd", "Bayes sd", "varies"};
-  Table *t = table_make(&c->arena, 8, headers);
+      "freed alone", "gain held out", "se",    "gain in sample", "p", "sd",
+      "se",          "Bayes sd",      "varies"};
+  Table *t = table_make(&c->arena, sizeof headers / sizeof *headers, headers);
   for (size_t k = 0; k < d->n; k++) {
     const Diagnosed *v = &d->variables[k];
     table_word(t, v->name);
@@ -61,6 +63,7 @@ static void put_table(Ctx *c, const Diagnosis *d, Text *out) {
     table_number(t, v->inside, 3);
     table_word(t, isnan(v->adjusted) ? "-" : arena_format(&c->arena, "%.3f", v->adjusted));
     table_number(t, v->sd, 3);
+    table_word(t, isnan(v->sd_se) ? "-" : arena_format(&c->arena, "%.2g", v->sd_se));
     table_number(t, v->bayes_sd, 3);
     table_word(t, v->varies ? "yes" : "");
   }
