@@ -473,11 +473,17 @@ static void test_trace(void **state) {
   Case *t = *state;
   TRAP(t);
   RunDir *r = run_open(&t->c, t->dir);
-  const FitTrace rows[] = {{0, 0.5, -10, -9, 1, 3.25, 1}, {1, 0.75, NAN, -INFINITY, 0, 1e-9, 0.1}};
+  FitTrace rows[] = {{0, 0.5, -10, -9, 1, 3.25, 1, NAN},
+                     {1, 0.75, NAN, -INFINITY, 0, 1e-9, 0.1, NAN}};
   trace_write(r, rows, 2);
   assert_string_equal(file_text(t, "trace.csv"),
                       "iteration,seconds,objective,score,regularizer,gradient_norm,step\n"
                       "0,0.5,-10,-9,1,3.25,1\n1,0.75,nan,-inf,0,1e-09,0.1\n");
+  rows[1].validation = -7;
+  trace_write(r, rows, 2);
+  assert_string_equal(file_text(t, "trace.csv"),
+                      "iteration,seconds,objective,score,regularizer,gradient_norm,step,validation\n"
+                      "0,0.5,-10,-9,1,3.25,1,nan\n1,0.75,nan,-inf,0,1e-09,0.1,-7\n");
 }
 
 static void test_scores(void **state) {

@@ -227,6 +227,7 @@ static void assert_same_fit(const Fit *a, const Fit *b) {
     x.seconds = y.seconds = 0;
     assert_int_equal(x.iteration, y.iteration);
     assert_bits("trace", &x.seconds, &y.seconds, 6);
+    assert_true(isnan(x.validation) ? isnan(y.validation) : x.validation == y.validation);
   }
   assert_int_equal(a->nstarts, b->nstarts);
   for (size_t k = 0; k < b->nstarts; k++)

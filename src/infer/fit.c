@@ -117,6 +117,7 @@ static void course(Fitter *f) {
   double *phi = f->fit->phi;
   (f->few == f->train || f->o->warm ? begin : begin_with_few)(f, phi);
   if (runs_away(f, phi)) return;
+  f->validates = f->nvalid > 0;
   if (f->o->select_validation) begin_selection(f);
   (f->o->optimizer == OPTIM_LBFGS ? fit_finish : fit_stochastic)(f, phi);
   is_bounded(f, phi);

@@ -62,6 +62,7 @@ typedef struct {
 typedef struct {
   long iteration; /* counted over all of the fit's optimizer runs */
   double seconds, objective, score, regularizer, gradient_norm, step;
+  double validation; /* the score of the validation part; NAN: none, or not yet */
 } FitTrace;
 
 /* One start that was tried, with its objective after a few iterations. */

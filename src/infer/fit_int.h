@@ -61,6 +61,7 @@ typedef struct {
   const char *vi_unbounded; /* why VI has no optimum; NULL: it has */
   /* Selection by validation; best_phi is NULL where there is none. */
   size_t nvalid;
+  bool validates; /* every iterate from now on is scored there */
   double *valid_scores, *best_phi, best_valid;
   /* steps.c */
   Predictive *running; /* of the optimizer at work */

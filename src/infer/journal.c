@@ -67,6 +67,7 @@ static void trace_body(Archive *a, FitTrace *t) {
   archive_double(a, &t->regularizer);
   archive_double(a, &t->gradient_norm);
   archive_double(a, &t->step);
+  archive_double(a, &t->validation);
 }
 
 static void body(Journal *j, Archive *a) {

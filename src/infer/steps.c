@@ -220,7 +220,8 @@ static bool observe(void *self, const OptimState *s) {
                   v.score,
                   v.regularizer,
                   s->gradient_norm,
-                  s->step};
+                  s->step,
+                  f->validates ? validate(f, s->phi) : NAN};
   PUSH(&f->ctx->arena, f->fit->trace, f->fit->ntrace, f->fit->cap_trace, row);
   if (f->o->progress)
     f->o->progress(f->o->progress_self,
@@ -230,12 +231,9 @@ static bool observe(void *self, const OptimState *s) {
                                   .evaluations = f->fit->evaluations + s->evaluations,
                                   .objective = s->value,
                                   .seconds = row.seconds});
-  if (f->best_phi) {
-    double score = validate(f, s->phi);
-    if (score > f->best_valid) {
-      f->best_valid = score;
-      memcpy(f->best_phi, s->phi, q_size(&f->q) * sizeof *f->best_phi);
-    }
+  if (f->best_phi && row.validation > f->best_valid) {
+    f->best_valid = row.validation;
+    memcpy(f->best_phi, s->phi, q_size(&f->q) * sizeof *f->best_phi);
   }
   return true;
 }

@@ -3,13 +3,15 @@
 #include "data/data.h"
 #include "report/report.h"
 
+#include <math.h>
 #include <string.h>
 
-static void put_row(OutFile *f, const FitTrace *r) {
-  const double columns[] = {r->seconds,     r->objective,     r->score,
-                            r->regularizer, r->gradient_norm, r->step};
+static void put_row(OutFile *f, const FitTrace *r, bool validation) {
+  const double columns[] = {r->seconds,       r->objective, r->score,     r->regularizer,
+                            r->gradient_norm, r->step,      r->validation};
+  size_t n = sizeof columns / sizeof *columns - !validation;
   file_integer(f, r->iteration);
-  for (size_t k = 0; k < sizeof columns / sizeof *columns; k++) {
+  for (size_t k = 0; k < n; k++) {
     file_puts(f, ",");
     file_number(f, columns[k]);
   }
@@ -18,8 +20,11 @@ static void put_row(OutFile *f, const FitTrace *r) {
 
 void trace_write(RunDir *r, const FitTrace *rows, size_t n) {
   OutFile *f = file_begin(r->c, run_path(r, "trace.csv"));
-  file_puts(f, "iteration,seconds,objective,score,regularizer,gradient_norm,step\n");
-  for (size_t k = 0; k < n; k++) put_row(f, &rows[k]);
+  bool validation = false;
+  for (size_t k = 0; k < n; k++) validation |= !isnan(rows[k].validation);
+  file_puts(f, "iteration,seconds,objective,score,regularizer,gradient_norm,step");
+  file_puts(f, validation ? ",validation\n" : "\n");
+  for (size_t k = 0; k < n; k++) put_row(f, &rows[k], validation);
   file_commit(f);
 }
 
