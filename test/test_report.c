@@ -481,9 +481,10 @@ static void test_trace(void **state) {
                       "0,0.5,-10,-9,1,3.25,1\n1,0.75,nan,-inf,0,1e-09,0.1\n");
   rows[1].validation = -7;
   trace_write(r, rows, 2);
-  assert_string_equal(file_text(t, "trace.csv"),
-                      "iteration,seconds,objective,score,regularizer,gradient_norm,step,validation\n"
-                      "0,0.5,-10,-9,1,3.25,1,nan\n1,0.75,nan,-inf,0,1e-09,0.1,-7\n");
+  assert_string_equal(
+      file_text(t, "trace.csv"),
+      "iteration,seconds,objective,score,regularizer,gradient_norm,step,validation\n"
+      "0,0.5,-10,-9,1,3.25,1,nan\n1,0.75,nan,-inf,0,1e-09,0.1,-7\n");
 }
 
 static void test_scores(void **state) {

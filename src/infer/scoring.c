@@ -85,11 +85,21 @@ typedef struct {
   size_t line, plane, lanes, draws;
 } Limits;
 static const Limits of_log = {8192, 512, (size_t)1 << 29, (size_t)1 << 17},
-                    of_others = {2048, 128, (size_t)1 << 20, (size_t)1 << 14};
-enum { CHEAP_NODES = 128 };
+                    of_others = {2048, 128, (size_t)1 << 20, (size_t)1 << 14},
+                    of_costly = {2048, 32, (size_t)1 << 15, (size_t)1 << 14};
+enum { CHEAP_NODES = 128, LEAST_DRAWS = 1024 };
 
-static const Limits *limits_of(const Target *t) {
-  return t->score == SCORE_log ? &of_log : &of_others;
+static const Limits *limits_of(const Scoring *j, const Target *t) {
+  if (t->score == SCORE_log) return &of_log;
+  for (int b = 0; b < j->o->model->nblocks; b++)
+    if (kind_is_costly(j->o->kinds[b])) return &of_costly;
+  return &of_others;
+}
+
+/* For what does not settle: as many as the limits of all observations together allow. */
+static size_t draws_for(const Limits *l, size_t n) {
+  size_t each = l->lanes / (n + 1);
+  return each < LEAST_DRAWS ? LEAST_DRAWS : each < l->draws ? each : l->draws;
 }
 
 /* Nodes of log scores reach farther than those of fits, into tails of q where an outlier of the
@@ -142,7 +152,7 @@ static Observed *select_rows(Arena *a, const Observed *o, const Unsettled *u) {
 
 static bool may_double(const Scoring *j, const Target *t, const Unsettled *u) {
   bool plane = exact_has_plane(j->o);
-  const Limits *l = limits_of(t);
+  const Limits *l = limits_of(j, t);
   size_t lanes = plane ? 4 * t->nodes * t->nodes : 2 * t->nodes;
   return 2 * t->nodes <= (plane ? l->plane : l->line) &&
          (2 * t->nodes <= FIXED_NODES || u->n < l->lanes / lanes);
@@ -157,7 +167,7 @@ static void evaluate_again(const Scoring *j, const Target *t, bool exact, Unsett
   double *now = NEW_ARRAY(a, double, u->n + 1);
   Observed *o = select_rows(a, j->o, u);
   again.o = o;
-  again.noise.M = limits_of(t)->draws;
+  again.noise.M = draws_for(limits_of(j, t), u->n);
   if (exact) {
     observed_reduce(o);
     evaluate(a, &again, t, now);

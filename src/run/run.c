@@ -172,7 +172,7 @@ static const Scores *evaluate_stage(Ctx *c, Run *r, const ScoreList *list, Pool 
 /* With a parameter for every observation a q can be made that predicts each of them. */
 static void warn_flexible(Ctx *c, const Model *m, const Options *o, const Split *s) {
   size_t n = s->count[PART_TRAIN];
-  if ((ScoreId)o->score == SCORE_elbo || m->dim <= n) return;
+  if ((ScoreId)o->score == SCORE_elbo || isnan(o->lambda) || m->dim <= n) return;
   ctx_warn(
       c, NOWHERE,
       "there are more parameters (%zu) than observations to train on (%zu), so that the scores "

@@ -24,6 +24,7 @@ int kind_parameters(Kind k) { return kinds[k].parameters; }
 bool kind_discrete(Kind k) { return kinds[k].discrete; }
 const KindCode *kind_code(Kind k) { return kinds[k].code; }
 bool kind_is_count(Kind k) { return k != KIND_NONE && kind_code(k)->count; }
+bool kind_is_costly(Kind k) { return k != KIND_NONE && kind_code(k)->cells; }
 bool kind_has_moments(Kind k) { return kinds[k].code->moments != NULL; }
 size_t kind_rows(Kind k, size_t size) { return k != KIND_NONE && kinds[k].code->vector ? size : 1; }
 

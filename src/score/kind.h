@@ -19,10 +19,13 @@ typedef enum {
 
 enum { KIND_PARAMETERS = 3 }; /* at most */
 
-Kind kind_of_dist(DistId dist);        /* KIND_NONE: there is none */
-int kind_parameters(Kind k);           /* how many it has */
-bool kind_discrete(Kind k);            /* whole numbers */
-bool kind_is_count(Kind k);            /* 0, 1, 2, ... */
+Kind kind_of_dist(DistId dist); /* KIND_NONE: there is none */
+int kind_parameters(Kind k);    /* how many it has */
+bool kind_discrete(Kind k);     /* whole numbers */
+bool kind_is_count(Kind k);     /* 0, 1, 2, ... */
+/* Has it no cumulative function that is fast? Its CRPS and quantiles then cost tens of microseconds
+ * a lane. */
+bool kind_is_costly(Kind k);
 bool kind_has_moments(Kind k);         /* false: whatever its parameters, as a cauchy */
 size_t kind_rows(Kind k, size_t size); /* rows of par[0]: one per category, else one */
 
