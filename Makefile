@@ -15,7 +15,7 @@ override CPPFLAGS += -Isrc -Iinclude -D_GNU_SOURCE -DPVI_VERSION='"$(VERSION)"'
 override CFLAGS   += -std=gnu11 $(WARN) $(OPT) -fno-math-errno -ffp-contract=off -pthread \
                      -fPIC -fvisibility=hidden
 override LDLIBS   += -lm -pthread
-LAYERS   := base num ir vm stan data model family score infer report run api cli
+LAYERS   := base plot num ir vm stan data model family score infer report run api cli
 
 # All cores unless the caller says otherwise (-j1).
 ifeq ($(MAKELEVEL),0)
@@ -27,7 +27,7 @@ Q := $(if $(V),,@)
 SUBMAKE = $(MAKE) --no-print-directory $(if $(V),,-s)
 
 # Debian's names: what building and testing need, and what only some targets need.
-PACKAGES          := gcc make libc6-dev libcmocka-dev
+PACKAGES          := gcc make libc6-dev libcmocka-dev python3
 PACKAGES_torture  := clang libclang-rt-14-dev
 PACKAGES_valgrind := valgrind
 PACKAGES_format   := clang-format

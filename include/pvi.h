@@ -265,6 +265,9 @@ int pvi_predict_report(pvi_context *c, const pvi_run *r, const char *new_data, c
  * option methods, on the same folds. */
 int pvi_compare_report(pvi_context *c, const char *const *places, size_t n, const pvi_options *o,
                        const char **text);
+/* Run folders as one self-contained HTML file; options: page, plots, threads. The text names it. */
+int pvi_page_report(pvi_context *c, const char *const *runs, size_t n, const pvi_options *o,
+                    const char **text);
 /* Which variables vary in the population beyond what Bayes says. Options: simulations, folds,
  * score, family, seed, threads. */
 int pvi_diagnose_report(pvi_context *c, const pvi_model *m, const pvi_options *o,

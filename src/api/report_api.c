@@ -33,6 +33,7 @@ REPORT(summary, report_summary(ctx, a->run, o, out))
 REPORT(draws, report_draws(ctx, a->run, a->problem, o, out))
 REPORT(diagnose, report_diagnosis(ctx, a->problem, o, &a->hooks, out))
 REPORT(compare, report_comparison(ctx, a->places, a->n, o, &a->hooks, out))
+REPORT(page, report_page(ctx, a->places, a->n, o, out))
 REPORT(folder, text_puts(out, folder_default(ctx, run_make(ctx, a->problem, o, NULL))))
 #undef REPORT
 
@@ -83,6 +84,14 @@ int pvi_compare_report(pvi_context *c, const char *const *places, size_t n, cons
   for (size_t k = 0; k < n; k++) NEED(c, places[k]);
   return api_report(c, compare,
                     &(ReportArgs){.places = places, .n = n, .o = o, .hooks = api_hooks(c)}, text);
+}
+
+int pvi_page_report(pvi_context *c, const char *const *runs, size_t n, const pvi_options *o,
+                    const char **text) {
+  if (!c) return PVI_STATUS_USAGE;
+  NEED(c, runs);
+  for (size_t k = 0; k < n; k++) NEED(c, runs[k]);
+  return api_report(c, page, &(ReportArgs){.places = runs, .n = n, .o = o}, text);
 }
 
 int pvi_diagnose_report(pvi_context *c, const pvi_model *m, const pvi_options *o,

@@ -125,6 +125,12 @@ int cmd_compare(Cli *cli) {
   return status && interrupted ? interrupted : status;
 }
 
+int cmd_report(Cli *cli) {
+  const char *text = "";
+  int status = pvi_page_report(cli->c, cli->place, cli->nplaces, cli->o, &text);
+  return print(cli, status, text);
+}
+
 /* ---- about pvi itself ------------------------------------------------------------------------ */
 
 typedef struct {

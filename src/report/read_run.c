@@ -86,6 +86,35 @@ static void read_notes(Ctx *c, const Json *j, Summary *s) {
   s->nnotes = j->count;
 }
 
+static void read_path(Ctx *c, const Json *j, Summary *s) {
+  if (!j || j->kind != JSON_ARRAY) return;
+  SummaryLambda *path = NEW_ARRAY(&c->arena, SummaryLambda, j->count + 1);
+  s->best = j->count;
+  for (size_t k = 0; k < j->count; k++) {
+    const Json *x = j->items[k];
+    path[k] = (SummaryLambda){number_of(c, x, "lambda"), number_of(c, x, "heldout"),
+                              number_of(c, x, "gain"), number_of(c, x, "se")};
+    if (truth_of(x, "chosen")) s->best = k;
+  }
+  s->path = path;
+  s->npath = j->count;
+}
+
+static void read_freed(Ctx *c, const Json *j, Summary *s) {
+  if (!json_get(j, "verdict")) return;
+  const Json *list = member(c, j, "freed", JSON_ARRAY);
+  SummaryFreed *freed = NEW_ARRAY(&c->arena, SummaryFreed, list->count + 1);
+  for (size_t k = 0; k < list->count; k++) {
+    const Json *x = list->items[k];
+    freed[k] =
+        (SummaryFreed){text_of(c, x, "name"), number_of(c, x, "gain"), number_of(c, x, "se")};
+  }
+  s->verdict = text_of(c, j, "verdict");
+  s->freed = freed;
+  s->nfreed = list->count;
+  s->freeing = truth_of(j, "freeing");
+}
+
 Summary *summary_read(Ctx *c, const char *path) {
   const Json *j = json_read_file(c, path, JSON_PLAIN);
   Summary *s = NEW(&c->arena, Summary);
@@ -113,6 +142,8 @@ Summary *summary_read(Ctx *c, const char *path) {
   read_folds(c, json_get(j, "folds"), s);
   read_parameters(c, member(c, j, "parameters", JSON_ARRAY), s);
   read_notes(c, member(c, j, "notes", JSON_ARRAY), s);
+  read_path(c, json_get(j, "lambda_path"), s);
+  read_freed(c, j, s);
   return s;
 }
 

@@ -20,6 +20,9 @@ void report_diagnosis(Ctx *c, const Problem *p, const Options *o, const RunHooks
 void report_comparison(Ctx *c, const char *const *places, size_t n, const Options *o,
                        const RunHooks *h, Text *out);
 
+/* Run folders as one HTML file, whose name is told. */
+void report_page(Ctx *c, const char *const *folders, size_t n, const Options *o, Text *out);
+
 /* Is it one of the variables asked for? Any is, without a list; else one whose own name, or whose
  * variable's, is in it. */
 bool report_wants(const OptionList *vars, const char *name);

@@ -1,0 +1,316 @@
+/* plot.c: see plot.h. Marks are kept until the ranges are known; then axes first, marks above them.
+ */
+#include "plot/plot.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { WIDTH = 480, HEIGHT = 300, LEFT = 60, RIGHT = 14, TOP = 26, BOTTOM = 46 };
+
+typedef enum { MARK_LINE, MARK_STEPS, MARK_DOTS, MARK_BAND, MARK_WHISKERS, MARK_BARS } MarkKind;
+
+typedef struct {
+  MarkKind kind;
+  PlotStyle style;
+  const double *x, *y, *high; /* high: of bands and whiskers */
+  size_t n;
+  double width; /* of bars */
+} Mark;
+
+typedef struct {
+  double low, high;
+  bool set;
+} Range;
+
+typedef struct {
+  PlotStyle style;
+  const char *text;
+} Label;
+
+struct Plot {
+  Arena *arena;
+  PlotText text;
+  Range x, y;
+  Mark *marks;
+  size_t nmarks, cap_marks;
+  Label *labels;
+  size_t nlabels, cap_labels;
+  const char *const *names;
+  size_t nnames;
+};
+
+static const char *const classes[PLOT_STYLES] = {"first", "second", "quiet", "band"};
+
+Plot *plot_make(Arena *a, const PlotText *text) {
+  Plot *p = NEW(a, Plot);
+  *p = (Plot){.arena = a, .text = *text};
+  p->x = p->y = (Range){INFINITY, -INFINITY, false};
+  return p;
+}
+
+void plot_x_range(Plot *p, double low, double high) { p->x = (Range){low, high, true}; }
+void plot_y_range(Plot *p, double low, double high) { p->y = (Range){low, high, true}; }
+
+void plot_x_names(Plot *p, const char *const *names, size_t n) {
+  p->names = names;
+  p->nnames = n;
+  plot_x_range(p, -0.5, (double)n - 0.5);
+}
+
+/* ---- marks ----------------------------------------------------------------------------------- */
+
+static void reach(Range *r, double v) {
+  if (r->set || !isfinite(v)) return;
+  r->low = fmin(r->low, v);
+  r->high = fmax(r->high, v);
+}
+
+static double *copy(Plot *p, const double *v, size_t n) {
+  double *to = NEW_ARRAY(p->arena, double, n + 1);
+  if (n) memcpy(to, v, n * sizeof *v);
+  return to;
+}
+
+static void add(Plot *p, Mark m) {
+  m.x = copy(p, m.x, m.n);
+  m.y = copy(p, m.y, m.n);
+  if (m.high) m.high = copy(p, m.high, m.n);
+  for (size_t k = 0; k < m.n; k++) {
+    reach(&p->x, m.x[k] - m.width / 2), reach(&p->x, m.x[k] + m.width / 2);
+    reach(&p->y, m.y[k]);
+    if (m.high) reach(&p->y, m.high[k]);
+    if (m.kind == MARK_BARS) reach(&p->y, 0);
+  }
+  PUSH(p->arena, p->marks, p->nmarks, p->cap_marks, m);
+}
+
+void plot_line(Plot *p, PlotStyle s, const PlotPoints *d) {
+  add(p, (Mark){MARK_LINE, s, d->x, d->y, NULL, d->n, 0});
+}
+void plot_steps(Plot *p, PlotStyle s, const PlotPoints *d) {
+  add(p, (Mark){MARK_STEPS, s, d->x, d->y, NULL, d->n, 0});
+}
+void plot_dots(Plot *p, PlotStyle s, const PlotPoints *d) {
+  add(p, (Mark){MARK_DOTS, s, d->x, d->y, NULL, d->n, 0});
+}
+void plot_band(Plot *p, PlotStyle s, const double *x, const double *low, const double *high,
+               size_t n) {
+  add(p, (Mark){MARK_BAND, s, x, low, high, n, 0});
+}
+void plot_whiskers(Plot *p, PlotStyle s, const double *x, const double *low, const double *high,
+                   size_t n) {
+  add(p, (Mark){MARK_WHISKERS, s, x, low, high, n, 0});
+}
+void plot_bars(Plot *p, PlotStyle s, const PlotPoints *d, double width) {
+  add(p, (Mark){MARK_BARS, s, d->x, d->y, NULL, d->n, width});
+}
+void plot_label(Plot *p, PlotStyle s, const char *label) {
+  Label l = {s, label};
+  PUSH(p->arena, p->labels, p->nlabels, p->cap_labels, l);
+}
+
+/* ---- scales ---------------------------------------------------------------------------------- */
+
+/* A range that can be drawn: finite, and not a point. */
+static Range usable(Range r, double margin) {
+  if (!(r.low <= r.high)) r.low = 0, r.high = 1;
+  double size = r.high - r.low;
+  if (!(size > 0)) size = fabs(r.low) > 0 ? fabs(r.low) : 1;
+  if (!r.set || r.low == r.high) r.low -= margin * size, r.high += margin * size;
+  return r;
+}
+
+static double x_of(Range r, double v) {
+  return LEFT + (v - r.low) / (r.high - r.low) * (WIDTH - LEFT - RIGHT);
+}
+static double y_of(Range r, double v) {
+  return HEIGHT - BOTTOM - (v - r.low) / (r.high - r.low) * (HEIGHT - TOP - BOTTOM);
+}
+
+/* The distance of ticks: 1, 2 or 5 times a power of ten, about five of them. */
+static double tick_step(Range r) {
+  double rough = (r.high - r.low) / 5, power = pow(10, floor(log10(rough))), digit = rough / power;
+  return power * (digit < 1.5 ? 1 : digit < 3.5 ? 2 : digit < 7.5 ? 5 : 10);
+}
+
+/* ---- printing -------------------------------------------------------------------------------- */
+
+void plot_escape(Text *out, const char *text) {
+  for (; *text; text++)
+    if (*text == '<')
+      text_puts(out, "&lt;");
+    else if (*text == '>')
+      text_puts(out, "&gt;");
+    else if (*text == '&')
+      text_puts(out, "&amp;");
+    else if (*text == '"')
+      text_puts(out, "&quot;");
+    else
+      text_add(out, text, 1);
+}
+
+static void put_text(Text *out, double x, double y, const char *class, const char *text) {
+  text_printf(out, "<text x=\"%.1f\" y=\"%.1f\" class=\"%s\">", x, y, class);
+  plot_escape(out, text);
+  text_puts(out, "</text>\n");
+}
+
+static void put_x_ticks(const Plot *p, Range r, Text *out) {
+  double step = tick_step(r), bottom = HEIGHT - BOTTOM;
+  if (p->names) {
+    for (size_t k = 0; k < p->nnames; k++)
+      put_text(out, x_of(r, (double)k), bottom + 16, "tick mid", p->names[k]);
+    return;
+  }
+  for (double v = ceil(r.low / step) * step; v <= r.high + 1e-9 * step; v += step) {
+    double shown = fabs(v) < 1e-9 * step ? 0 : v;
+    text_printf(out, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" class=\"grid\"/>\n",
+                x_of(r, v), x_of(r, v), (double)TOP, bottom);
+    put_text(out, x_of(r, v), bottom + 16, "tick mid", arena_format(p->arena, "%.6g", shown));
+  }
+}
+
+static void put_y_ticks(const Plot *p, Range r, Text *out) {
+  double step = tick_step(r);
+  for (double v = ceil(r.low / step) * step; v <= r.high + 1e-9 * step; v += step) {
+    double shown = fabs(v) < 1e-9 * step ? 0 : v;
+    text_printf(out, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" class=\"grid\"/>\n", LEFT,
+                WIDTH - RIGHT, y_of(r, v), y_of(r, v));
+    put_text(out, LEFT - 6, y_of(r, v) + 4, "tick end", arena_format(p->arena, "%.6g", shown));
+  }
+}
+
+static void put_axes(const Plot *p, Range x, Range y, Text *out) {
+  put_x_ticks(p, x, out);
+  put_y_ticks(p, y, out);
+  text_printf(out, "<path d=\"M%d %d V%d H%d\" class=\"axis\"/>\n", LEFT, TOP, HEIGHT - BOTTOM,
+              WIDTH - RIGHT);
+  put_text(out, (LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 8, "name mid", p->text.x);
+  text_printf(out, "<text transform=\"translate(13 %.1f) rotate(-90)\" class=\"name mid\">",
+              (TOP + HEIGHT - BOTTOM) / 2.0);
+  plot_escape(out, p->text.y);
+  text_puts(out, "</text>\n");
+}
+
+static void put_path(const Mark *m, Range x, Range y, Text *out) {
+  bool pen = false;
+  text_puts(out, "<path d=\"");
+  for (size_t k = 0; k < m->n; k++) {
+    if (!isfinite(m->x[k]) || !isfinite(m->y[k])) {
+      pen = false;
+      continue;
+    }
+    double px = x_of(x, m->x[k]), py = y_of(y, m->y[k]);
+    if (pen && m->kind == MARK_STEPS)
+      text_printf(out, "H%.1fV%.1f", px, py);
+    else
+      text_printf(out, "%c%.1f %.1f", pen ? 'L' : 'M', px, py);
+    pen = true;
+  }
+  text_printf(out, "\" class=\"line %s\"/>\n", classes[m->style]);
+}
+
+static void put_band(const Mark *m, Range x, Range y, Text *out) {
+  text_puts(out, "<path d=\"");
+  for (size_t k = 0; k < m->n; k++)
+    text_printf(out, "%c%.1f %.1f", k ? 'L' : 'M', x_of(x, m->x[k]), y_of(y, m->high[k]));
+  for (size_t k = m->n; k-- > 0;)
+    text_printf(out, "L%.1f %.1f", x_of(x, m->x[k]), y_of(y, m->y[k]));
+  text_printf(out, "Z\" class=\"area %s\"/>\n", classes[m->style]);
+}
+
+static void put_each(const Mark *m, Range x, Range y, Text *out) {
+  const char *class = classes[m->style];
+  for (size_t k = 0; k < m->n; k++) {
+    if (!isfinite(m->x[k]) || !isfinite(m->y[k])) continue;
+    double px = x_of(x, m->x[k]), py = y_of(y, m->y[k]);
+    if (m->kind == MARK_DOTS) {
+      text_printf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" class=\"dot %s\"/>\n", px, py,
+                  class);
+    } else if (m->kind == MARK_WHISKERS) {
+      text_printf(out, "<path d=\"M%.1f %.1fV%.1f\" class=\"line %s\"/>\n", px, py,
+                  y_of(y, m->high[k]), class);
+    } else {
+      double left = x_of(x, m->x[k] - m->width / 2), right = x_of(x, m->x[k] + m->width / 2);
+      double zero = y_of(y, fmax(0, y.low)), top = fmin(py, zero);
+      text_printf(out,
+                  "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" class=\"bar %s\"/>\n",
+                  left, top, fmax(right - left, 0.5), fabs(py - zero), class);
+    }
+  }
+}
+
+static void put_marks(const Plot *p, Range x, Range y, Text *out) {
+  for (size_t k = 0; k < p->nmarks; k++) {
+    const Mark *m = &p->marks[k];
+    if (m->kind == MARK_LINE || m->kind == MARK_STEPS)
+      put_path(m, x, y, out);
+    else if (m->kind == MARK_BAND)
+      put_band(m, x, y, out);
+    else
+      put_each(m, x, y, out);
+  }
+}
+
+static void put_legend(const Plot *p, Text *out) {
+  double x = LEFT;
+  for (size_t k = 0; k < p->nlabels; k++) {
+    const Label *l = &p->labels[k];
+    text_printf(out, "<rect x=\"%.1f\" y=\"8\" width=\"14\" height=\"8\" class=\"key %s\"/>\n", x,
+                classes[l->style]);
+    put_text(out, x + 19, 16, "tick", l->text);
+    x += 34 + 6.3 * (double)strlen(l->text);
+  }
+}
+
+void plot_svg(const Plot *p, Text *out) {
+  Range x = usable(p->x, 0.02), y = usable(p->y, 0.06);
+  text_printf(out,
+              "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" viewBox=\"0 0 %d %d\" "
+              "role=\"img\" aria-label=\"",
+              WIDTH, HEIGHT);
+  plot_escape(out, p->text.alternative);
+  text_puts(out, "\">\n<title>");
+  plot_escape(out, p->text.title);
+  text_puts(out, "</title>\n");
+  put_axes(p, x, y, out);
+  put_marks(p, x, y, out);
+  put_legend(p, out);
+  text_puts(out, "</svg>\n");
+}
+
+void plot_style(Text *out) {
+  text_puts(
+      out,
+      ".plot { --ink: #1b1f24; --soft: #59636e; --grid: #e4e8ec; --first: #0b62b8; --second: "
+      "#b3541e; --quiet: #6e7781; --band: #c9d3dd; font: 12px system-ui, sans-serif; width: 100%; "
+      "max-width: 640px; height: auto }\n"
+      "@media (prefers-color-scheme: dark) { .plot { --ink: #e6edf3; --soft: #a5b0bb; --grid: "
+      "#30363d; --first: #6cb6ff; --second: #f2a65e; --quiet: #8d96a0; --band: #3a444e } }\n"
+      ".plot text { fill: var(--soft) } .plot .name { fill: var(--ink) } .plot .mid { text-anchor: "
+      "middle } .plot .end { text-anchor: end }\n"
+      ".plot .grid { stroke: var(--grid) } .plot .axis { stroke: var(--soft); fill: none }\n"
+      ".plot .line { fill: none; stroke-width: 1.8 } .plot .line.quiet { stroke-dasharray: 4 3 }\n"
+      ".plot .area { stroke: none; opacity: 0.45 } .plot .dot { opacity: 0.75 } .plot .bar { "
+      "opacity: "
+      "0.7 }\n");
+  for (int k = 0; k < PLOT_STYLES; k++)
+    text_printf(
+        out,
+        ".plot .line.%s { stroke: var(--%s) } .plot .area.%s, .plot .dot.%s, .plot .bar.%s, "
+        ".plot .key.%s { fill: var(--%s) }\n",
+        classes[k], classes[k], classes[k], classes[k], classes[k], classes[k], classes[k]);
+}
+
+/* The style stands inside of the figure, behind its first line. */
+void plot_file(const Plot *p, Text *out) {
+  Text body = text_make(p->arena);
+  plot_svg(p, &body);
+  const char *first = strchr(body.s, '\n') + 1;
+  text_puts(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+  text_add(out, body.s, (size_t)(first - body.s));
+  text_puts(out, "<style>\n");
+  plot_style(out);
+  text_puts(out, "</style>\n");
+  text_puts(out, first);
+}

@@ -1,0 +1,477 @@
+/* figures.c: see figures.h. To add a figure, write its function and a row at the end. */
+#include "run/figures.h"
+
+#include "num/rng.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { GRID = 161, MOST_MARGINALS = 6, PIT_OUTCOMES = 999, SEED_PIT = 97 };
+
+/* ---- what figures are made of ---------------------------------------------------------------- */
+
+static const double *outcomes_of(Ctx *c, const Model *m) {
+  double *y = NEW_ARRAY(&c->arena, double, m->n_obs + 1);
+  for (size_t k = 0; k < m->n_obs; k++) y[k] = NAN;
+  for (int b = 0; b < m->nblocks; b++)
+    for (int32_t k = 0; m->blocks[b].dist >= 0 && k < m->blocks[b].rows; k++)
+      y[m->blocks[b].obs[k]] = m->blocks[b].y[k];
+  return y;
+}
+
+/* Among simulated outcomes; ties are broken by lot, so that counts are uniform, too. */
+static const double *pit_of(Ctx *c, const Predictions *p, const double *y) {
+  double *pit = NEW_ARRAY(&c->arena, double, p->n + 1);
+  RngStream s = rngs_make(SEED_PIT, 0);
+  for (size_t i = 0; i < p->n; i++) {
+    double below = 0, same = 1, u = rngs_uniform(&s);
+    for (size_t k = 0; k < p->noutcomes; k++) {
+      double x = p->outcomes[i * p->noutcomes + k];
+      below += x < y[i];
+      same += x == y[i];
+    }
+    pit[i] =
+        isnan(y[i]) || isnan(p->mean[i]) ? NAN : (below + u * same) / ((double)p->noutcomes + 1);
+  }
+  return pit;
+}
+
+static void add_predictions(Findings *f, const Options *o) {
+  Options *asked = options_copy(&f->c->arena, o);
+  options_set(f->c, asked, "outcomes", arena_format(&f->c->arena, "%d", PIT_OUTCOMES));
+  if (!model_has_densities(f->problem->model)) return;
+  f->predictions = run_predict(f->c, f->run, f->problem, asked);
+  f->y = outcomes_of(f->c, f->problem->model);
+  f->pit = pit_of(f->c, f->predictions, f->y);
+}
+
+/* Program and data may be gone, or changed: a report then tells what the folder knows. */
+static void add_problem(Findings *f, const Options *o) {
+  jmp_buf here, *outer = f->c->trap;
+  size_t messages = f->c->nmessages;
+  if (!setjmp(here)) {
+    f->c->trap = &here;
+    f->problem = run_problem(f->c, f->run);
+    add_predictions(f, o);
+  } else {
+    f->problem = NULL;
+    f->predictions = NULL;
+    f->no_problem = f->c->nmessages > messages ? f->c->messages[f->c->nmessages - 1].text : "";
+    f->c->nmessages = messages;
+    f->c->nerrors = 0;
+  }
+  f->c->trap = outer;
+}
+
+Findings *findings_of(Ctx *c, const Run *run, const Options *o) {
+  Findings *f = NEW(&c->arena, Findings);
+  const char *trace = arena_format(&c->arena, "%s/trace.csv", run->folder);
+  *f = (Findings){.c = c, .run = run, .s = run->summary};
+  f->draws = draws_read(c, arena_format(&c->arena, "%s/draws.csv", run->folder));
+  if (!access(trace, R_OK)) f->trace = data_read(c, trace, NULL);
+  add_problem(f, o);
+  return f;
+}
+
+static void add(const Findings *f, FigureList *l, const char *id, const char *caption,
+                const Plot *p) {
+  Figure x = {id, caption, p};
+  PUSH(&f->c->arena, l->items, l->n, l->cap, x);
+}
+
+static double *numbers(const Findings *f, size_t n) {
+  return NEW_ARRAY(&f->c->arena, double, n + 1);
+}
+
+/* ---- marginals ------------------------------------------------------------------------------- */
+
+/* How far a parameter moved from Bayes, in standard deviations and in log width. */
+static double moved(const SummaryParameter *p) {
+  if (isnan(p->bayes_mean) || !(p->bayes_sd > 0) || !(p->sd > 0)) return -1;
+  return fabs(p->mean - p->bayes_mean) / p->bayes_sd + fabs(log(p->sd / p->bayes_sd));
+}
+
+static size_t column_of(const Findings *f, const char *name) {
+  size_t k = 0;
+  while (k < f->draws->ncols &&
+         strcmp(draws_pretty_name(&f->c->arena, f->draws->names[k]), name) != 0)
+    k++;
+  return k;
+}
+
+static int by_number(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return x < y ? -1 : x > y;
+}
+
+/* A kernel estimate of the density of draws, Silverman's bandwidth. */
+static void density(const Findings *f, const double *draws, size_t n, const double *x,
+                    double *out) {
+  double mean = 0, var = 0, *sorted = numbers(f, n);
+  memcpy(sorted, draws, n * sizeof *draws);
+  qsort(sorted, n, sizeof *sorted, by_number);
+  for (size_t k = 0; k < n; k++) mean += draws[k] / (double)n;
+  for (size_t k = 0; k < n; k++) var += (draws[k] - mean) * (draws[k] - mean) / (double)n;
+  double iqr = (sorted[3 * n / 4] - sorted[n / 4]) / 1.34;
+  double h = 0.9 * fmin(sqrt(var), iqr > 0 ? iqr : sqrt(var)) * pow((double)n, -0.2);
+  if (!(h > 0)) h = 1e-3;
+  for (int g = 0; g < GRID; g++) {
+    out[g] = 0;
+    for (size_t k = 0; k < n; k++) {
+      double z = (x[g] - draws[k]) / h;
+      out[g] += fabs(z) < 6 ? exp(-z * z / 2) : 0;
+    }
+    out[g] /= (double)n * h * 2.50662827463100050;
+  }
+}
+
+static void normal_curve(double mean, double sd, const double *x, double *out) {
+  for (int g = 0; g < GRID; g++) {
+    double z = (x[g] - mean) / sd;
+    out[g] = exp(-z * z / 2) / (sd * 2.50662827463100050);
+  }
+}
+
+static const char *moments(const Findings *f, const SummaryParameter *p) {
+  Arena *a = &f->c->arena;
+  if (moved(p) < 0) return arena_format(a, "%s: mean %.4g, sd %.3g", p->name, p->mean, p->sd);
+  return arena_format(a, "%s: mean %.4g, sd %.3g; Bayes: mean %.4g, sd %.3g", p->name, p->mean,
+                      p->sd, p->bayes_mean, p->bayes_sd);
+}
+
+static const Plot *marginal(const Findings *f, const SummaryParameter *p) {
+  size_t col = column_of(f, p->name), n = f->draws->ndraws;
+  if (col == f->draws->ncols || n < 2) return NULL;
+  double *draws = numbers(f, n), *x = numbers(f, GRID), *y = numbers(f, GRID),
+         *z = numbers(f, GRID);
+  for (size_t k = 0; k < n; k++) draws[k] = f->draws->values[k * f->draws->ncols + col];
+  bool bayes = moved(p) >= 0;
+  double low = p->mean - 3.5 * p->sd, high = p->mean + 3.5 * p->sd;
+  if (bayes) {
+    low = fmin(low, p->bayes_mean - 3.5 * p->bayes_sd);
+    high = fmax(high, p->bayes_mean + 3.5 * p->bayes_sd);
+  }
+  for (int g = 0; g < GRID; g++) x[g] = low + (high - low) * g / (GRID - 1);
+  density(f, draws, n, x, y);
+  Plot *plot = plot_make(&f->c->arena, &(PlotText){p->name, p->name, "density", moments(f, p)});
+  if (bayes) normal_curve(p->bayes_mean, p->bayes_sd, x, z);
+  double top = 0;
+  for (int g = 0; g < GRID; g++) top = fmax(top, fmax(y[g], z[g]));
+  plot_y_range(plot, 0, 1.05 * top);
+  plot_line(plot, PLOT_FIRST, &(PlotPoints){x, y, GRID});
+  plot_label(plot, PLOT_FIRST, strcmp(f->s->score, "elbo") ? "PVI" : "VI");
+  if (bayes) {
+    plot_line(plot, PLOT_SECOND, &(PlotPoints){x, z, GRID});
+    plot_label(plot, PLOT_SECOND, "Bayes (its mean and sd)");
+  }
+  return plot;
+}
+
+/* The ones that moved most; without Bayes beside them, the first. */
+static void marginals(const Findings *f, FigureList *out) {
+  bool *taken = NEW_ARRAY(&f->c->arena, bool, f->s->nparameters + 1);
+  for (int k = 0; k < MOST_MARGINALS; k++) {
+    const SummaryParameter *best = NULL;
+    for (size_t i = 0; i < f->s->nparameters; i++)
+      if (!taken[i] && (!best || moved(&f->s->parameters[i]) > moved(best)))
+        best = &f->s->parameters[i];
+    if (!best) return;
+    taken[best - f->s->parameters] = true;
+    const Plot *p = marginal(f, best);
+    if (p) add(f, out, arena_format(&f->c->arena, "marginal-%d", k + 1), moments(f, best), p);
+  }
+}
+
+/* ---- the path over lambda -------------------------------------------------------------------- */
+
+static void lambda_path(const Findings *f, FigureList *out) {
+  const Summary *s = f->s;
+  size_t n = s->npath;
+  if (n < 2) return;
+  double *x = numbers(f, n), *y = numbers(f, n), *low = numbers(f, n), *high = numbers(f, n);
+  const char **names = NEW_ARRAY(&f->c->arena, const char *, n);
+  for (size_t k = 0; k < n; k++) {
+    const SummaryLambda *l = &s->path[k];
+    x[k] = (double)k, y[k] = l->gain, low[k] = l->gain - l->se, high[k] = l->gain + l->se;
+    names[k] = isinf(l->lambda) ? "Bayes" : arena_format(&f->c->arena, "%g", l->lambda);
+  }
+  const char *choice =
+      s->best < n ? names[s->best] : "none, because freeing some variables alone is better";
+  Plot *p = plot_make(
+      &f->c->arena,
+      &(PlotText){"Held-out gain by lambda", "lambda, from Bayes to prediction alone",
+                  "gain over Bayes, held out",
+                  arena_format(&f->c->arena,
+                               "held-out gain over Bayes along the path of lambda; chosen: %s",
+                               choice)});
+  plot_x_names(p, names, n);
+  plot_line(p, PLOT_QUIET, &(PlotPoints){(double[]){-0.5, (double)n - 0.5}, (double[]){0, 0}, 2});
+  plot_whiskers(p, PLOT_FIRST, x, low, high, n);
+  plot_line(p, PLOT_FIRST, &(PlotPoints){x, y, n});
+  plot_dots(p, PLOT_FIRST, &(PlotPoints){x, y, n});
+  if (s->best < n) {
+    plot_dots(p, PLOT_SECOND, &(PlotPoints){&x[s->best], &y[s->best], 1});
+    plot_label(p, PLOT_SECOND, "chosen");
+  }
+  add(f, out, "lambda-path", arena_format(&f->c->arena, "chosen: %s", choice), p);
+}
+
+/* ---- where outcomes fall --------------------------------------------------------------------- */
+
+static size_t sorted_pit(const Findings *f, double *out) {
+  size_t n = 0;
+  for (size_t k = 0; f->pit && k < f->predictions->n; k++)
+    if (!isnan(f->pit[k])) out[n++] = f->pit[k];
+  qsort(out, n, sizeof *out, by_number);
+  return n;
+}
+
+double figures_coverage(const Findings *f, double level) {
+  double inside = 0, n = 0;
+  for (size_t k = 0; f->pit && k < f->predictions->n; k++) {
+    if (isnan(f->pit[k])) continue;
+    n++;
+    inside += fabs(f->pit[k] - 0.5) <= level / 2;
+  }
+  return inside / n;
+}
+
+static void pit_ecdf(const Findings *f, FigureList *out) {
+  if (!f->pit) return;
+  double *u = numbers(f, f->predictions->n), *d = numbers(f, f->predictions->n), worst = 0;
+  size_t n = sorted_pit(f, u);
+  if (n < 5) return;
+  const double band = 1.358 / sqrt((double)n); /* Kolmogorov's, 95% for all points together */
+  for (size_t k = 0; k < n; k++) {
+    d[k] = (double)(k + 1) / (double)n - u[k];
+    worst = fmax(worst, fmax(fabs(d[k]), fabs((double)k / (double)n - u[k])));
+  }
+  const char *words = worst > band
+                          ? "The curve leaves the band: the predictions are not calibrated."
+                          : "The curve stays inside of the band: the predictions are calibrated.";
+  Plot *p = plot_make(&f->c->arena, &(PlotText){"Where outcomes fall in their predictions",
+                                                "probability", "ECDF - probability", words});
+  plot_x_range(p, 0, 1);
+  plot_band(p, PLOT_BAND, (double[]){0, 1}, (double[]){-band, -band}, (double[]){band, band}, 2);
+  plot_label(p, PLOT_BAND, "95% band, all points together");
+  plot_steps(p, PLOT_FIRST, &(PlotPoints){u, d, n});
+  add(f, out, "pit", words, p);
+}
+
+/* ---- binary outcomes and counts -------------------------------------------------------------- */
+
+static bool all_whole(const Findings *f, double *most) {
+  *most = 0;
+  for (size_t k = 0; f->y && k < f->predictions->n; k++) {
+    if (isnan(f->y[k]) || f->y[k] != floor(f->y[k]) || f->y[k] < 0) return false;
+    *most = fmax(*most, f->y[k]);
+  }
+  return f->y && f->predictions->n > 0;
+}
+
+typedef struct {
+  double p, y;
+} Pair;
+
+static int by_p(const void *a, const void *b) {
+  const Pair *x = a, *y = b;
+  return x->p < y->p ? -1 : x->p > y->p;
+}
+
+static void reliability(const Findings *f, FigureList *out) {
+  enum { BINS = 10 };
+  double most, mean[BINS], share[BINS], low[BINS], high[BINS];
+  if (!all_whole(f, &most) || most != 1 || f->predictions->n < 2 * BINS) return;
+  size_t n = f->predictions->n;
+  Pair *all = NEW_ARRAY(&f->c->arena, Pair, n);
+  for (size_t k = 0; k < n; k++) all[k] = (Pair){f->predictions->mean[k], f->y[k]};
+  qsort(all, n, sizeof *all, by_p);
+  for (size_t b = 0; b < BINS; b++) {
+    size_t from = b * n / BINS, to = (b + 1) * n / BINS;
+    mean[b] = share[b] = 0;
+    for (size_t k = from; k < to; k++) mean[b] += all[k].p, share[b] += all[k].y;
+    double size = (double)(to - from);
+    mean[b] /= size, share[b] /= size;
+    double se = sqrt(fmax(share[b] * (1 - share[b]), 0.25 / size) / size);
+    low[b] = fmax(0, share[b] - 2 * se), high[b] = fmin(1, share[b] + 2 * se);
+  }
+  Plot *p =
+      plot_make(&f->c->arena,
+                &(PlotText){"Reliability", "predicted probability", "observed share",
+                            "observed share of ones against predicted probability, in ten groups"});
+  plot_x_range(p, 0, 1), plot_y_range(p, 0, 1);
+  plot_line(p, PLOT_QUIET, &(PlotPoints){(double[]){0, 1}, (double[]){0, 1}, 2});
+  plot_whiskers(p, PLOT_FIRST, mean, low, high, BINS);
+  plot_dots(p, PLOT_FIRST, &(PlotPoints){mean, share, BINS});
+  add(f, out, "reliability", "ten groups of equal size; whiskers are two standard errors", p);
+}
+
+static void rootogram(const Findings *f, FigureList *out) {
+  enum { MOST = 80 };
+  double most;
+  const Predictions *q = f->predictions;
+  if (!all_whole(f, &most) || most < 2 || most > MOST) return;
+  size_t n = (size_t)most + 1;
+  double *x = numbers(f, n), *seen = numbers(f, n), *expected = numbers(f, n);
+  for (size_t k = 0; k < q->n; k++) seen[(size_t)f->y[k]]++;
+  for (size_t k = 0; k < q->n * q->noutcomes; k++)
+    if (q->outcomes[k] <= most && q->outcomes[k] >= 0)
+      expected[(size_t)q->outcomes[k]] += 1 / (double)q->noutcomes;
+  for (size_t k = 0; k < n; k++)
+    x[k] = (double)k, seen[k] = sqrt(seen[k]), expected[k] = sqrt(expected[k]);
+  Plot *p = plot_make(&f->c->arena,
+                      &(PlotText){"Rootogram", "count", "square root of how often",
+                                  "how often every count was seen, and how often it is predicted"});
+  plot_bars(p, PLOT_BAND, &(PlotPoints){x, seen, n}, 0.8);
+  plot_label(p, PLOT_BAND, "seen");
+  plot_line(p, PLOT_FIRST, &(PlotPoints){x, expected, n});
+  plot_dots(p, PLOT_FIRST, &(PlotPoints){x, expected, n});
+  plot_label(p, PLOT_FIRST, "predicted");
+  add(f, out, "rootogram", "the root makes rare and common counts comparable", p);
+}
+
+/* ---- predictions against a covariate --------------------------------------------------------- */
+
+static double correlation(const double *x, const double *y, size_t n) {
+  double mx = 0, my = 0, xy = 0, xx = 0, yy = 0;
+  for (size_t k = 0; k < n; k++) mx += x[k] / (double)n, my += y[k] / (double)n;
+  for (size_t k = 0; k < n; k++) {
+    double a = x[k] - mx, b = y[k] - my;
+    xy += a * b, xx += a * a, yy += b * b;
+  }
+  return xx > 0 && yy > 0 ? xy / sqrt(xx * yy) : 0;
+}
+
+/* Does the program use it, and has it more than a few values? */
+static bool may_be_axis(const Findings *f, const DataVar *v) {
+  enum { FEW = 5 };
+  double seen[FEW];
+  int n = 0;
+  const Stmt *block = f->problem->program->blocks[BLOCK_DATA];
+  bool declared = false;
+  for (int k = 0; block && k < block->nbody; k++)
+    for (int j = 0; j < block->body[k]->ndecls; j++)
+      declared |= !strcmp(block->body[k]->decls[j]->name, v->name);
+  for (size_t k = 0; declared && k < v->n && n < FEW; k++) {
+    int j = 0;
+    while (j < n && seen[j] != v->values[k]) j++;
+    if (j == n) seen[n++] = v->values[k];
+  }
+  return n == FEW;
+}
+
+/* The column of the data that predictions follow most; NULL: none has a value an observation. */
+static const DataVar *covariate(const Findings *f) {
+  const DataVar *best = NULL;
+  double most = 0.05;
+  for (size_t k = 0; k < f->problem->data->vars.count; k++) {
+    const DataVar *v = f->problem->data->vars.items[k].value;
+    if (v->n != f->predictions->n || !memcmp(v->values, f->y, v->n * sizeof *f->y) ||
+        !may_be_axis(f, v))
+      continue;
+    double r = fabs(correlation(v->values, f->predictions->mean, v->n));
+    if (r > most && r < 1) most = r, best = v;
+  }
+  return best;
+}
+
+typedef struct {
+  double x, y, mean, low, high;
+} Along;
+
+enum { MOST_POINTS = 1500 }; /* more cannot be told apart */
+
+static int by_x(const void *a, const void *b) {
+  const Along *x = a, *y = b;
+  return x->x < y->x ? -1 : x->x > y->x;
+}
+
+static void against_covariate(const Findings *f, FigureList *out) {
+  double most;
+  if (!f->predictions || f->predictions->n < 3 || isnan(f->predictions->mean[0])) return;
+  if (all_whole(f, &most) && most <= 1) return; /* ones and zeros say nothing there */
+  const Predictions *q = f->predictions;
+  const DataVar *v = covariate(f);
+  size_t n = q->n;
+  if (!v) return;
+  Along *all = NEW_ARRAY(&f->c->arena, Along, n);
+  for (size_t k = 0; k < n; k++)
+    all[k] = (Along){v->values[k], f->y[k], q->mean[k], q->quantiles[k * q->nlevels],
+                     q->quantiles[k * q->nlevels + q->nlevels - 1]};
+  qsort(all, n, sizeof *all, by_x);
+  size_t every = 1 + (n - 1) / MOST_POINTS, shown = 0;
+  double *x = numbers(f, n), *y = numbers(f, n), *m = numbers(f, n), *low = numbers(f, n),
+         *high = numbers(f, n);
+  for (size_t k = 0; k < n; k += every, shown++) {
+    const Along *at = &all[k];
+    x[shown] = at->x, y[shown] = at->y, m[shown] = at->mean;
+    low[shown] = at->low, high[shown] = at->high;
+  }
+  n = shown;
+  Plot *p = plot_make(&f->c->arena,
+                      &(PlotText){"Predictions and outcomes", v->name, "outcome",
+                                  arena_format(&f->c->arena,
+                                               "outcomes and their predictive means and intervals "
+                                               "against %s",
+                                               v->name)});
+  plot_whiskers(p, PLOT_BAND, x, low, high, n);
+  plot_label(p, PLOT_BAND, "5% to 95%");
+  plot_dots(p, PLOT_QUIET, &(PlotPoints){x, y, n});
+  plot_label(p, PLOT_QUIET, "seen");
+  plot_dots(p, PLOT_FIRST, &(PlotPoints){x, m, n});
+  plot_label(p, PLOT_FIRST, "predicted mean");
+  add(f, out, "covariate",
+      every == 1
+          ? arena_format(&f->c->arena, "against %s, which the predictions follow most", v->name)
+          : arena_format(&f->c->arena,
+                         "against %s, which the predictions follow most; one observation in %zu",
+                         v->name, every),
+      p);
+}
+
+/* ---- the optimizer --------------------------------------------------------------------------- */
+
+static void trace(const Findings *f, FigureList *out) {
+  const DataVar *y = f->trace ? data_find(f->trace, "objective") : NULL;
+  if (!y || y->n < 2) return;
+  double *x = numbers(f, y->n), top = -INFINITY, bottom = INFINITY;
+  for (size_t k = 0; k < y->n; k++) {
+    x[k] = (double)k;
+    if (!isfinite(y->values[k])) continue;
+    top = fmax(top, y->values[k]);
+    if (k >= y->n / 4) bottom = fmin(bottom, y->values[k]);
+  }
+  Plot *p = plot_make(&f->c->arena, &(PlotText){"Course of the fit", "iteration", "objective",
+                                                "the objective by iteration of the optimizers"});
+  if (bottom < top) plot_y_range(p, bottom - 0.1 * (top - bottom), top + 0.05 * (top - bottom));
+  plot_x_range(p, (double)(y->n / 4), (double)(y->n - 1));
+  plot_line(p, PLOT_FIRST, &(PlotPoints){x + y->n / 4, y->values + y->n / 4, y->n - y->n / 4});
+  add(f, out, "trace", "without the first quarter, in which starts are tried", p);
+}
+
+const FigureRow figure_rows[FIGURE_ROWS] = {
+    {"Parameters",
+     "The distribution of each parameter under q and, where it was fitted too, under Bayes; those "
+     "that "
+     "moved most come first. Where q is wider, the parameter varies in the population beyond "
+     "what the data leave uncertain about it.",
+     marginals},
+    {"How lambda was chosen",
+     "Each point is the sum of the scores of held-out observations, less that of Bayes, with one "
+     "standard error. Above zero is better than Bayes.",
+     lambda_path},
+    {"Calibration",
+     "If predictions are right, outcomes fall evenly over their predictive distributions, and the "
+     "curve "
+     "stays near zero. A curve that rises in the middle means predictions that are too wide, one "
+     "that falls too narrow.",
+     pit_ecdf},
+    {"Reliability", "Where predicted probabilities are right, the points lie on the line.",
+     reliability},
+    {"Counts", "Bars are what was seen, the line is what is predicted.", rootogram},
+    {"Predictions", "Every observation with its predictive mean and its interval from 5% to 95%.",
+     against_covariate},
+    {"The course of the fit", "A fit that has converged ends flat.", trace},
+};

@@ -1,0 +1,47 @@
+/* figures.h: what a run found, as figures: rows of a table, each a function that makes some plots.
+ */
+#ifndef PVI_FIGURES_H
+#define PVI_FIGURES_H
+
+#include "plot/plot.h"
+#include "run/predict.h"
+
+/* What figures are made of. Whatever is not known is NULL, and the figures that need it are left
+ * out. */
+typedef struct {
+  Ctx *c;
+  const Run *run;
+  const Summary *s;
+  const Draws *draws;
+  const Data *trace;      /* trace.csv */
+  const Problem *problem; /* program and data of the fit */
+  const Predictions *predictions;
+  const double *y;        /* the outcome of every observation; NaN: not known */
+  const double *pit;      /* where it fell in its predictive distribution, 0 to 1 */
+  const char *no_problem; /* why there is no problem */
+} Findings;
+
+Findings *findings_of(Ctx *c, const Run *run, const Options *o);
+
+typedef struct {
+  const char *id, *caption;
+  const Plot *plot;
+} Figure;
+
+typedef struct {
+  Figure *items;
+  size_t n, cap;
+} FigureList;
+
+/* One kind of figure: its heading, and how to read it. */
+typedef struct {
+  const char *heading, *reading;
+  void (*make)(const Findings *f, FigureList *out);
+} FigureRow;
+
+enum { FIGURE_ROWS = 7 };
+extern const FigureRow figure_rows[FIGURE_ROWS];
+/* The share of outcomes inside of their central predictive intervals of this level. */
+double figures_coverage(const Findings *f, double level);
+
+#endif

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# test_page.sh: `pvi report`: one HTML file that needs nothing else; every figure has size and words. Where chromium is installed, it opens the page.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+PVI=${PVI:-build/pvi}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. test/tap.sh
+GOLF="examples/golf/geometric.stan examples/golf/golf.csv"
+"$PVI" fit $GOLF --out "$dir/golf" --quiet
+"$PVI" fit $GOLF --score elbo --folds 5 --out "$dir/vi" --quiet
+
+"$PVI" report "$dir/golf" --plots "$dir/plots" >"$dir/said" 2>&1 && grep -q "report: $dir/golf/report.html" "$dir/said"
+check $? "a report is written, and its name told" "$(cat "$dir/said")"
+page=$dir/golf/report.html
+[ "$(grep -c '<svg ' "$page")" -ge 4 ] && [ "$(grep -c '<svg ' "$page")" = "$(grep -c 'role="img" aria-label="[^"]' "$page")" ]
+check $? "every figure has a text alternative" "$(grep '<svg' "$page" | head -n 3)"
+! grep -o '\(src\|href\|url\)[=(]"\?[a-z]*:[^" )]*' "$page" | grep -v 'href="data:,' >"$dir/outside"
+check $? "nothing is loaded from elsewhere" "$(cat "$dir/outside")"
+grep -q 'was chosen on folds: held-out gain over Bayes' "$page" && grep -q 'How lambda was chosen' "$page" && grep -q '<span class="obs">' "$page" && grep -q '<span class="prior">\|prior' "$page" && grep -q 'pvi fit examples/golf/geometric.stan' "$page"
+check $? "verdict, path, marked program and the command are there"
+python3 - "$page" "$dir"/plots/*.svg <<'P' >"$dir/said" 2>&1
+import sys
+from html.parser import HTMLParser
+from xml.dom import minidom
+
+VOID = {"meta", "link", "br"}
+class Balanced(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open = []
+    def handle_starttag(self, tag, attrs):
+        if tag not in VOID:
+            self.open.append(tag)
+    def handle_endtag(self, tag):
+        assert self.open and self.open.pop() == tag, (tag, self.getpos())
+b = Balanced()
+b.feed(open(sys.argv[1]).read())
+assert not b.open, b.open
+assert len(sys.argv) >= 6, sys.argv
+for name in sys.argv[2:]:
+    minidom.parse(name)
+P
+check $? "the page is well formed, and so are the figures as files" "$(cat "$dir/said")"
+"$PVI" report "$dir/vi" "$dir/golf" --page "$dir/both.html" >/dev/null && grep -q '<h1>Comparison</h1>' "$dir/both.html" && grep -q 'geometric, VI' "$dir/both.html"
+check $? "several runs are compared first"
+sed -n '1,$p' examples/golf/geometric.stan >"$dir/own.stan"
+"$PVI" fit "$dir/own.stan" examples/golf/golf.csv --lambda 0.1 --out "$dir/own" --quiet && rm "$dir/own.stan" && "$PVI" report "$dir/own" >"$dir/said" 2>&1 && grep -q 'Predictive checks are left out' "$dir/own/report.html"
+check $? "without its program a run still has a report" "$(cat "$dir/said")"
+"$PVI" report "$dir/plots" 2>"$dir/said"
+[ $? -eq 3 ]
+check $? "what is no run is an error" "$(cat "$dir/said")"
+
+if browser=$(command -v chromium); then
+  for width in 400 1280; do
+    "$browser" --headless --no-sandbox --disable-gpu --enable-logging=stderr --user-data-dir="$dir/profile" --window-size=$width,2000 --screenshot="$dir/$width.png" "file://$page" >"$dir/said" 2>&1
+    [ -s "$dir/$width.png" ] && ! grep -q 'CONSOLE' "$dir/said"
+    check $? "chromium opens the page, $width wide, without a word on its console" "$(grep CONSOLE "$dir/said")"
+  done
+else
+  echo "# skip: chromium is not installed, so no browser opens the page"
+fi
+exit $failed
