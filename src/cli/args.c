@@ -53,6 +53,7 @@ static int read_option(Cli *cli, const Command *command, int argc, char **argv, 
   cli->json |= !strcmp(o.name, "json");
   cli->quiet |= !strcmp(o.name, "quiet");
   cli->resume |= !strcmp(o.name, "resume");
+  cli->report |= !strcmp(o.name, "report");
   return cli_said(cli, pvi_set(cli->o, o.name, flag ? "true" : value));
 }
 

@@ -16,7 +16,7 @@ typedef struct {
   pvi_options *o;
   const char *place[MOST_PLACES];
   size_t nplaces;
-  bool json, quiet, resume;
+  bool json, quiet, resume, report;
 } Cli;
 
 typedef struct {

@@ -65,6 +65,14 @@ static int missing_model(const Cli *cli) {
   return PVI_STATUS_USAGE;
 }
 
+/* The page of a fit that has ended; what is said of it goes where words for people go. */
+static void report_folder(Cli *cli, const char *folder) {
+  const char *text = "";
+  int status = pvi_page_report(cli->c, &folder, 1, cli->o, &text);
+  if (!cli->quiet && !cli->json) fputs(text, stdout);
+  cli_said(cli, status);
+}
+
 int cmd_fit(Cli *cli) {
   pvi_model *m = NULL;
   pvi_run *run = NULL;
@@ -80,6 +88,7 @@ int cmd_fit(Cli *cli) {
     pvi_fit_report(cli->c, run, cli->o, &text);
     fputs(text, stdout);
   }
+  if (run && cli->report) report_folder(cli, pvi_result_of(run)->folder);
   if (run && pvi_result_of(run)->interrupted)
     fprintf(stderr, "interrupted; to go on: pvi fit --resume %s\n", pvi_result_of(run)->folder);
   pvi_run_free(run);

@@ -105,7 +105,7 @@ void folder_write(Ctx *c, RunDir *d, const Run *r) {
 static bool changes_fit(size_t k) {
   static const enum OptionId rest[] = {OPTION_out,        OPTION_force,   OPTION_resume,
                                        OPTION_checkpoint, OPTION_threads, OPTION_json,
-                                       OPTION_quiet,      OPTION_width};
+                                       OPTION_quiet,      OPTION_width,   OPTION_report};
   for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
     if (rest[i] == k) return false;
   return option_of_command(option_row(k), "fit");
