@@ -164,7 +164,7 @@ check $? "what it fits here is what pvi fit finds" "$(cat "$dir/one.csv")"
 check $? "a method that is not known" "$(cat "$dir/said")"
 
 # ---- lambda chosen on folds ----
-"$PVI" fit $WILD --lambda auto --out "$dir/auto" >"$dir/said" 2>&1 && grep -q "was chosen on folds: held-out gain over Bayes +" "$dir/said" &&
+"$PVI" fit $WILD --lambda auto --out "$dir/auto" >"$dir/said" 2>&1 && tr '\n' ' ' <"$dir/said" | grep -q "was chosen on folds: held-out gain over Bayes +" && grep -q '"regularizer": "prior"' "$dir/auto/summary.json" &&
   tr -d ' \n' <"$dir/auto/summary.json" | grep -q '"lambda_path":\[{"lambda":"inf",.*"chosen":true'
 check $? "outliers: a lambda is chosen, and its gain told" "$(head -n 8 "$dir/said")"
 mv "$dir/elsewhere.stan" "$dir/groups.stan"

@@ -92,8 +92,9 @@ static void read_path(Ctx *c, const Json *j, Summary *s) {
   s->best = j->count;
   for (size_t k = 0; k < j->count; k++) {
     const Json *x = j->items[k];
-    path[k] = (SummaryLambda){number_of(c, x, "lambda"), number_of(c, x, "heldout"),
-                              number_of(c, x, "gain"), number_of(c, x, "se")};
+    path[k] =
+        (SummaryLambda){!strcmp(text_of(c, x, "regularizer"), "prior"), number_of(c, x, "lambda"),
+                        number_of(c, x, "heldout"), number_of(c, x, "gain"), number_of(c, x, "se")};
     if (truth_of(x, "chosen")) s->best = k;
   }
   s->path = path;

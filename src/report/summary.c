@@ -117,6 +117,7 @@ static void put_path(JsonWriter *w, const Summary *s) {
   json_array(w);
   for (size_t k = 0; k < s->npath; k++) {
     json_object(w);
+    put_text(w, "regularizer", s->path[k].prior ? "prior" : "posterior");
     put_real(w, "lambda", s->path[k].lambda);
     put_real(w, "heldout", s->path[k].sum);
     put_real(w, "gain", s->path[k].gain);

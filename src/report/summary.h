@@ -33,6 +33,7 @@ typedef struct {
 /* One lambda of the path by which it was chosen; gain over Bayes, with its paired standard error.
  */
 typedef struct {
+  bool prior; /* the regularizer is the prior, not the posterior */
   double lambda, sum, gain, se;
 } SummaryLambda;
 

@@ -192,10 +192,12 @@ static void lambda_path(const Findings *f, FigureList *out) {
   if (n < 2) return;
   double *x = numbers(f, n), *y = numbers(f, n), *low = numbers(f, n), *high = numbers(f, n);
   const char **names = NEW_ARRAY(&f->c->arena, const char *, n);
+  size_t first = 0;
   for (size_t k = 0; k < n; k++) {
     const SummaryLambda *l = &s->path[k];
     x[k] = (double)k, y[k] = l->gain, low[k] = l->gain - l->se, high[k] = l->gain + l->se;
     names[k] = isinf(l->lambda) ? "Bayes" : arena_format(&f->c->arena, "%g", l->lambda);
+    if (!l->prior) first = k + 1; /* behind these, the path with the prior */
   }
   const char *choice =
       s->best < n ? names[s->best] : "none, because freeing some variables alone is better";
@@ -208,9 +210,15 @@ static void lambda_path(const Findings *f, FigureList *out) {
                                choice)});
   plot_x_names(p, names, n);
   plot_line(p, PLOT_QUIET, &(PlotPoints){(double[]){-0.5, (double)n - 0.5}, (double[]){0, 0}, 2});
-  plot_whiskers(p, PLOT_FIRST, x, low, high, n);
-  plot_line(p, PLOT_FIRST, &(PlotPoints){x, y, n});
-  plot_dots(p, PLOT_FIRST, &(PlotPoints){x, y, n});
+  plot_whiskers(p, PLOT_FIRST, x, low, high, first);
+  plot_line(p, PLOT_FIRST, &(PlotPoints){x, y, first});
+  plot_dots(p, PLOT_FIRST, &(PlotPoints){x, y, first});
+  plot_label(p, PLOT_FIRST, "from the posterior");
+  if (first < n) {
+    plot_whiskers(p, PLOT_QUIET, x + first, low + first, high + first, n - first);
+    plot_dots(p, PLOT_QUIET, &(PlotPoints){x + first, y + first, n - first});
+    plot_label(p, PLOT_QUIET, "from the prior");
+  }
   if (s->best < n) {
     plot_dots(p, PLOT_SECOND, &(PlotPoints){&x[s->best], &y[s->best], 1});
     plot_label(p, PLOT_SECOND, "chosen");

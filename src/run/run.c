@@ -232,6 +232,7 @@ static void take_choice(Run *r, FitOptions *f) {
   r->folds = t->scores;
   f->target.score = r->score;
   f->target.lambda = r->lambda;
+  f->target.regularizer = r->regularizer = t->regularizer;
   f->fixed = t->fixed;
   f->warm = t->fixed != NULL;
   f->start = path_start;
@@ -305,6 +306,7 @@ Run *run_fit(Ctx *c, const Problem *p, const Options *asked, const Split *split,
   Pool *pool = pool_make(c, (int)o->threads);
   r->score = f.target.score;
   r->lambda = f.target.lambda;
+  r->regularizer = f.target.regularizer;
   if (o->score != SCORE_elbo) choose_stage(c, r, folds, &list, &f, pool);
   r->fit = fit_stage(c, r, &f, dir, pool);
   r->q = r->fit->q;

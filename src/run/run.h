@@ -25,6 +25,7 @@ typedef struct Run {
   ScoringPlan scoring; /* a prediction uses the same, and so agrees with scores.csv */
   ScoreId score; /* what was maximised in the end, and its lambda: with lambda auto, as chosen */
   double lambda;
+  Regularizer regularizer;
   const struct TunePath *tuned; /* lambda auto: how it was chosen; else NULL */
   const Fit *fit;               /* NULL: read */
   const Scores *scores;

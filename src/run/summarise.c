@@ -64,8 +64,9 @@ static const char *verdict(Ctx *c, const TunePath *t, const Summary *s) {
         listed(c, t), t->nfreed == 1 ? "ies" : "y", t->gain, t->se, t->nfreed == 1 ? "it" : "they");
   return arena_format(
       &c->arena,
-      "lambda %g was chosen on folds: held-out gain over Bayes %+.1f (standard error %.1f)%s",
-      t->lambda, t->gain, t->se, widened(c, s));
+      "lambda %g%s was chosen on folds: held-out gain over Bayes %+.1f (standard error %.1f)%s",
+      t->lambda, t->regularizer == REG_PRIOR ? " with the prior as regularizer" : "", t->gain,
+      t->se, widened(c, s));
 }
 
 /* How the fit was chosen, step by step and in words. */
@@ -74,8 +75,8 @@ static void add_path(Ctx *c, const Run *r, Summary *s) {
   SummaryLambda *steps = NEW_ARRAY(&c->arena, SummaryLambda, t->n + 1);
   SummaryFreed *freed = NEW_ARRAY(&c->arena, SummaryFreed, t->nfreed + 1);
   for (size_t k = 0; k < t->n; k++)
-    steps[k] =
-        (SummaryLambda){t->steps[k].lambda, t->steps[k].sum, t->steps[k].gain, t->steps[k].se};
+    steps[k] = (SummaryLambda){t->steps[k].regularizer == REG_PRIOR, t->steps[k].lambda,
+                               t->steps[k].sum, t->steps[k].gain, t->steps[k].se};
   for (size_t k = 0; k < t->nfreed; k++)
     freed[k] = (SummaryFreed){t->freed[k].name, t->freed[k].gain, t->freed[k].se};
   s->path = steps;
@@ -120,7 +121,7 @@ const Summary *run_summarise(Ctx *c, const Run *r) {
                  .seed = (uint64_t)o->seed,
                  .score = score_name(r->score),
                  .family = family_name(r->q.family),
-                 .regularizer = vi || o->regularize == REG_PRIOR ? "prior" : "posterior",
+                 .regularizer = vi || r->regularizer == REG_PRIOR ? "prior" : "posterior",
                  .lambda = vi ? 1 : r->lambda,
                  .exact = fit->exact,
                  .draws = (long)fit->draws,

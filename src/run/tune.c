@@ -11,8 +11,12 @@
 #include <math.h>
 #include <string.h>
 
-static const double path[] = {10, 3, 1, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001};
-enum { STEPS = sizeof path / sizeof *path, DOWN = 2 /* so many steps down in a row are the end */ };
+static const double path[] = {10, 3, 1, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001},
+                    prior_path[] = {1, 0.3, 0.1, 0.03, 0.01};
+enum {
+  STEPS = sizeof path / sizeof *path,
+  PRIOR_STEPS = sizeof prior_path / sizeof *prior_path,
+};
 static const double FREE_LAMBDA = 0.01; /* of fits with few variables free */
 
 /* Sum, and paired difference to Bayes. */
@@ -28,7 +32,7 @@ static TuneStep step_of(const Scores *bayes, const Scores *now, size_t column, d
     squares += d * d;
   }
   double variance = n > 1 ? fmax(squares - gain * gain / n, 0) / (n - 1) : 0;
-  return (TuneStep){lambda, sum, gain, sqrt(variance * n)};
+  return (TuneStep){REG_POSTERIOR, lambda, sum, gain, sqrt(variance * n)};
 }
 
 static const double *same_phi(void *self, const Q *q) {
@@ -99,27 +103,49 @@ static double worth(const TuneStep *t) { return t->gain - t->se; }
 
 /* ---- lambda ---------------------------------------------------------------------------------- */
 
-static void search_lambda(Search *s, TunePath *p) {
-  TuneStep *steps = NEW_ARRAY(&s->c->arena, TuneStep, STEPS + 1);
+/* A path from Bayes. The prior's begins far from it: where that is no gain, more of it is none. */
+typedef struct {
+  Regularizer regularizer;
+  const double *lambdas;
+  int count;
+  int down; /* so many steps down in a row are the end */
+} LambdaPath;
+static const LambdaPath paths[] = {{REG_POSTERIOR, path, STEPS, 2},
+                                   {REG_PRIOR, prior_path, PRIOR_STEPS, 1}};
+
+/* Down one path, until it has turned down; the best of all paths is kept. */
+static void go_down(Search *s, const LambdaPath *l, TunePath *p, TuneStep *steps) {
   Place at = place_make(&s->c->arena, s->f->count, s->start.folds.size);
-  place_copy(&at, &s->start);
-  double highest = 0, top = 0;
+  double highest = 0;
   int down = 0;
-  steps[0] = step_of(s->bayes, s->bayes, s->column, INFINITY);
-  p->steps = steps;
-  p->n = 1;
-  for (int k = 0; k < STEPS && down < DOWN; k++, p->n++) {
-    TuneStep t = steps[p->n] = advance(s, &at, path[k], NULL);
+  place_copy(&at, &s->start);
+  s->o.target.regularizer = l->regularizer;
+  for (int k = 0; k < l->count && down < l->down; k++, p->n++) {
+    TuneStep t = advance(s, &at, l->lambdas[k], NULL);
+    t.regularizer = l->regularizer;
+    steps[p->n] = t;
     down = t.gain < highest ? down + 1 : 0;
     highest = fmax(highest, t.gain);
-    if (!(worth(&t) > top)) continue;
-    top = worth(&t);
+    if (!(worth(&t) > p->gain - p->se)) continue;
     p->best = p->n;
+    p->regularizer = l->regularizer;
     p->lambda = t.lambda;
     p->gain = t.gain;
     p->se = t.se;
     place_copy(&s->best, &at);
   }
+  s->o.target.regularizer = REG_POSTERIOR;
+}
+
+/* From VI towards prediction alone, held back by the posterior or, where it is a distribution, by
+ * the prior, which lets q go farther from Bayes. */
+static void search_lambda(Search *s, TunePath *p) {
+  TuneStep *steps = NEW_ARRAY(&s->c->arena, TuneStep, STEPS + PRIOR_STEPS + 1);
+  steps[0] = step_of(s->bayes, s->bayes, s->column, INFINITY);
+  p->steps = steps;
+  p->n = 1;
+  go_down(s, &paths[0], p, steps);
+  if (!run_improper(s->c, s->r->problem->model)) go_down(s, &paths[1], p, steps);
 }
 
 /* ---- which variables are free ---------------------------------------------------------------- */
@@ -206,6 +232,7 @@ static void search_free(Search *s, TunePath *p) {
   p->freed = freed;
   if (!p->nfreed || !(top > p->gain - p->se)) return;
   p->fixed = fixed;
+  p->regularizer = REG_POSTERIOR;
   p->lambda = isnan(s->o.target.lambda) ? FREE_LAMBDA : s->o.target.lambda;
   p->gain = freed[p->nfreed - 1].gain;
   p->se = freed[p->nfreed - 1].se;
@@ -241,6 +268,7 @@ static const Scores *settle(Search *s, const TunePath *p, const ScoreList *list)
   bool bayes = isinf(p->lambda);
   o.target.score = bayes ? SCORE_elbo : o.target.score;
   o.target.lambda = bayes ? 1 : p->lambda;
+  o.target.regularizer = p->regularizer;
   o.fixed = p->fixed;
   return folds_score(s->c, s->r, s->f, &o, list, &s->best.folds);
 }
@@ -261,6 +289,7 @@ TunePath *tune(Ctx *c, Run *r, const Folds *f, const TuneOptions *t) {
   Search s = search_make(c, r, f, t);
   TunePath *p = NEW(&c->arena, TunePath);
   p->lambda = INFINITY;
+  p->regularizer = REG_POSTERIOR;
   if (t->lambda) search_lambda(&s, p);
   if (t->free && q_is_normal(&r->q)) search_free(&s, p);
   p->bayes = r->q;

@@ -7,6 +7,7 @@
 
 /* One lambda of the path. The first is Bayes: VI in the same family, lambda infinite. */
 typedef struct {
+  Regularizer regularizer;
   double lambda;
   double sum;      /* of the score over the observations when they were held out */
   double gain, se; /* over Bayes, with the standard error of the paired difference */
@@ -25,10 +26,11 @@ typedef struct TunePath {
   const FreedVariable *freed; /* forward selection; none: NULL */
   size_t nfreed;
   const bool
-      *fixed;    /* where freeing some beats the best lambda: the parameters that stay; else NULL */
-  double lambda; /* what the final fit has; infinite: Bayes is enough */
-  double gain, se; /* of the choice, over Bayes */
-  Q bayes;         /* VI of all training data, */
+      *fixed; /* where freeing some beats the best lambda: the parameters that stay; else NULL */
+  Regularizer regularizer; /* what the final fit has, */
+  double lambda;           /* and its weight; infinite: Bayes is enough */
+  double gain, se;         /* of the choice, over Bayes */
+  Q bayes;                 /* VI of all training data, */
   const double *bayes_phi;
   const double *start;  /* and where the final fit begins: the q that was found for them */
   const Scores *scores; /* of every observation when it was held out, under the choice */
