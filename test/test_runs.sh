@@ -165,7 +165,7 @@ check $? "a method that is not known" "$(cat "$dir/said")"
 
 # ---- lambda chosen on folds ----
 "$PVI" fit $WILD --lambda auto --out "$dir/auto" >"$dir/said" 2>&1 && tr '\n' ' ' <"$dir/said" | grep -q "was chosen on folds: held-out gain over Bayes +" && grep -q '"regularizer": "prior"' "$dir/auto/summary.json" &&
-  tr -d ' \n' <"$dir/auto/summary.json" | grep -q '"lambda_path":\[{"lambda":"inf",.*"chosen":true'
+  tr -d ' \n' <"$dir/auto/summary.json" | grep -q '"lambda_path":\[{"regularizer":"posterior","lambda":"inf",.*"chosen":true'
 check $? "outliers: a lambda is chosen, and its gain told" "$(head -n 8 "$dir/said")"
 mv "$dir/elsewhere.stan" "$dir/groups.stan"
 "$PVI" fit "$dir/groups.stan" "$dir/groups.json" --lambda auto --folds 3 --out "$dir/enough" >"$dir/said" 2>&1 && grep -q "Bayes is enough here" "$dir/said" && grep -q '"score": "elbo"' "$dir/enough/summary.json"
