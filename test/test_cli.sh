@@ -49,9 +49,10 @@ expect 0 "3 observations" "with a table" check "$dir/good.stan" "$dir/good.csv"
 expect 0 "quadrature over one affine function" "how it integrates" check "$dir/good.stan" "$dir/good.json"
 expect 0 '"exact_integration"' "how it integrates, as JSON" check "$dir/good.stan" "$dir/good.json" --json
 file product.stan 'data { int<lower=0> N; vector[N] x; array[N] int<lower=0, upper=1> y; }
-parameters { real a; real<lower=0> b; real c; } model { a ~ normal(0, 1); b ~ normal(0, 1); c ~ normal(0, 1); y ~ bernoulli_logit(a + b * c * x); }
+parameters { real a; real<lower=0> b; real c; vector<lower=0>[3] d; }
+model { a ~ normal(0, 1); b ~ normal(0, 1); c ~ normal(0, 1); d ~ normal(0, 1); y ~ bernoulli_logit(a * d[1] + b * c * d[2] * x + d[3]); }
 '
-expect 0 "exact integration: not available, because the observations of line 2" "why it does not" check "$dir/product.stan" "$dir/good.json"
+expect 0 "exact integration: not available, because the observations of line 3" "why it does not" check "$dir/product.stan" "$dir/good.json"
 expect 2 "more than two affine functions" "exact integration that cannot be" fit "$dir/product.stan" "$dir/good.json" --integrate exact --lambda 0.01 --out "$dir/none"
 expect 2 "not normal" "exact integration of a flow" fit "$dir/good.stan" "$dir/good.json" --family spline --integrate exact --lambda 0.01 --out "$dir/none"
 expect 2 "lbfgs" "exact integration of a stochastic optimizer" fit "$dir/good.stan" "$dir/good.json" --optimizer adam --integrate exact --lambda 0.01 --out "$dir/none"

@@ -80,9 +80,44 @@ static const Shown curve = {"a curve of one parameter",
                             "parameters { real s; } model { s ~ normal(-1, 1);"
                             " for (i in 1:N) k[i] ~ binomial(n[i], inv_logit(x[i] / exp(s))); }",
                             "quadrature over one"};
-static const Shown *const shown[] = {&normal,   &fixed,   &lognormal, &skewed,   &logistic, &probit,
-                                     &binomial, &poisson, &student,   &negative, &groups,   &counts,
-                                     &pairs,    &scales,  &mixture,   &curve};
+/* Given their scales: non-centred effects, items, a product of parameters. */
+#define GIVEN "analytic in the location, quadrature over the scales"
+#define GIVEN_LINE "quadrature over one function of the parameters and over the scales"
+#define APART                                                                                      \
+  "parameters { real mu; vector[J] a; real<lower=0> tau; real<lower=0> s; vector[2] b; }"          \
+  " model { mu ~ normal(0, 2); tau ~ normal(0, 1); a ~ normal(0, 1); s ~ normal(0, 1); b ~ "       \
+  "normal(0, 1); "
+static const Shown three = {"a slope that is positive",
+                            DATA SCALE "y ~ normal(a + exp(b) * x, s); }", GIVEN};
+static const Shown apart = {"non-centred, normal",
+                            DATA APART "y ~ normal(mu + tau * a[g] + b[1] * x, s); }", GIVEN};
+static const Shown twice = {
+    "non-centred, a parameter twice",
+    DATA APART "y ~ normal(mu + tau * a[g] - s * a[h] + X[, 2:3] * b, 1); }", GIVEN};
+static const Shown factor = {
+    "correlated effects",
+    DATA "parameters { matrix[2, J] u; vector<lower=0>[2] sd; real r; real mu; }"
+         " transformed parameters { matrix[J, 2] e = (diag_pre_multiply(sd, [[1, 0], [tanh(r), "
+         "sqrt(1 - tanh(r)^2)]]) * u)'; }"
+         " model { to_vector(u) ~ normal(0, 1); sd ~ normal(0, 1); r ~ normal(0, 0.5); mu ~ "
+         "normal(0, 1); for (i in 1:N) y[i] ~ normal(mu + e[g[i], 1] + e[g[i], 2] * x[i], 0.8); }",
+    GIVEN};
+static const Shown apart_logit = {"non-centred, logistic",
+                                  DATA APART "z ~ bernoulli_logit(mu + tau * a[g] + b[2] * x); }",
+                                  GIVEN_LINE};
+static const Shown apart_count = {"non-centred, poisson",
+                                  DATA APART "w ~ poisson_log(mu + tau * a[g] + s * b[1] * x); }",
+                                  GIVEN_LINE};
+static const Shown items = {
+    "items",
+    DATA "parameters { real mu; vector<lower=0>[J] d; vector[J] a; vector[J] b; } model { mu ~ "
+         "normal(0, 1); d ~ lognormal(0, 1); a ~ normal(0, 1); b ~ normal(0, 1); z ~ "
+         "bernoulli_logit(mu + d[g] .* (a[h] - b[g])); }",
+    GIVEN_LINE};
+static const Shown *const shown[] = {
+    &normal,  &fixed,    &lognormal, &skewed, &logistic,    &probit,      &binomial, &poisson,
+    &student, &negative, &groups,    &counts, &pairs,       &scales,      &mixture,  &curve,
+    &three,   &apart,    &twice,     &factor, &apart_logit, &apart_count, &items};
 
 TEST(reduces) {
   const Shown *p = row;
@@ -97,14 +132,10 @@ TEST(reduces) {
 }
 
 static const Shown not_reduced[] = {
-    {"three functions", DATA SCALE "y ~ normal(a + exp(b) * x, s); }",
+    {"many scales", DATA GROUPS "z ~ bernoulli_logit(a[1] + X * exp(b)); }",
+     "a product or sum of transformed parameters"},
+    {"two products", DATA GROUPS "z ~ bernoulli_logit(mu * b[1] + tau * a[g] + b[2] * b[3] * x); }",
      "more than two affine functions"},
-    {"a product", DATA GROUPS "z ~ bernoulli_logit(mu + tau * a[g]); }",
-     "more than two affine functions"},
-    {"a vector outcome",
-     DATA TWO
-     "for (i in 1:N) target += categorical_logit_lpmf(1 | to_vector({a, b * x[i], a * b})); }",
-     "affine"},
 };
 
 TEST(refuses) {
@@ -206,7 +237,7 @@ TEST(scores_settle) {
   Model *m = model_of(c, p->program, data);
   Q q = q_make(&c->arena, FAMILY_meanfield, (Shape){0}, m->dim, NULL);
   static const ScoreId reported[] = {SCORE_log, SCORE_quadratic, SCORE_crps, SCORE_interval};
-  bool plane = strstr(p->form, "over two") != NULL;
+  bool plane = strstr(p->form, "over two") || strstr(p->form, "the scales");
   for (double width = 0.5; width <= (plane ? 1 : 2); width *= 4) {
     double *phi = some_phi(c, &q);
     for (size_t k = 0; k < m->dim; k++) phi[m->dim + k] += log(width);
@@ -263,6 +294,21 @@ static const GradientRow gradients[] = {
     {&scales, "crps", "mixture", REG_POSTERIOR, 0.1, 1, false},
     {&mixture, "log", "fullrank", REG_POSTERIOR, 0.1, 1, false},
     {&curve, "log", "meanfield", REG_POSTERIOR, 0.1, 1, false},
+    {&three, "log", "fullrank", REG_POSTERIOR, 0.1, 1, false},
+    {&apart, "elbo", "meanfield", REG_PRIOR, 1, 1, false},
+    {&apart, "log", "meanfield", REG_POSTERIOR, 0.1, 1, false},
+    {&apart, "log", "fullrank", REG_POSTERIOR, 0.1, 1, false},
+    {&apart, "log", "fullrank", REG_PRIOR, 0.1, 1, true},
+    {&apart, "log", "mixture", REG_PRIOR, 0.1, 1, false},
+    {&apart, "crps", "lowrank", REG_PRIOR, 0.1, 1, false},
+    {&twice, "log", "meanfield", REG_PRIOR, 0.1, 1, false},
+    {&twice, "log", "fullrank", REG_PRIOR, 0.1, 1, false},
+    {&factor, "log", "meanfield", REG_PRIOR, 0.1, 1, false},
+    {&factor, "elbo", "fullrank", REG_PRIOR, 1, 1, false},
+    {&apart_logit, "log", "meanfield", REG_POSTERIOR, 0.1, 1, true},
+    {&apart_logit, "quadratic", "fullrank", REG_PRIOR, 0.1, 1, false},
+    {&apart_count, "log", "fullrank", REG_PRIOR, 0.1, 1, false},
+    {&items, "log", "meanfield", REG_POSTERIOR, 0.1, 1, false},
 };
 
 static Predictive *exact_objective(Ctx *c, const Model *m, const Target *t, const Q *q,
@@ -285,7 +331,7 @@ TEST(gradient) {
               .score_options = {.alpha = 0.1, .smooth = 0.2},
               .nodes = 48};
   assert_true(score_find(g->score, &t.score));
-  bool point[8] = {false, g->point};
+  bool point[16] = {false, g->point};
   Q q = q_make(&c->arena, family_named(g->family), (Shape){0}, m->dim, point);
   Predictive *p = exact_objective(c, m, &t, &q, NULL);
   size_t n = q_size(&q);
@@ -385,21 +431,8 @@ TEST(peaked_counts) {
   assert_true(fabs(g[0] - a / 4) < 1e-5 && fabs(g[1] - (a * a / 4 - 1)) < 1e-5);
 }
 
-TEST(threads_do_not_matter) {
-  enum { N = 20000 };
-  Text json = text_make(&c->arena);
-  text_printf(&json, "{\"N\": %d, \"y\": [", N);
-  for (int k = 0; k < N; k++) text_printf(&json, k ? ", %d" : "%d", k * 7919 % 13);
-  text_puts(&json, "], \"x\": [");
-  for (int k = 0; k < N; k++)
-    text_printf(&json, k ? ", %.3f" : "%.3f", k * 104729 % 1000 / 500.0 - 1);
-  text_puts(&json, "]}");
-  Model *m =
-      model_of(c,
-               "data { int N; vector[N] y; vector[N] x; } parameters { real a; real b; real s; }"
-               " model { a ~ normal(0, 9); b ~ normal(0, 9); s ~ normal(0, 1); y ~ normal(a + b * "
-               "x, exp(s)); }",
-               json.s);
+static void same_for_threads(Ctx *c, const char *program, const char *json) {
+  Model *m = model_of(c, program, json);
   Target t = {.score = SCORE_log, .regularizer = REG_POSTERIOR, .lambda = 0.1, .score_weight = 1};
   Q q = q_make(&c->arena, FAMILY_fullrank, (Shape){0}, m->dim, NULL);
   double *phi = some_phi(c, &q), first[9], again[9];
@@ -413,6 +446,66 @@ TEST(threads_do_not_matter) {
     assert_true(v.value == w.value);
     assert_memory_equal(first, again, sizeof first);
   }
+}
+
+/* Of functions with laws of their own, and of one given its scales. */
+TEST(threads_do_not_matter) {
+  enum { N = 20000 };
+  Text json = text_make(&c->arena);
+  text_printf(&json, "{\"N\": %d, \"y\": [", N);
+  for (int k = 0; k < N; k++) text_printf(&json, k ? ", %d" : "%d", k * 7919 % 13);
+  text_puts(&json, "], \"x\": [");
+  for (int k = 0; k < N; k++)
+    text_printf(&json, k ? ", %.3f" : "%.3f", k * 104729 % 1000 / 500.0 - 1);
+  text_puts(&json, "]}");
+#define LINE(slope)                                                                                \
+  "data { int N; vector[N] y; vector[N] x; } parameters { real a; real b; real s; } model { a ~ "  \
+  "normal(0, 9); b ~ normal(0, 9); s ~ normal(0, 1); y ~ normal(a + " slope " * x, exp(s)); }"
+  same_for_threads(c, LINE("b"), json.s);
+  same_for_threads(c, LINE("exp(b)"), json.s);
+}
+
+/* Where tau is a point, tau * a of a normal a is normal(tau m, tau s): the centred program has the
+ * same scores at those. */
+typedef struct {
+  const char *name, *outcome;
+} Outcome;
+static const Outcome outcomes[] = {{"normal", "y ~ normal(f, s)"},
+                                   {"lognormal", "t ~ lognormal(f, s)"},
+                                   {"logistic", "z ~ bernoulli_logit(f)"},
+                                   {"poisson", "w ~ poisson_log(f)"}};
+
+static double score_at(Ctx *c, const char *predictor, const char *outcome, double times) {
+  static const double mean[] = {0.3, -0.4, 0.9}, sd[] = {0.5, 0.2, 0.7}, tau = 1.7;
+  Text program = text_make(&c->arena);
+  text_printf(&program,
+              DATA
+              "parameters { real<lower=0> tau; vector[J] a; real<lower=0> s; real b; } model { tau "
+              "~ normal(0, 1); a ~ normal(0, 1); s ~ normal(0, 1); b ~ normal(0, 1); vector[N] f "
+              "= b + %s; %s; }",
+              predictor, outcome);
+  Model *m = model_of(c, program.s, data);
+  bool point[6] = {true};
+  Q q = q_make(&c->arena, FAMILY_meanfield, (Shape){0}, m->dim, point);
+  double phi[11] = {[3] = -0.2, [4] = 0.1, [8] = log(0.3), [9] = log(0.4), [10] = log(tau)};
+  for (int j = 0; j < 3; j++) {
+    phi[j] = times * mean[j];
+    phi[5 + j] = log(times * sd[j]);
+  }
+  assert_int_equal(q_size(&q), 11);
+  Target t = {.score = SCORE_log, .regularizer = REG_PRIOR, .score_weight = 1, .nodes = 200};
+  PredictiveValue v;
+  Predictive *p = exact_objective(c, m, &t, &q, NULL);
+  for (int k = 0; k < 4; k++)
+    assert_true(predictive_eval(p, phi, &v, NULL)); /* centred nodes are placed */
+  return v.score;
+}
+
+TEST(centred_or_not) {
+  const Outcome *o = row;
+  double apart_score = score_at(c, "tau * a[g]", o->outcome, 1),
+         centred = score_at(c, "a[g]", o->outcome, 1.7);
+  assert_close(apart_score, centred, 1e-7);
 }
 
 /* ---- the rule -------------------------------------------------------------------------------- */
@@ -537,6 +630,8 @@ int main(void) {
   SUITE_ADD(&s, normal_is_closed_form);
   SUITE_ADD(&s, peaked_counts);
   SUITE_ADD(&s, threads_do_not_matter);
+  for (size_t k = 0; k < sizeof outcomes / sizeof *outcomes; k++)
+    suite_add(&s, outcomes[k].name, centred_or_not, &outcomes[k]);
   SUITE_ADD(&s, rules);
   for (size_t k = 0; k < sizeof anchors / sizeof *anchors; k++)
     suite_add(&s, anchors[k].program, exact_optimum, &anchors[k]);

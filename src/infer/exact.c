@@ -20,12 +20,37 @@ enum { ENTROPY_DRAWS = 2048 };
 
 /* ---- does it apply --------------------------------------------------------------------------- */
 
+/* Of blocks given their scales: can covariances be conditioned on these? */
+static bool all_dense(const Reduction *r) {
+  for (int b = 0; r && b < r->nblocks; b++)
+    if (r->blocks[b].rows && r->blocks[b].form == FORM_GIVEN && !r->blocks[b].given[1])
+      return false;
+  return true;
+}
+
+/* Given the scales, nodes are not placed for every observation: densities of large counts are
+ * narrower than they are dense. */
+static bool has_large_counts(const Observed *o, int block) {
+  enum { LARGE = 100 };
+  const Reduced *r = &o->reduction->blocks[block];
+  if (!r->rows || r->form != FORM_GIVEN || !r->given[0]->line || !kind_is_count(o->kinds[block]))
+    return false;
+  for (size_t k = o->rows.first[block]; k < o->rows.first[block + 1]; k++)
+    if (observed_y(o, block, k) > LARGE) return true;
+  return false;
+}
+
 static const char *cannot(const Observed *o, const Target *t, const Q *q) {
   unsigned needs = score_needs(t->score);
   if (!q_is_normal(q)) return "q is not normal";
   if (needs & (NEEDS_SIM | NEEDS_VECTOR_SIM)) return "the score simulates outcomes";
   if (!o->reduction) return o->not_reduced ? o->not_reduced : "the observations were not reduced";
   if (t->lambda != 0 && !o->prior) return o->prior_not_reduced;
+  if (family_of(q->family)->dense &&
+      !(all_dense(o->reduction) && all_dense(t->lambda != 0 ? o->prior : NULL)))
+    return "q has too many covariances for that";
+  for (int b = 0; b < o->reduction->nblocks; b++)
+    if (has_large_counts(o, b)) return "counts are large, and their scales unknown";
   for (int b = 0; needs & NEEDS_KIND && b < o->reduction->nblocks; b++)
     if (o->reduction->blocks[b].rows && o->reduction->blocks[b].par[0] == NO_NODE)
       return "the outcome's parameters are not functions of the same predictors";
@@ -39,11 +64,40 @@ bool exact_applies(const Observed *o, const Target *t, const Q *q, const char **
 
 static bool has_plane(const Reduction *r) {
   for (int b = 0; r && b < r->nblocks; b++)
-    if (r->blocks[b].rows && r->blocks[b].form == FORM_PLANE) return true;
+    if (r->blocks[b].rows && (r->blocks[b].form == FORM_PLANE || r->blocks[b].form == FORM_GIVEN))
+      return true;
   return false;
 }
 
 bool exact_has_plane(const Observed *o) { return has_plane(o->reduction); }
+
+static bool has_grid(const Reduction *r) {
+  for (int b = 0; r && b < r->nblocks; b++) {
+    const Condition *c = r->blocks[b].rows ? r->blocks[b].given[0] : NULL;
+    if (c && c->axes + c->line > 2) return true;
+  }
+  return false;
+}
+
+bool exact_has_grid(const Observed *o) { return has_grid(o->reduction); }
+
+bool exact_has_scales(const Observed *o) {
+  for (int b = 0; o->reduction && b < o->reduction->nblocks; b++)
+    if (o->reduction->blocks[b].rows && o->reduction->blocks[b].form == FORM_GIVEN) return true;
+  return false;
+}
+
+bool exact_grid_fits(const Observed *o, size_t nodes, size_t rows) {
+  enum { ROOM = 1 << 25, WORK = 1 << 26 }; /* numbers of all inputs, points of all rows */
+  const Reduction *r = o->reduction;
+  for (int b = 0; r && b < r->nblocks; b++) {
+    const Condition *c = r->blocks[b].rows ? r->blocks[b].given[0] : NULL;
+    if (c && (given_lanes(c, nodes) > ROOM / (size_t)condition_inputs(c) ||
+              given_lanes(c, nodes) > WORK / (rows + 1)))
+      return false;
+  }
+  return true;
+}
 
 size_t exact_most_nodes(const Observed *o) {
   return has_plane(o->reduction) || has_plane(o->prior) ? 64 : 256;
@@ -56,30 +110,50 @@ static bool wants_centred(const Exact *e, const Reduced *r, Kind kind) {
   return e->target.score == SCORE_log && r->centred != NO_NODE && kind != KIND_BERNOULLI;
 }
 
-static Tape *make_tape(Arena *a, const Exact *e, const Integral *I, const Graph *g) {
+/* What a tape of the block computes, and from which inputs. */
+typedef struct {
+  const Graph *graph;
+  size_t dim;
+  int32_t rows;
+  const int32_t *select; /* NULL: all */
+  Node density, mean;
+  const Node *par;
+} BlockHeads;
+
+static BlockHeads block_heads(const Integral *I, const Graph *g) {
   const Reduced *r = I->r;
-  int32_t *select = NEW_ARRAY(a, int32_t, r->rows);
-  for (int32_t k = 0; k < r->rows; k++) select[k] = k;
-  VmBlock v = {.rows = r->rows, .select = select, .nselect = r->rows};
+  if (!I->given)
+    return (BlockHeads){g, 0, r->rows, NULL, I->centred ? r->centred : r->density, r->mean, r->par};
+  const Condition *c = given_of(r, &I->e->laws);
+  return (BlockHeads){
+      c->graph, (size_t)condition_inputs(c), c->rows, c->select, c->density, c->mean, c->par};
+}
+
+static Tape *make_tape(Arena *a, const Exact *e, const Integral *I, const Graph *g) {
+  BlockHeads b = block_heads(I, g);
+  int32_t n = I->r->rows, *select = NEW_ARRAY(a, int32_t, n);
+  for (int32_t k = 0; k < n; k++) select[k] = b.select ? b.select[k] : k;
+  VmBlock v = {.rows = b.rows, .select = select, .nselect = n};
   for (int h = 0; h < VM_HEADS; h++) v.heads[h] = NO_NODE;
   unsigned needs = I->prior ? NEEDS_LL : score_needs(e->target.score);
   bool mean = I->prior || e->target.score == SCORE_elbo;
-  if (needs & NEEDS_LL) v.heads[HEAD_LL] = mean ? r->mean : I->centred ? r->centred : r->density;
+  if (needs & NEEDS_LL) v.heads[HEAD_LL] = mean ? b.mean : b.density;
   for (int k = 0; needs & NEEDS_KIND && k < kind_parameters(I->kind); k++)
-    v.heads[HEAD_PAR + k] = r->par[k];
-  if (!I->prior && e->posterior != 0) v.heads[HEAD_SIM] = r->mean;
-  return vm_plan(a, &(VmPlan){.graph = g, .blocks = &v, .nblocks = 1});
+    v.heads[HEAD_PAR + k] = b.par[k];
+  if (!I->prior && e->posterior != 0) v.heads[HEAD_SIM] = b.mean;
+  return vm_plan(a, &(VmPlan){.graph = b.graph, .dim = b.dim, .blocks = &v, .nblocks = 1});
 }
 
 static void make_integral(Arena *a, Integral *I, const Graph *g) {
   Exact *e = I->e;
   size_t rows = (size_t)I->r->rows, C = e->laws.count;
-  leaves_nodes(a, I);
+  bool given = I->r->form == FORM_GIVEN;
+  (given ? given_nodes : leaves_nodes)(a, I);
   I->M = C * I->nodes;
   I->pool = rows * I->M > 40000 ? e->pool : NULL;
   I->work = vm_work(a, make_tape(a, e, I, g), I->M, I->pool);
   I->ld = vm_lanes(I->work);
-  leaves_make(a, I);
+  (given ? given_make : leaves_make)(a, I);
   if (!I->prior && score_keeps_hints(e->target.score)) I->hint = NEW_ARRAY(a, double, 2 * rows);
   if (C > 1) I->adj_w = NEW_ARRAY(a, double, vm_chunks(I->work) * I->ld);
   if (I->M > e->most_lanes) e->most_lanes = I->M;
@@ -177,7 +251,8 @@ Exact *exact_make(Arena *a, const Observed *o, const Target *t, const Q *q, uint
 }
 
 bool exact_prior_applies(const Observed *o, const Target *t, const Q *q) {
-  return t->lambda != 0 && o->prior && q_is_normal(q);
+  return t->lambda != 0 && o->prior && q_is_normal(q) &&
+         (!family_of(q->family)->dense || all_dense(o->prior));
 }
 
 Exact *exact_prior(Arena *a, const Observed *o, const Target *t, const Q *q, uint64_t seed,

@@ -14,6 +14,12 @@ typedef struct Exact Exact;
 bool exact_applies(const Observed *o, const Target *t, const Q *q, const char **why);
 /* Does an observation need a plane of nodes? */
 bool exact_has_plane(const Observed *o);
+/* Does one need a grid of three dimensions or more, so that nodes are dear? */
+bool exact_has_grid(const Observed *o);
+/* Does one need scales on a grid at all? Where q is wide in them, draws may do better. */
+bool exact_has_scales(const Observed *o);
+/* Is a grid of so many nodes per dimension worth its room and, for so many rows, its time? */
+bool exact_grid_fits(const Observed *o, size_t nodes, size_t rows);
 /* Nodes per dimension beyond which it is not worth while: 256 on a line, 64 where some block needs
  * a plane of them. */
 size_t exact_most_nodes(const Observed *o);

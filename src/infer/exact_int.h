@@ -3,6 +3,7 @@
  *   laws.c    the law of an affine function of theta under q: means, variances, covariances
  *   leaves.c  from laws to the coefficients of the leaves on quadrature nodes, and back
  *   tiles.c   the tape on these lanes: scores of its rows and what flows back from them
+ *   given.c   the same where nodes are those of scales, on which all else is normal
  *   exact.c   when it applies, making it, one evaluation
  */
 #ifndef PVI_EXACT_INT_H
@@ -13,6 +14,8 @@
 #include "infer/predictive_int.h"
 
 enum { NLEAVES = LEAF_WEIGHT + 1 };
+
+typedef struct Given Given;
 
 /* One block of observations, or one term of the prior, with a number of lanes of its own. */
 typedef struct {
@@ -30,6 +33,7 @@ typedef struct {
   size_t terms[NLEAVES];
   double *coef[NLEAVES], *adj[NLEAVES];
   double *hint;           /* rows x 2: ends of the interval at the last evaluation */
+  Given *given;           /* FORM_GIVEN: instead of leaves; else NULL */
   double *centre, *width; /* rows x components: where centred nodes are */
   double *adj_w;          /* [chunks x ld], several components only */
   Pool *pool;             /* NULL: not worth it */
@@ -91,6 +95,15 @@ void leaves_make(Arena *a, Integral *I); /* the leaves of the tape, once its wor
 size_t leaves_groups(size_t rows);       /* groups whose adjoints are summed apart */
 void leaves_set(Integral *I);            /* coefficients and weights, from the laws */
 void leaves_fold(Integral *I);           /* adjoints of both, to those of the laws */
+
+/* ---- given.c --------------------------------------------------------------------------------- */
+
+const Condition *given_of(const Reduced *r, const QLaws *laws); /* NULL: it does not apply */
+size_t given_lanes(const Condition *c, size_t nodes);           /* points of its grid */
+void given_nodes(Arena *a, Integral *I);
+void given_make(Arena *a, Integral *I);
+void given_set(Integral *I);
+void given_fold(Integral *I);
 
 /* ---- tiles.c --------------------------------------------------------------------------------- */
 

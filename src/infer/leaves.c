@@ -184,7 +184,11 @@ static void set_group(void *arg, size_t g, int worker) {
 }
 
 void leaves_set(Integral *I) {
-  run_groups(I, set_group);
+  if (I->given) {
+    given_set(I);
+  } else {
+    run_groups(I, set_group);
+  }
   for (size_t c = 0; c < I->e->laws.count; c++) {
     double weight = I->e->laws.law[c].weight;
     for (size_t k = 0; k < I->nodes; k++) {
@@ -296,12 +300,16 @@ static void add_group(const QLaws *all, const QLaws *group) {
   }
 }
 
-void leaves_fold(Integral *I) {
-  Exact *e = I->e;
+static void fold_leaves(Integral *I) {
   size_t G = leaves_groups((size_t)I->r->rows);
   run_groups(I, fold_group);
   fold_shared_second(I);
-  for (size_t g = 0; G > 1 && g < G; g++) add_group(&e->laws, &e->group[g]);
+  for (size_t g = 0; G > 1 && g < G; g++) add_group(&I->e->laws, &I->e->group[g]);
+}
+
+void leaves_fold(Integral *I) {
+  Exact *e = I->e;
+  (I->given ? given_fold : fold_leaves)(I);
   if (!I->adj_w) return;
   for (size_t chunk = 0; chunk < vm_chunks(I->work); chunk++)
     for (size_t l = 0; l < I->M; l++)

@@ -87,19 +87,13 @@ typedef struct {
 static const Limits of_log = {8192, 512, (size_t)1 << 29, (size_t)1 << 17},
                     of_others = {2048, 128, (size_t)1 << 20, (size_t)1 << 14},
                     of_costly = {2048, 32, (size_t)1 << 15, (size_t)1 << 14};
-enum { CHEAP_NODES = 128, LEAST_DRAWS = 1024 };
+enum { CHEAP_NODES = 128, LEAST_DRAWS = 1024, GRID_LANES = 1 << 27 };
 
 static const Limits *limits_of(const Scoring *j, const Target *t) {
   if (t->score == SCORE_log) return &of_log;
   for (int b = 0; b < j->o->model->nblocks; b++)
     if (kind_is_costly(j->o->kinds[b])) return &of_costly;
   return &of_others;
-}
-
-/* For what does not settle: as many as the limits of all observations together allow. */
-static size_t draws_for(const Limits *l, size_t n) {
-  size_t each = l->lanes / (n + 1);
-  return each < LEAST_DRAWS ? LEAST_DRAWS : each < l->draws ? each : l->draws;
 }
 
 /* Nodes of log scores reach farther than those of fits, into tails of q where an outlier of the
@@ -115,7 +109,7 @@ typedef struct {
 /* Few nodes may agree by chance, and where integration converges fast more agree in many digits;
  * where it is slow, the digits asked for must do. */
 static double enough(const Scoring *j, const Target *t) {
-  return t->nodes <= CHEAP_NODES ? 0.01 * j->tolerance : j->tolerance;
+  return t->nodes <= CHEAP_NODES && !exact_has_grid(j->o) ? 0.01 * j->tolerance : j->tolerance;
 }
 
 /* now: of the unsettled ones; scores: of all, the last ones. No density at any node is no answer:
@@ -155,7 +149,17 @@ static bool may_double(const Scoring *j, const Target *t, const Unsettled *u) {
   const Limits *l = limits_of(j, t);
   size_t lanes = plane ? 4 * t->nodes * t->nodes : 2 * t->nodes;
   return 2 * t->nodes <= (plane ? l->plane : l->line) &&
+         exact_grid_fits(j->o, 2 * t->nodes, u->n) &&
          (2 * t->nodes <= FIXED_NODES || u->n < l->lanes / lanes);
+}
+
+/* As many as the limits of all observations together allow. Where scales are on a grid, a wide q leaves
+ * many observations unsettled. */
+static size_t draws_for(const Scoring *j, const Target *t, const Unsettled *u) {
+  const Limits *l = limits_of(j, t);
+  size_t lanes = exact_has_scales(j->o) && l->lanes > GRID_LANES ? GRID_LANES : l->lanes,
+         fair = lanes / (u->n + 1);
+  return fair < LEAST_DRAWS ? LEAST_DRAWS : fair < l->draws ? fair : l->draws;
 }
 
 /* The unsettled ones again, with twice the nodes or, where there are no more, by draws. */
@@ -167,7 +171,7 @@ static void evaluate_again(const Scoring *j, const Target *t, bool exact, Unsett
   double *now = NEW_ARRAY(a, double, u->n + 1);
   Observed *o = select_rows(a, j->o, u);
   again.o = o;
-  again.noise.M = draws_for(limits_of(j, t), u->n);
+  again.noise.M = draws_for(j, t, u);
   if (exact) {
     observed_reduce(o);
     evaluate(a, &again, t, now);
@@ -214,7 +218,7 @@ void predictive_scores(Ctx *c, const Scoring *s, const Target *target, double *s
   Target t = *target;
   const char *why;
   t.lambda = 0;
-  if (!t.nodes) t.nodes = FIXED_NODES;
+  if (!t.nodes) t.nodes = exact_has_grid(s->o) ? 2 * FIXED_NODES : FIXED_NODES;
   bool exact = t.integrate != INTEGRATE_DRAWS && exact_applies(s->o, &t, s->q, &why);
   if (exact && s->tolerance > 0)
     settle(&temp->arena, s, t, scores);

@@ -171,25 +171,6 @@ static void anneal(Fitter *f, double *phi) {
 /* What exploited too few draws or nodes is no start for more, so a stage begins from the better of
  * the last one's optimum and the first start, judged on the new ones. Where there is no optimum,
  * more of them do not find one. */
-static void finish_exact(Fitter *f, double *phi) {
-  size_t size = q_size(&f->q);
-  double *start = memcpy(NEW_ARRAY(f->arena, double, size), phi, size * sizeof *phi);
-  f->fit->exact = true;
-  for (size_t nodes = EXACT_NODES;; nodes *= 2) {
-    FitMark mark = fit_mark(f);
-    f->target.nodes = nodes; /* also for what is measured afterwards */
-    Predictive *p = fit_objective(f, 0, fit_seed(f, SEED_FIT));
-    if (f->fit->nstages) fit_prefer(f, p, phi, start);
-    OptimResult r = to_convergence(f, p, phi);
-    name_edge(f, p, phi, &r);
-    bool away = fit_unbounded(f, p, &f->q, phi) != NULL;
-    fit_release(f, mark); /* what comes next is as large */
-    bool done = nodes_agree(f, phi, &r, nodes) || away || nodes >= exact_most_nodes(f->train);
-    fit_release(f, mark);
-    if (done) return;
-  }
-}
-
 static void finish_draws(Fitter *f, double *phi) {
   size_t size = q_size(&f->q);
   double *start = memcpy(NEW_ARRAY(f->arena, double, size), phi, size * sizeof *phi);
@@ -206,6 +187,36 @@ static void finish_draws(Fitter *f, double *phi) {
                                                                 M >= fit_draws(f, MOST_DRAWS);
     fit_release(f, mark);
     if (done) return;
+  }
+}
+
+/* A grid over scales of which q knows next to nothing takes more points than draws do. */
+static bool by_draws_instead(Fitter *f, double *phi) {
+  if (f->target.integrate != INTEGRATE_AUTO || !exact_has_scales(f->train)) return false;
+  f->target.integrate = INTEGRATE_DRAWS;
+  f->target.nodes = 0;
+  f->fit->exact = false;
+  finish_draws(f, phi);
+  return true;
+}
+
+static void finish_exact(Fitter *f, double *phi) {
+  size_t size = q_size(&f->q);
+  double *start = memcpy(NEW_ARRAY(f->arena, double, size), phi, size * sizeof *phi);
+  f->fit->exact = true;
+  for (size_t nodes = EXACT_NODES;; nodes *= 2) {
+    FitMark mark = fit_mark(f);
+    f->target.nodes = nodes; /* also for what is measured afterwards */
+    Predictive *p = fit_objective(f, 0, fit_seed(f, SEED_FIT));
+    if (f->fit->nstages) fit_prefer(f, p, phi, start);
+    OptimResult r = to_convergence(f, p, phi);
+    name_edge(f, p, phi, &r);
+    bool away = fit_unbounded(f, p, &f->q, phi) != NULL;
+    fit_release(f, mark); /* what comes next is as large */
+    bool agree = nodes_agree(f, phi, &r, nodes), last = nodes >= exact_most_nodes(f->train);
+    fit_release(f, mark);
+    if (last && !agree && !away && by_draws_instead(f, phi)) return;
+    if (agree || away || last) return;
   }
 }
 

@@ -124,16 +124,14 @@ static void tile_rows(void *self, const TileView *t) {
 
 /* One integral, done again for as long as its centred nodes move. */
 void tiles_integrate(Integral *I, bool back) {
-  static const double nothing[1] = {0};
   Exact *e = I->e;
-  double unused[1];
   for (int round = 0; round < MOST_PASSES; round++) {
     memset(e->unsettled, 0, (size_t)e->workers * sizeof *e->unsettled);
     if (I->adj_w) memset(I->adj_w, 0, vm_chunks(I->work) * I->ld * sizeof *I->adj_w);
     double clock = e->stages ? base_seconds() : 0;
     leaves_set(I);
     if (e->stages) pass(&clock, &e->stages->draws);
-    vm_forward(I->work, nothing);
+    vm_forward(I->work, vm_theta(I->work));
     if (e->stages) pass(&clock, &e->stages->globals);
     vm_tiles(I->work, tile_rows, I, back);
     if (e->stages) pass_tiles(e->stages, e->times, e->workers, &clock);
@@ -143,7 +141,7 @@ void tiles_integrate(Integral *I, bool back) {
   }
   if (!back) return;
   double clock = e->stages ? base_seconds() : 0;
-  vm_backward(I->work, NULL, NULL, unused);
+  vm_backward(I->work, NULL, NULL, vm_theta_adjoint(I->work));
   leaves_fold(I);
   if (e->stages) pass(&clock, &e->stages->adjoints);
 }

@@ -45,6 +45,15 @@ Graph *ir_graph_in(Arena *a) {
   return g;
 }
 
+Graph *ir_copy(Arena *a, const Graph *g) {
+  Graph *k = ir_graph_in(a);
+  k->count = k->cap = g->count;
+  k->ntable = g->ntable;
+  k->nodes = memcpy(NEW_ARRAY(a, IrNode, g->count), g->nodes, (size_t)g->count * sizeof *g->nodes);
+  k->table = memcpy(NEW_ARRAY(a, int32_t, g->ntable), g->table, g->ntable * sizeof *g->table);
+  return k;
+}
+
 Graph *ir_graph(Ctx *c) { return ir_graph_in(&c->arena); }
 
 /* ---- hash-consing ---------------------------------------------------------------------------- */

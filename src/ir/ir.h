@@ -110,6 +110,7 @@ typedef struct Graph {
 
 Graph *ir_graph(Ctx *c); /* lives as long as the run */
 Graph *ir_graph_in(Arena *a);
+Graph *ir_copy(Arena *a, const Graph *g); /* to add to; it reads g's payloads */
 static inline int32_t ir_ode_operands(const IrOde *o) {
   return o->states + o->params + (o->timed ? 1 + o->ntimes : 0);
 }

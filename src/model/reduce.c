@@ -5,7 +5,7 @@
  * is not affine, and makes a leaf of what is. Functions that differ only by sign and constant share
  * a leaf.
  */
-#include "model/reduce_int.h"
+#include "model/condition_int.h"
 
 #include "ir/affine.h"
 
@@ -51,7 +51,7 @@ static Degree degree_of(const uint8_t *degree, const IrNode *x) {
 Reducible reduce_begin(Arena *temp, const Graph *g, Graph *out) {
   uint8_t *degree = NEW_ARRAY(temp, uint8_t, g->count + 1);
   for (int32_t k = 0; k < g->count; k++) degree[k] = (uint8_t)degree_of(degree, &g->nodes[k]);
-  return (Reducible){temp, g, degree, out};
+  return (Reducible){temp, g, degree, out, NEW(temp, struct Conditions *)};
 }
 
 /* ---- the reducer ----------------------------------------------------------------------------- */
@@ -573,8 +573,25 @@ bool reduce_elements(const Reducible *t, const ReducedElements *e, Reduced *b, c
   Reducer r = reducer(t, e->n);
   Node sigma;
   bool ok = reduce_root(&r, e->node, e->map, b, &sigma);
+  const char *no_scales;
+  if (!ok && condition_elements(t, &(ConditionRoot){.root = e->node, .select = e->map, .n = e->n},
+                                b, &no_scales))
+    return true;
   if (!ok) *why = r.why ? r.why : "not reducible";
   return ok;
+}
+
+/* The same, given some scales. */
+static const char *condition_block(const Reducible *t, const ObsBlock *o, const int32_t *map,
+                                   Reduced *to) {
+  ConditionRoot root = {.root = o->root, .select = map, .n = to->rows};
+  const char *why;
+  if (o->dist >= 0 && o->width == 1) {
+    root.npar = o->npar;
+    root.normal = o->dist == DIST_normal || o->dist == DIST_lognormal;
+    for (int k = 0; k < o->npar; k++) root.par[k] = o->par[k];
+  }
+  return condition_elements(t, &root, to, &why) ? NULL : why;
 }
 
 /* The rows of one block of observations; NULL, or the reason why not. */
@@ -583,7 +600,10 @@ static const char *reduce_block(const Reducible *t, const ObsBlock *o, const int
   Reducer r = reducer(t, to->rows);
   Node sigma;
   if (o->root == NO_NODE) return "their density is not known";
-  if (!reduce_root(&r, o->root, map, to, &sigma)) return r.why ? r.why : "not reducible";
+  if (!reduce_root(&r, o->root, map, to, &sigma)) {
+    const char *why = r.why ? r.why : "not reducible";
+    return condition_block(t, o, map, to) ? why : NULL;
+  }
   reduce_parameters(&r, o, map, to, sigma);
   reduce_centred(&r, o->root, map, to);
   return NULL;
@@ -609,6 +629,9 @@ Reduction *reduce_observations(Arena *a, const Model *m, const ModelRows *rows, 
 }
 
 const char *reduced_text(const Reduced *r) {
+  if (r->form == FORM_GIVEN)
+    return r->given[0]->line ? "quadrature over one function of the parameters and over the scales"
+                             : "analytic in the location, quadrature over the scales";
   if (!r->count) return "nothing to integrate";
   if (r->form == FORM_PLANE) return "quadrature over two affine functions of the parameters";
   if (r->form == FORM_LINE) return "quadrature over one affine function of the parameters";

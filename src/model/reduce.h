@@ -9,12 +9,14 @@
  *   - FORM_PLANE: two; nodes on a product grid, the second function's nodes given the first's.
  *   - FORM_NORMAL: normal(f, sigma) with sigma seen through at most one other function g. Given g
  *     the predictive is normal(E[f | g], sqrt(sigma^2 + var[f | g])), so the nodes are g's alone.
+ *   - FORM_GIVEN: one function once a few scales are given (condition.h); nodes on a grid of these.
  *
  * The terms of the prior are reduced in the same way (reduce_prior.c).
  */
 #ifndef PVI_REDUCE_H
 #define PVI_REDUCE_H
 
+#include "model/condition.h"
 #include "model/model.h"
 
 /* One term an input: coef[r] theta[index[r]]; index NULL: theta[input] in every row; coef NULL: 1.
@@ -35,7 +37,7 @@ typedef struct {
   bool overlapping; /* two terms of a row may have the same input */
 } Affine;
 
-typedef enum { FORM_LINE, FORM_PLANE, FORM_NORMAL } ReducedForm;
+typedef enum { FORM_LINE, FORM_PLANE, FORM_NORMAL, FORM_GIVEN } ReducedForm;
 
 /* Leaves of a reduced graph. First: nodes of f[0] (FORM_NORMAL: its mean given f[1]); second: nodes
  * of f[1]; variance: of f[0] given f[1]; centred: nodes of f[0] placed for each observation;
@@ -48,12 +50,14 @@ typedef struct {
   int32_t rows;
   int count; /* functions: 0, 1 or 2 */
   Affine f[2];
-  int32_t first_rows; /* rows of the leaves of f[0]: 1 or rows */
-  Node density;       /* its log-mean-exp over the nodes is the log predictive density */
-  Node mean;          /* its mean over the nodes is the mean log density */
-  Node centred;       /* FORM_LINE: density on centred nodes, weighted; else NO_NODE */
-  Node par[3];        /* parameters of the outcome on the nodes; par[0] NO_NODE: not known */
-  double factor;      /* terms of the prior: times this */
+  int32_t first_rows;        /* rows of the leaves of f[0]: 1 or rows */
+  Node density;              /* its log-mean-exp over the nodes is the log predictive density */
+  Node mean;                 /* its mean over the nodes is the mean log density */
+  Node centred;              /* FORM_LINE: density on centred nodes, weighted; else NO_NODE */
+  Node par[3];               /* parameters of the outcome on the nodes; par[0] NO_NODE: not known */
+  double factor;             /* terms of the prior: times this */
+  const Condition *given[2]; /* FORM_GIVEN: under a q whose parameters are independent, and any;
+                                NULL: too many covariances */
 } Reduced;
 
 typedef struct {

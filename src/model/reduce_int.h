@@ -10,6 +10,7 @@ typedef struct {
   const Graph *graph;
   const uint8_t *degree; /* of each node: constant, affine in theta, or neither */
   Graph *out;
+  struct Conditions **given; /* what conditioning on scales needs of the graph, once it is needed */
 } Reducible;
 Reducible reduce_begin(Arena *temp, const Graph *g, Graph *out);
 

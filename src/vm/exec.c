@@ -31,8 +31,8 @@ static inline const double *row_of(const Frame *f, const Operand *o, size_t e, s
                                    double *splat, size_t *step) {
   size_t at = element_of(o, e, first);
   *step = 1;
-  if (o->place == IN_GLOBAL) return f->w->global + (o->base + at) * f->w->lanes + f->lane;
-  if (o->place == IN_TILE) return f->out + (o->base * f->T + at) * f->w->lanes;
+  if (o->place == IN_GLOBAL) return f->shared + (o->base + at) * f->ld;
+  if (o->place == IN_TILE) return f->out + (o->base * f->T + at) * f->ld;
   *step = 0;
   if (o->access == AT_ONE) return o->data;
   for (int k = 0; k < LANES; k++) splat[k] = o->data[at];
@@ -42,16 +42,16 @@ static inline const double *row_of(const Frame *f, const Operand *o, size_t e, s
 static inline double *adjoint_of(const Frame *f, const Operand *o, size_t e, size_t first) {
   if (o->place == IN_DATA) return NULL;
   size_t at = element_of(o, e, first);
-  if (o->place == IN_TILE) return f->out_adj + (o->base * f->T + at) * f->w->lanes;
-  if (f->tile) return f->boundary + (o->adjoint + at) * f->w->lanes;
-  return f->out_adj + (o->base + at) * f->w->lanes + f->lane;
+  if (o->place == IN_TILE) return f->out_adj + (o->base * f->T + at) * f->ld;
+  if (f->tile) return f->boundary + (o->adjoint + at) * f->ld;
+  return f->out_adj + (o->base + at) * f->ld;
 }
 
 static inline double *result_row(const Frame *f, const Instr *i, size_t e) {
-  return f->out + (i->out * f->T + e) * f->w->lanes + f->lane;
+  return f->out + (i->out * f->T + e) * f->ld;
 }
 static inline double *result_adjoint(const Frame *f, const Instr *i, size_t e) {
-  return f->out_adj + (i->out * f->T + e) * f->w->lanes + f->lane;
+  return f->out_adj + (i->out * f->T + e) * f->ld;
 }
 
 /* ---- forward --------------------------------------------------------------------------------- */
@@ -68,9 +68,9 @@ typedef struct {
 
 static Walk walk(const Frame *f, const Operand *o, size_t e, size_t count, size_t first,
                  double *spread) {
-  Walk w = {.stride = o->access == AT_ONE ? 0 : f->w->lanes,
+  Walk w = {.stride = o->access == AT_ONE ? 0 : f->ld,
             .step = 1,
-            .adj_stride = o->access == AT_ONE ? 0 : f->w->lanes};
+            .adj_stride = o->access == AT_ONE ? 0 : f->ld};
   if (o->place == IN_DATA && o->access == AT_ONE) {
     w = (Walk){.row = o->data};
   } else if (o->place == IN_DATA) {
@@ -135,12 +135,12 @@ static DensityRows density_rows(const Frame *f, const Instr *i, size_t n, size_t
 
 static void density_forward(const Frame *f, const Instr *i, size_t n, size_t first) {
   DensityRows x = density_rows(f, i, n, first, false);
-  f->w->k->density[i->op](result_row(f, i, 0), f->w->lanes, &x, n, f->n);
+  f->w->k->density[i->op](result_row(f, i, 0), f->ld, &x, n, f->n);
 }
 
 static void density_backward(const Frame *f, const Instr *i, size_t n, size_t first) {
   DensityRows x = density_rows(f, i, n, first, true);
-  f->w->k->density_adjoint[i->op](result_adjoint(f, i, 0), f->w->lanes, &x, n, f->n);
+  f->w->k->density_adjoint[i->op](result_adjoint(f, i, 0), f->ld, &x, n, f->n);
 }
 
 void exec_total(const Frame *f, const Instr *i, double *totals) {
@@ -162,7 +162,7 @@ void exec_total(const Frame *f, const Instr *i, double *totals) {
 }
 
 static inline double *slope_row(const Frame *f, const Instr *i, size_t e) {
-  return f->out + (i->slope * f->T + e) * f->w->lanes;
+  return f->out + (i->slope * f->T + e) * f->ld;
 }
 
 static void saving_forward(const Frame *f, const Instr *i, size_t n, size_t first) {
@@ -259,12 +259,12 @@ static void matvec_forward(const Frame *f, const Instr *i, size_t n, size_t firs
   const Work *w = f->w;
   size_t inner = (size_t)i->width;
   w->k->gemm(&(RowProduct){.out = result_row(f, i, 0),
-                           .ldo = w->lanes,
+                           .ldo = f->ld,
                            .a = i->in[0].data + first * inner,
                            .a_row = inner,
                            .a_column = 1,
-                           .b = w->global + i->in[1].base * w->lanes + f->lane,
-                           .ldb = w->lanes,
+                           .b = f->shared + i->in[1].base * f->ld,
+                           .ldb = f->ld,
                            .rows = n,
                            .inner = inner,
                            .n = f->n});
@@ -303,7 +303,7 @@ static void outer_forward(const Frame *f, const Instr *i, size_t n, size_t first
   for (size_t e = 0; e < n; e += step) {
     const double *coef = o->coef + leaf_element(i, e, first) * o->terms;
     f->w->k->gemm(&(RowProduct){.out = result_row(f, i, e),
-                                .ldo = f->w->lanes,
+                                .ldo = f->ld,
                                 .a = coef,
                                 .a_row = o->terms,
                                 .a_column = 1,
@@ -323,30 +323,28 @@ static double finite_dot(const double *a, const double *b, size_t n) {
   return s;
 }
 
-/* d / d coef[e, b] = sum over lanes of adjoint times basis[b]; rows of all lanes. */
-void exec_outer_backward(const Frame *f, const Instr *i, size_t n, size_t first) {
-  const VmOuter *o = &f->w->outer[i->width];
-  size_t step = outer_together(i, n), lanes = f->w->lanes;
+/* d / d coef[e, b] = sum over lanes of adjoint times basis[b]. */
+void exec_outer_backward(const Work *w, const Instr *i, const double *g, size_t n, size_t first) {
+  const VmOuter *o = &w->outer[i->width];
+  size_t step = outer_together(i, n), lanes = w->lanes;
   for (size_t e = 0; e < n; e += step) {
     double *adj = o->adj + leaf_element(i, e, first) * o->terms;
-    OuterRows outer = {result_adjoint(f, i, e), o->basis, lanes, lanes, o->terms, step, f->w->M};
-    f->w->k->outer_adjoint(adj, &outer);
+    OuterRows outer = {g + e * lanes, o->basis, lanes, lanes, o->terms, step, w->M};
+    w->k->outer_adjoint(adj, &outer);
     for (size_t k = 0; k < step * o->terms; k++)
       if (!isfinite(adj[k]))
-        adj[k] = finite_dot(result_adjoint(f, i, e + k / o->terms), o->basis + k % o->terms * lanes,
-                            f->w->M);
+        adj[k] = finite_dot(g + (e + k / o->terms) * lanes, o->basis + k % o->terms * lanes, w->M);
   }
 }
 
 /* Pointers of an affine instruction for the rows of this tile. */
 static AffineRows affine_rows(const Frame *f, const TapeAffine *t, bool adjoint) {
-  const Work *w = f->w;
   Scratch *s = f->s;
   size_t D = t->ndense;
   AffineRows a = {.ndense = D,
                   .nsparse = t->nsparse,
                   .A = t->A + f->row * D,
-                  .ld = w->lanes,
+                  .ld = f->ld,
                   .dense = s->in,
                   .base = s->in + D,
                   .dense_adj = s->adj,
@@ -355,12 +353,12 @@ static AffineRows affine_rows(const Frame *f, const TapeAffine *t, bool adjoint)
                   .index = s->index};
   if (t->constant) a.constant = t->constant + f->row;
   for (size_t k = 0; k < D; k++) {
-    s->in[k] = w->global + t->dense[k] * w->lanes;
-    if (adjoint) s->adj[k] = f->boundary + t->dense_adj[k] * w->lanes;
+    s->in[k] = f->shared + t->dense[k] * f->ld;
+    if (adjoint) s->adj[k] = f->boundary + t->dense_adj[k] * f->ld;
   }
   for (size_t k = 0; k < t->nsparse; k++) {
-    s->in[D + k] = w->global + t->base[k] * w->lanes;
-    if (adjoint) s->adj[D + k] = f->boundary + t->base_adj[k] * w->lanes;
+    s->in[D + k] = f->shared + t->base[k] * f->ld;
+    if (adjoint) s->adj[D + k] = f->boundary + t->base_adj[k] * f->ld;
     s->coef[k] = t->coef[k] ? t->coef[k] + f->row : NULL;
     s->index[k] = t->index[k] + f->row;
   }
@@ -369,34 +367,32 @@ static AffineRows affine_rows(const Frame *f, const TapeAffine *t, bool adjoint)
 
 static void affine_forward(const Frame *f, const Instr *i) {
   AffineRows a = affine_rows(f, i->affine, false);
-  f->w->k->affine(result_row(f, i, 0), f->w->lanes, &a, f->rows, f->n);
+  f->w->k->affine(result_row(f, i, 0), f->ld, &a, f->rows, f->n);
 }
 
 static void affine_backward(const Frame *f, const Instr *i) {
   AffineRows a = affine_rows(f, i->affine, true);
-  f->w->k->affine_adjoint(result_adjoint(f, i, 0), f->w->lanes, &a, f->rows, f->n);
+  f->w->k->affine_adjoint(result_adjoint(f, i, 0), f->ld, &a, f->rows, f->n);
 }
 
 static void cumsum_forward(const Frame *f, const Instr *i, size_t n) {
   for (size_t e = 0; e < n; e++) {
     double *out = result_row(f, i, e);
     copy_forward(f, out, &i->in[0], e, 0);
-    if (e % (size_t)i->width) f->w->k->add(out, out - f->w->lanes, f->n);
+    if (e % (size_t)i->width) f->w->k->add(out, out - f->ld, f->n);
   }
 }
 
 static void matmul_forward(const Frame *f, const Instr *i) {
   const Work *w = f->w;
   size_t inner = (size_t)i->width, cols = (size_t)i->columns, rows = (size_t)i->n / cols;
-  const double *a = w->global + i->in[0].base * w->lanes + f->lane,
-               *b = w->global + i->in[1].base * w->lanes + f->lane;
+  const double *a = f->shared + i->in[0].base * f->ld, *b = f->shared + i->in[1].base * f->ld;
   for (size_t r = 0; r < rows; r++)
     for (size_t c = 0; c < cols; c++) {
       double *out = result_row(f, i, r * cols + c);
       memset(out, 0, f->n * sizeof *out);
       for (size_t k = 0; k < inner; k++)
-        w->k->multiply_add(out, a + (r * inner + k) * w->lanes, b + (k * cols + c) * w->lanes,
-                           f->n);
+        w->k->multiply_add(out, a + (r * inner + k) * f->ld, b + (k * cols + c) * f->ld, f->n);
     }
 }
 
@@ -405,29 +401,29 @@ static size_t draws_of(const Frame *f) {
 }
 
 static OdePiece ode_piece(const Frame *f) {
-  return (OdePiece){f->lane, f->n, draws_of(f), f->w->lanes, (int)(f->s - f->w->scratch)};
+  return (OdePiece){f->lane, f->n, draws_of(f), f->ld, (int)(f->s - f->w->scratch)};
 }
 
 static void solve_forward(const Frame *f, const Instr *i) {
   OdePiece piece = ode_piece(f);
-  ode_forward(f->w->odes[i->columns], &piece, f->w->global + i->in[0].base * f->w->lanes + f->lane,
+  ode_forward(f->w->odes[i->columns], &piece, f->shared + i->in[0].base * f->ld,
               result_row(f, i, 0));
 }
 
 static IrPiece run_piece(const Frame *f) {
-  return (IrPiece){f->lane, f->n, draws_of(f), f->w->lanes, (int)(f->s - f->w->scratch)};
+  return (IrPiece){f->lane, f->n, draws_of(f), f->ld, (int)(f->s - f->w->scratch)};
 }
 
 static void run_forward(const Frame *f, const Instr *i) {
   IrPiece piece = run_piece(f);
-  i->run->forward(f->w->runs[i->columns], &piece,
-                  f->w->global + i->in[0].base * f->w->lanes + f->lane, result_row(f, i, 0));
+  i->run->forward(f->w->runs[i->columns], &piece, f->shared + i->in[0].base * f->ld,
+                  result_row(f, i, 0));
 }
 
 static void run_backward(const Frame *f, const Instr *i) {
   IrPiece piece = run_piece(f);
-  size_t at = i->in[0].base * f->w->lanes + f->lane;
-  i->run->backward(f->w->runs[i->columns], &piece, f->w->global + at, result_adjoint(f, i, 0),
+  size_t at = i->in[0].base * f->ld;
+  i->run->backward(f->w->runs[i->columns], &piece, f->shared + at, result_adjoint(f, i, 0),
                    f->out_adj + at);
 }
 
@@ -534,15 +530,15 @@ static void copy_backward(const Frame *f, const double *g, const Operand *o, siz
 static void matvec_backward(const Frame *f, const Instr *i, size_t n, size_t first) {
   const Work *w = f->w;
   size_t inner = (size_t)i->width;
-  double *adj = f->tile ? f->boundary + i->in[1].adjoint * w->lanes
-                        : f->out_adj + i->in[1].base * w->lanes + f->lane;
+  double *adj =
+      f->tile ? f->boundary + i->in[1].adjoint * f->ld : f->out_adj + i->in[1].base * f->ld;
   w->k->gemm(&(RowProduct){.out = adj,
-                           .ldo = w->lanes,
+                           .ldo = f->ld,
                            .a = i->in[0].data + first * inner,
                            .a_row = 1,
                            .a_column = inner,
                            .b = result_adjoint(f, i, 0),
-                           .ldb = w->lanes,
+                           .ldb = f->ld,
                            .rows = inner,
                            .inner = n,
                            .n = f->n,
@@ -553,21 +549,21 @@ static void cumsum_backward(const Frame *f, const Instr *i, size_t n) {
   for (size_t e = n; e-- > 0;) {
     double *g = result_adjoint(f, i, e);
     copy_backward(f, g, &i->in[0], e, 0);
-    if (e % (size_t)i->width) f->w->k->add(g - f->w->lanes, g, f->n);
+    if (e % (size_t)i->width) f->w->k->add(g - f->ld, g, f->n);
   }
 }
 
 static void matmul_backward(const Frame *f, const Instr *i) {
   const Work *w = f->w;
   size_t inner = (size_t)i->width, cols = (size_t)i->columns, rows = (size_t)i->n / cols;
-  size_t ao = i->in[0].base * w->lanes + f->lane, bo = i->in[1].base * w->lanes + f->lane;
+  size_t ao = i->in[0].base * f->ld, bo = i->in[1].base * f->ld;
   for (size_t r = 0; r < rows; r++)
     for (size_t c = 0; c < cols; c++) {
       const double *g = result_adjoint(f, i, r * cols + c);
       for (size_t k = 0; k < inner; k++) {
-        size_t x = ao + (r * inner + k) * w->lanes, y = bo + (k * cols + c) * w->lanes;
-        w->k->pull_back(f->out_adj + x, w->global + y, g, f->n);
-        w->k->pull_back(f->out_adj + y, w->global + x, g, f->n);
+        size_t x = ao + (r * inner + k) * f->ld, y = bo + (k * cols + c) * f->ld;
+        w->k->pull_back(f->out_adj + x, f->shared + y, g, f->n);
+        w->k->pull_back(f->out_adj + y, f->shared + x, g, f->n);
       }
     }
 }
@@ -575,7 +571,7 @@ static void matmul_backward(const Frame *f, const Instr *i) {
 static void solve_backward(const Frame *f, const Instr *i) {
   OdePiece piece = ode_piece(f);
   ode_backward(f->w->odes[i->columns], &piece, result_adjoint(f, i, 0),
-               f->out_adj + i->in[0].base * f->w->lanes + f->lane);
+               f->out_adj + i->in[0].base * f->ld);
 }
 
 void exec_backward(const Frame *f, const Instr *code, int count) {
@@ -586,7 +582,7 @@ void exec_backward(const Frame *f, const Instr *code, int count) {
     case IR_CONST:
     case IR_NOISE: break;
     case IR_OUTER:
-      if (f->tile) exec_outer_backward(f, i, n, first);
+      if (f->tile) exec_outer_backward(f->w, i, result_adjoint(f, i, 0), n, first);
       break; /* shared ones: when all lanes are there */
     case IR_GATHER:
       for (size_t e = 0; e < n; e++) copy_backward(f, result_adjoint(f, i, e), &i->in[0], e, 0);

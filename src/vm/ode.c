@@ -1,6 +1,6 @@
 /* ode.c: differential equations as instructions of a tape. Forward solves all draws of a piece and
- * keeps the sensitivities of the solution, [times x states x sensitivities] rows; backward is a
- * product with them. */
+ * keeps the sensitivities of the solution, [times x states x sensitivities] rows, those of a piece
+ * together as far apart as the instruction's; backward is a product with them. */
 #include "vm/ode_int.h"
 #include "vm/vm.h"
 
@@ -9,8 +9,8 @@
 struct OdeWork {
   const IrOde *ode;
   size_t outputs, P, first; /* sensitivities are to the operand's elements from `first` on */
-  double *sensitivity;      /* [outputs x P x lanes] */
-  double *by_time[2]; /* [outputs x lanes]: in the initial time, in the output's own; NULL: times
+  double *sensitivity;      /* [pieces][outputs x P x lanes of a piece] */
+  double *by_time[2]; /* likewise [outputs]: in the initial time, in the output's own; NULL: times
                          are data */
   Solver **solver;    /* per worker */
 };
@@ -33,23 +33,31 @@ static void pad(double *row, size_t count, size_t n) {
   for (size_t j = count; j < n; j++) row[j] = count ? row[count - 1] : 0;
 }
 
+static double *sensitivity(const OdeWork *w, const OdePiece *p) {
+  return w->sensitivity + p->lane * w->outputs * w->P;
+}
+
+static double *by_time(const OdeWork *w, const OdePiece *p, size_t which) {
+  return w->by_time[which] + p->lane * w->outputs;
+}
+
 void ode_forward(OdeWork *w, const OdePiece *p, const double *in, double *out) {
   OdeRows rows = {.in = in,
                   .out = out,
-                  .sensitivity = w->sensitivity + p->lane,
+                  .sensitivity = sensitivity(w, p),
                   .in_ld = p->lanes,
                   .out_ld = p->lanes,
                   .sensitivity_ld = p->lanes,
                   .count = p->count};
   Solver *s = w->solver[p->worker];
   solver_run(s, &rows);
-  if (w->ode->timed) solver_time_slopes(s, &rows, w->by_time[1] + p->lane, w->by_time[0] + p->lane);
+  if (w->ode->timed) solver_time_slopes(s, &rows, by_time(w, p, 1), by_time(w, p, 0));
   if (p->count == p->n) return;
   for (size_t k = 0; k < w->outputs; k++) pad(out + k * p->lanes, p->count, p->n);
   for (size_t k = 0; k < w->outputs * w->P; k++)
     pad(rows.sensitivity + k * p->lanes, p->count, p->n);
   for (size_t k = 0; w->ode->timed && k < 2 * w->outputs; k++)
-    pad(w->by_time[k / w->outputs] + k % w->outputs * p->lanes + p->lane, p->count, p->n);
+    pad(by_time(w, p, k / w->outputs) + k % w->outputs * p->lanes, p->count, p->n);
 }
 
 void ode_backward(OdeWork *w, const OdePiece *p, const double *out_adj, double *in_adj) {
@@ -58,11 +66,11 @@ void ode_backward(OdeWork *w, const OdePiece *p, const double *out_adj, double *
   for (size_t o = 0; o < w->outputs; o++) {
     const double *g = out_adj + o * p->lanes;
     for (size_t c = 0; c < w->P; c++)
-      k->chain(in_adj + (w->first + c) * p->lanes, g,
-               w->sensitivity + (o * w->P + c) * p->lanes + p->lane, p->n, false);
+      k->chain(in_adj + (w->first + c) * p->lanes, g, sensitivity(w, p) + (o * w->P + c) * p->lanes,
+               p->n, false);
     for (size_t t = 0; w->ode->timed && t < 2; t++) {
       size_t at = t ? 1 + o / (size_t)w->ode->states : 0;
-      k->chain(times + at * p->lanes, g, w->by_time[t] + o * p->lanes + p->lane, p->n, false);
+      k->chain(times + at * p->lanes, g, by_time(w, p, t) + o * p->lanes, p->n, false);
     }
   }
 }

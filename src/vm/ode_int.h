@@ -115,7 +115,8 @@ void radau_attempt(Solver *s, size_t n); /* a step h of every lane: znew, error 
 
 typedef struct OdeWork OdeWork;
 OdeWork *ode_work(Arena *a, const IrOde *ode, size_t lanes, int workers);
-/* Draws [lane, lane + n), `count` of them in use; in and out as an instruction's rows. */
+/* Draws [lane, lane + n), `count` of them in use; in and out as an instruction's rows, `lanes`
+ * apart. */
 typedef struct {
   size_t lane, n, count, lanes;
   int worker;

@@ -96,8 +96,11 @@ static void emit_global(Planner *p, Node id) {
   Instr i = {.op = x->op, .nargs = x->nargs, .n = x->n, .width = x->attr, .columns = x->attr2};
   note_width(p, x);
   switch (x->op) {
-  case IR_NOISE:
-  case IR_OUTER: break;
+  case IR_NOISE: break;
+  case IR_OUTER:
+    i.leaf = t->leaf_rows;
+    t->leaf_rows += (size_t)x->n;
+    break;
   case IR_CONST:
     i.nargs = 1;
     i.in[0] = data_operand(p, x->u.values, x->n);
@@ -172,16 +175,27 @@ size_t plan_global(Planner *p, Node id) {
 
 /* ---- tile instructions ----------------------------------------------------------------------- */
 
-size_t plan_boundary(Planner *p, Node id) {
+/* Where the values of n global elements are as rows of all draws. */
+static size_t keep_rows(Planner *p, size_t element, size_t n) {
+  Tape *t = p->tape;
+  if (element < t->dim) return element;
+  Kept k = {element, n, t->rows_kept};
+  t->rows_kept += n;
+  PUSH(p->arena, t->kept, t->nkept, t->cap_kept, k);
+  return k.at;
+}
+
+const Boundary *plan_boundary(Planner *p, Node id) {
   Tape *t = p->tape;
   if (!p->boundary_at[id]) {
     const IrNode *x = ir_node(p->g, id);
-    Boundary b = {plan_global(p, id), (size_t)x->n, t->boundary_elements};
+    Boundary b = {plan_global(p, id), (size_t)x->n, t->boundary_elements, 0};
+    b.kept = keep_rows(p, b.element, b.n);
     t->boundary_elements += b.n;
     PUSH(p->arena, t->boundary, t->nboundary, t->cap_boundary, b);
     p->boundary_at[id] = t->nboundary;
   }
-  return t->boundary[p->boundary_at[id] - 1].at;
+  return &t->boundary[p->boundary_at[id] - 1];
 }
 
 static bool all_same(const int32_t *index, size_t n) {
@@ -202,10 +216,8 @@ static const int32_t *kept_index(Planner *p, const int32_t *index, size_t n) {
 
 /* Read a shared value: whole, by index. */
 static Operand boundary_operand(Planner *p, Node id, const int32_t *index, size_t n) {
-  Operand o = {.place = IN_GLOBAL,
-               .access = AT_INDEX,
-               .base = plan_global(p, id),
-               .adjoint = plan_boundary(p, id)};
+  const Boundary *b = plan_boundary(p, id);
+  Operand o = {.place = IN_GLOBAL, .access = AT_INDEX, .base = b->kept, .adjoint = b->at};
   if (all_same(index, n)) {
     o.access = AT_ONE;
     o.base += (size_t)index[0];
@@ -390,10 +402,9 @@ static void plan_adjoints(Planner *p, TapeBlock *b) {
 /* Rows of a matrix of data times a shared vector. */
 static void tile_matvec(Planner *p, const IrNode *x, const int32_t *index, Instr *i) {
   size_t n = (size_t)p->rows * (size_t)i->n;
-  Node b = x->args[1];
+  const Boundary *b = plan_boundary(p, x->args[1]);
   i->in[0] = (Operand){.place = IN_DATA, .data = matrix_rows(p, x->args[0], x->attr, index, n)};
-  i->in[1] =
-      (Operand){.place = IN_GLOBAL, .base = plan_global(p, b), .adjoint = plan_boundary(p, b)};
+  i->in[1] = (Operand){.place = IN_GLOBAL, .base = b->kept, .adjoint = b->at};
 }
 
 /* Noise and the evaluator's leaves: which of their elements. */
@@ -584,6 +595,7 @@ Tape *vm_plan(Arena *a, const VmPlan *wanted) {
   Tape *t = NEW(a, Tape);
   *t = (Tape){.dim = wanted->dim,
               .elements = wanted->dim,
+              .rows_kept = wanted->dim,
               .nroots = wanted->nroots,
               .nblocks = wanted->nblocks,
               .max_width = 1};
@@ -598,7 +610,12 @@ Tape *vm_plan(Arena *a, const VmPlan *wanted) {
   t->shared = t->count;
   t->shared_elements = t->elements;
   t->roots = NEW_ARRAY(a, size_t, t->nroots + 1);
-  for (int k = 0; k < t->nroots; k++) t->roots[k] = plan_global(&p, wanted->roots[k]);
+  t->roots_kept = NEW_ARRAY(a, size_t, t->nroots + 1);
+  t->shared_kept = t->nkept;
+  for (int k = 0; k < t->nroots; k++) {
+    t->roots[k] = plan_global(&p, wanted->roots[k]);
+    t->roots_kept[k] = keep_rows(&p, t->roots[k], (size_t)ir_size(p.g, wanted->roots[k]));
+  }
   index_boundary(a, t);
   find_readers(a, t);
   temp_close(task);

@@ -28,8 +28,9 @@ typedef struct {
   size_t nvalues, cap_values;
 } Planner;
 
-size_t plan_global(Planner *p, Node id);   /* the element at which node id begins, planned whole */
-size_t plan_boundary(Planner *p, Node id); /* where tiles add to its adjoint */
+size_t plan_global(Planner *p, Node id); /* the element at which node id begins, planned whole */
+/* What tiles read: where it is among the kept rows, and where they add to its adjoint. */
+const Boundary *plan_boundary(Planner *p, Node id);
 bool plan_tileable(unsigned op);
 bool plan_distinct(Planner *p, const int32_t *index, size_t n, int32_t size);
 /* The given element of node id, per observation, as an affine function of shared values; NULL when

@@ -67,15 +67,15 @@ static const TapeAffine *assemble(Planner *p, const IrAffine *f) {
   size_t d = 0, s = 0;
   for (int k = 0; k < f->count; k++) {
     const IrTerm *m = &f->terms[k];
-    size_t at = plan_global(p, m->leaf), adj = plan_boundary(p, m->leaf);
+    const Boundary *b = plan_boundary(p, m->leaf);
     if (m->same) {
-      t->dense[d] = at + (size_t)m->index[0];
-      t->dense_adj[d] = adj + (size_t)m->index[0];
+      t->dense[d] = b->kept + (size_t)m->index[0];
+      t->dense_adj[d] = b->at + (size_t)m->index[0];
       for (int32_t r = 0; r < rows; r++) A[(size_t)r * t->ndense + d] = m->coef[r];
       d++;
     } else {
-      t->base[s] = at;
-      t->base_adj[s] = adj;
+      t->base[s] = b->kept;
+      t->base_adj[s] = b->at;
       t->coef[s] = all_are(m->coef, rows, 1) ? NULL : kept_numbers(a, m->coef, rows);
       t->index[s++] =
           memcpy(NEW_ARRAY(a, int32_t, rows), m->index, (size_t)rows * sizeof *m->index);

@@ -18,8 +18,9 @@ typedef struct {
   uint8_t place, access;
   int32_t width, source_width; /* AT_ROW */
   const double *data;          /* IN_DATA; AT_ONE: LANES copies */
-  size_t base;                 /* IN_GLOBAL: element; IN_TILE: elements per observation before it */
-  size_t adjoint;              /* IN_GLOBAL, used by a tile: element in the boundary */
+  size_t base; /* IN_GLOBAL: element, of a tile's operand among the kept rows; IN_TILE: elements per
+                  observation before it */
+  size_t adjoint; /* IN_GLOBAL, used by a tile: element in the boundary */
   const int32_t *index;
 } Operand;
 
@@ -27,7 +28,7 @@ typedef struct {
 typedef struct {
   size_t ndense, nsparse;
   const double *constant, *A;
-  size_t *dense, *dense_adj; /* elements: global, in the boundary */
+  size_t *dense, *dense_adj; /* elements: kept rows, in the boundary */
   const double **coef;
   const int32_t **index;
   size_t *base, *base_adj;
@@ -52,6 +53,7 @@ typedef struct Instr {
   bool fresh;   /* density, saves: the first to add to its operand's adjoint, so it stores */
   size_t kept;  /* NOISE of tiles: rows of kept noise before it */
   size_t slope; /* saves: elements per observation before the slopes */
+  size_t leaf;  /* global OUTER: rows of adjoints of shared leaves before it */
 } Instr;
 
 typedef struct {
@@ -75,8 +77,15 @@ typedef struct {
 /* A global value that tiles read: its adjoint is gathered per chunk in the boundary. */
 typedef struct {
   size_t element, n;
-  size_t at; /* in the boundary */
+  size_t at;   /* in the boundary */
+  size_t kept; /* among the kept rows */
 } Boundary;
+
+/* Global values are computed in pieces of draws; those that others read are copied to rows of all
+ * draws, behind theta, which is there already. */
+typedef struct {
+  size_t element, n, at;
+} Kept;
 
 struct Tape {
   size_t dim;
@@ -85,6 +94,10 @@ struct Tape {
   int shared;      /* the first so many serve the tiles, the others only the roots */
   size_t elements; /* global elements; the first dim are theta */
   size_t shared_elements;
+  Kept *kept;
+  size_t nkept, cap_kept, shared_kept; /* the first shared_kept serve the tiles */
+  size_t rows_kept;                    /* rows of all draws: theta, then kept values */
+  size_t leaf_rows;                    /* elements of all shared leaves */
   TapeBlock *blocks;
   int nblocks;
   Boundary *boundary;
@@ -95,7 +108,8 @@ struct Tape {
   int *reader; /* of parameter k: the first instruction that reads it; count: a root is it; above:
                   none */
   size_t rows;
-  size_t *roots; /* element of each root; data roots become global copies */
+  size_t *roots;      /* element of each root; data roots become global copies */
+  size_t *roots_kept; /* its place among the kept rows */
   int nroots;
   int odes, runs;   /* ODE and RUN instructions */
   size_t noise;     /* rows of noise of all tiles */

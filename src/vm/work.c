@@ -15,6 +15,11 @@ enum { TILE_BYTES = 1, TILE_LEAST = 4, TILE_MAX = 4 };
 #else
 enum { TILE_BYTES = 128 * 1024, TILE_LEAST = 4, TILE_MAX = ROWS_MOST };
 #endif
+#ifdef PVI_TORTURE
+enum { VALUE_BYTES = 4096 };
+#else
+enum { VALUE_BYTES = 256 << 20 }; /* of the global values of all pieces */
+#endif
 enum {
   CHUNKS_MIN = 2,
   CHUNKS_MAX = 32, /* bits of Work.touched */
@@ -78,6 +83,25 @@ static void choose_chunks(Work *w) {
     for (size_t e = 0; e < w->tape->boundary_elements; e++) w->touched[e] = merged(w->touched[e]);
 }
 
+/* Draws in pieces of at most LANE_BLOCK, as even as they can be. */
+static size_t lane_pieces(const Work *w) { return (w->lanes + LANE_BLOCK - 1) / LANE_BLOCK; }
+
+/* Rows of all draws for what others read, and blocks of a piece's draws for the global values: a
+ * piece walks through memory in order, whatever the number of draws. Where the values of all pieces
+ * would be too many, each worker has those of one, and the way back computes them again. */
+static void make_rows(Arena *a, Work *w, size_t workers) {
+  const Tape *t = w->tape;
+  size_t pieces = lane_pieces(w);
+  w->block = pieces ? (w->lanes / LANES + pieces - 1) / pieces * LANES : 0;
+  size_t piece = t->elements * w->block;
+  w->again =
+      !t->odes && !t->runs && pieces > workers && pieces * piece > VALUE_BYTES / sizeof *w->values;
+  w->rows = NEW_ARRAY(a, double, t->rows_kept * w->lanes);
+  w->adjoint = NEW_ARRAY(a, double, (t->dim + t->leaf_rows) * w->lanes);
+  w->values = NEW_ARRAY(a, double, (w->again ? workers : pieces) * piece);
+  w->value_adj = NEW_ARRAY(a, double, workers *piece);
+}
+
 Work *vm_work(Arena *a, const Tape *t, size_t M, Pool *pool) {
   Work *w = NEW(a, Work);
   w->tape = t;
@@ -89,16 +113,15 @@ Work *vm_work(Arena *a, const Tape *t, size_t M, Pool *pool) {
   w->elements = t->elements;
   w->readers = t->count + 1;
   w->T = tile_height(t, w->lanes);
-  w->global = NEW_ARRAY(a, double, t->elements * w->lanes);
-  w->adjoint = NEW_ARRAY(a, double, t->elements * w->lanes);
   w->touched = NEW_ARRAY(a, uint32_t, t->boundary_elements + 1);
   int workers = pool ? pool_threads(pool) : 1;
+  make_rows(a, w, (size_t)workers);
   w->scratch = NEW_ARRAY(a, Scratch, workers);
   for (int k = 0; k < workers; k++) make_scratch(a, &w->scratch[k], w);
   w->odes = NEW_ARRAY(a, OdeWork *, t->odes + 1);
   for (int k = 0; k < t->count; k++)
     if (t->code[k].op == IR_ODE)
-      w->odes[t->code[k].columns] = ode_work(a, t->code[k].ode, w->lanes, workers);
+      w->odes[t->code[k].columns] = ode_work(a, t->code[k].ode, lane_pieces(w) * w->block, workers);
   w->runs = NEW_ARRAY(a, void *, t->runs + 1);
   for (int k = 0; k < t->count; k++)
     if (t->code[k].op == IR_RUN)
@@ -115,7 +138,7 @@ Work *vm_work(Arena *a, const Tape *t, size_t M, Pool *pool) {
   return w;
 }
 
-double *vm_theta(Work *w) { return w->global; }
+double *vm_theta(Work *w) { return w->rows; }
 double *vm_theta_adjoint(Work *w) { return w->adjoint; }
 void vm_set_times(Work *w, VmTimes *times) { w->times = times; }
 size_t vm_tile_rows(const Work *w) { return w->T; }
@@ -261,7 +284,7 @@ static void give_own(const Work *w, size_t chunk, int worker) {
   const Tape *t = w->tape;
   double clock = start_clock(w);
   for (size_t e = 0; e < t->boundary_elements; e++)
-    if (is_own(w, e, chunk)) w->give(w->rows_self, t->owner[e], w->global + t->owner[e] * w->lanes);
+    if (is_own(w, e, chunk)) w->give(w->rows_self, t->owner[e], w->rows + t->owner[e] * w->lanes);
   if (w->times) stop_clock(&clock, &w->times[worker].draws);
 }
 
@@ -269,29 +292,26 @@ static void give_piece(void *arg, size_t piece, int worker) {
   const Work *w = arg;
   (void)worker;
   for (size_t k = piece * THETA_PIECE; k < min_size((piece + 1) * THETA_PIECE, w->tape->dim); k++)
-    if (!has_owner(w, k)) w->give(w->rows_self, k, w->global + k * w->lanes);
+    if (!has_owner(w, k)) w->give(w->rows_self, k, w->rows + k * w->lanes);
 }
 
 static size_t theta_pieces(const Work *w) { return (w->tape->dim + THETA_PIECE - 1) / THETA_PIECE; }
 
 /* ---- the three steps of an evaluation -------------------------------------------------------- */
 
-/* Draws in pieces of at most LANE_BLOCK, as even as they can be. */
-static size_t lane_pieces(const Work *w) { return (w->lanes + LANE_BLOCK - 1) / LANE_BLOCK; }
-static size_t lane_block(const Work *w) {
-  return (w->lanes / LANES + lane_pieces(w) - 1) / lane_pieces(w) * LANES;
-}
-
 static Frame global_frame(const Work *w, size_t piece, int worker) {
-  size_t lane = min_size(piece * lane_block(w), w->lanes);
+  size_t lane = min_size(piece * w->block, w->lanes), size = w->tape->elements * w->block;
+  double *values = w->values + (w->again ? (size_t)worker : piece) * size;
   return (Frame){.w = w,
                  .s = &w->scratch[worker],
                  .lane = lane,
-                 .n = min_size(lane_block(w), w->lanes - lane),
+                 .n = min_size(w->block, w->lanes - lane),
+                 .ld = w->block,
                  .T = 1,
                  .rows = 1,
-                 .out = w->global,
-                 .out_adj = w->adjoint};
+                 .shared = values,
+                 .out = values,
+                 .out_adj = w->value_adj + (size_t)worker * size};
 }
 
 /* Global instructions, all pieces of draws; few of them are done before the others are called. */
@@ -304,22 +324,41 @@ static void run_lanes(const Work *w, void (*work)(void *, size_t, int), void *ar
   }
 }
 
+/* Rows of a piece, and the same draws of rows of all. */
+static void copy_rows(double *to, size_t ldt, const double *from, size_t ldf, size_t rows,
+                      size_t n) {
+  for (size_t r = 0; r < rows; r++) memcpy(to + r * ldt, from + r * ldf, n * sizeof *to);
+}
+
+static void compute_piece(const Frame *f) {
+  const Work *w = f->w;
+  for (size_t k = 0; k < w->tape->dim; k++)
+    if (is_read(w, k))
+      copy_rows(f->out + k * f->ld, f->ld, w->rows + k * w->lanes + f->lane, w->lanes, 1, f->n);
+  exec_forward(f, w->tape->code, w->count);
+}
+
 static void forward_piece(void *arg, size_t piece, int worker) {
   const Work *w = arg;
+  const Tape *t = w->tape;
   Frame f = global_frame(w, piece, worker);
-  exec_forward(&f, w->tape->code, w->count);
+  compute_piece(&f);
+  size_t count = w->readers > t->count ? t->nkept : t->shared_kept;
+  for (size_t k = 0; k < count; k++)
+    copy_rows(w->rows + t->kept[k].at * w->lanes + f.lane, w->lanes,
+              f.out + t->kept[k].element * f.ld, f.ld, t->kept[k].n, f.n);
 }
 
 void vm_draw(Work *w) { run_pieces(w, theta_pieces(w), give_piece, w); }
 
 void vm_forward(Work *w, const double *theta) {
-  if (theta != w->global) memcpy(w->global, theta, w->tape->dim * w->lanes * sizeof *theta);
+  if (theta != w->rows) memcpy(w->rows, theta, w->tape->dim * w->lanes * sizeof *theta);
   if (w->count) run_lanes(w, forward_piece, w);
   w->tiles_ran = false;
 }
 
 const double *vm_value(const Work *w, int root, int32_t element) {
-  return w->global + (w->tape->roots[root] + (size_t)element) * w->lanes;
+  return w->rows + (w->tape->roots_kept[root] + (size_t)element) * w->lanes;
 }
 
 static void clear_tile(const Work *w, Scratch *s, const TapeBlock *block, size_t rows) {
@@ -339,6 +378,8 @@ static void run_tile(Work *w, size_t tile, size_t chunk, double *boundary, int w
   Frame f = {.w = w,
              .s = s,
              .n = w->lanes,
+             .ld = w->lanes,
+             .shared = w->rows,
              .T = w->T,
              .row = t.row,
              .rows = t.rows,
@@ -404,18 +445,23 @@ int vm_workers(const Work *w) { return w->pool ? pool_threads(w->pool) : 1; }
 
 /* Adjoint of a global element in draws [lane, lane + n): all chunks added in order, to what is
  * there or over it. */
-static void gather(const Work *w, size_t element, size_t lane, size_t n, bool over) {
+typedef struct {
+  double *to;
+  size_t lane, n;
+  bool over;
+} Gathering;
+
+static void gather(const Work *w, size_t element, Gathering g) {
   const Tape *t = w->tape;
-  double *to = w->adjoint + element * w->lanes + lane;
   for (size_t b = t->border_first[element]; w->tiles_ran && b < t->border_first[element + 1]; b++)
     for (uint32_t left = w->touched[t->border[b]]; left; left &= left - 1) {
       size_t copy = (size_t)__builtin_ctz(left) * t->boundary_elements + t->border[b];
-      const double *from = w->chunk_adj + copy * w->lanes + lane;
-      if (over) memcpy(to, from, n * sizeof *to);
-      if (!over) w->k->add(to, from, n);
-      over = false;
+      const double *from = w->chunk_adj + copy * w->lanes + g.lane;
+      if (g.over) memcpy(g.to, from, g.n * sizeof *g.to);
+      if (!g.over) w->k->add(g.to, from, g.n);
+      g.over = false;
     }
-  if (over) memset(to, 0, n * sizeof *to);
+  if (g.over) memset(g.to, 0, g.n * sizeof *g.to);
 }
 
 typedef struct {
@@ -423,26 +469,41 @@ typedef struct {
   const double *seeds, *lane;
 } BackwardJob;
 
+/* Of a shared leaf, all draws. */
+static double *leaf_adjoint(const Work *w, const Instr *i) {
+  return w->adjoint + (w->tape->dim + i->leaf) * w->lanes;
+}
+
+/* What flows into the global values of a piece: from the tiles, and from the roots' seeds. */
+static void seed_piece(const BackwardJob *job, const Frame *f) {
+  const Work *w = job->w;
+  const Tape *t = w->tape;
+  for (size_t k = 0; k < t->dim; k++)
+    if (is_read(w, k)) memset(f->out_adj + k * f->ld, 0, f->n * sizeof *f->out_adj);
+  for (size_t e = t->dim; e < w->elements; e++)
+    gather(w, e, (Gathering){f->out_adj + e * f->ld, f->lane, f->n, true});
+  for (int r = 0; w->readers > t->count && r < t->nroots; r++) {
+    double *adj = f->out_adj + t->roots[r] * f->ld;
+    for (size_t j = 0; job->seeds[r] != 0 && j < f->n; j++)
+      adj[j] += job->seeds[r] * (job->lane ? job->lane[f->lane + j] : 1);
+  }
+}
+
 static void backward_piece(void *arg, size_t piece, int worker) {
   const BackwardJob *job = arg;
   const Work *w = job->w;
   const Tape *t = w->tape;
   Frame f = global_frame(w, piece, worker);
-  for (size_t k = 0; k < t->dim; k++)
-    if (is_read(w, k)) memset(w->adjoint + k * w->lanes + f.lane, 0, f.n * sizeof *w->adjoint);
-  for (size_t e = t->dim; e < w->elements; e++) {
-    if (t->border_first[e] == t->border_first[e + 1]) {
-      memset(w->adjoint + e * w->lanes + f.lane, 0, f.n * sizeof *w->adjoint);
-    } else {
-      gather(w, e, f.lane, f.n, true);
-    }
-  }
-  for (int r = 0; w->readers > t->count && r < t->nroots; r++) {
-    double *adj = w->adjoint + t->roots[r] * w->lanes + f.lane;
-    for (size_t j = 0; job->seeds[r] != 0 && j < f.n; j++)
-      adj[j] += job->seeds[r] * (job->lane ? job->lane[f.lane + j] : 1);
-  }
+  if (w->again) compute_piece(&f);
+  seed_piece(job, &f);
   exec_backward(&f, t->code, w->count);
+  for (size_t k = 0; k < t->dim; k++)
+    if (is_read(w, k))
+      copy_rows(w->adjoint + k * w->lanes + f.lane, w->lanes, f.out_adj + k * f.ld, f.ld, 1, f.n);
+  for (int c = 0; t->leaf_rows && c < w->count; c++)
+    if (t->code[c].op == IR_OUTER)
+      copy_rows(leaf_adjoint(w, &t->code[c]) + f.lane, w->lanes, f.out_adj + t->code[c].out * f.ld,
+                f.ld, (size_t)t->code[c].n, f.n);
 }
 
 static void theta_piece(void *arg, size_t piece, int worker) {
@@ -451,7 +512,7 @@ static void theta_piece(void *arg, size_t piece, int worker) {
   (void)worker;
   for (size_t k = piece * THETA_PIECE; k < min_size((piece + 1) * THETA_PIECE, w->tape->dim); k++) {
     if (w->take && w->tiles_ran && has_owner(w, k)) continue;
-    gather(w, k, 0, w->lanes, !is_read(w, k));
+    gather(w, k, (Gathering){w->adjoint + k * w->lanes, 0, w->lanes, !is_read(w, k)});
     if (w->take) w->take(w->rows_self, k, w->adjoint + k * w->lanes);
   }
 }
@@ -461,9 +522,9 @@ void vm_backward(Work *w, const double *seeds, const double *lane, double *adj_t
   const Tape *t = w->tape;
   if (w->count || (w->readers > t->count && t->nroots)) run_lanes(w, backward_piece, &job);
   run_pieces(w, theta_pieces(w), theta_piece, &job);
-  Frame all = global_frame(w, 0, 0);
-  for (int k = 0; k < w->count; k++)
-    if (t->code[k].op == IR_OUTER) exec_outer_backward(&all, &t->code[k], (size_t)t->code[k].n, 0);
+  for (int k = 0; t->leaf_rows && k < w->count; k++)
+    if (t->code[k].op == IR_OUTER)
+      exec_outer_backward(w, &t->code[k], leaf_adjoint(w, &t->code[k]), (size_t)t->code[k].n, 0);
   if (!w->take && adj_theta != w->adjoint)
     memcpy(adj_theta, w->adjoint, t->dim * w->lanes * sizeof *adj_theta);
 }

@@ -39,10 +39,15 @@ struct Work {
   int count, readers;  /* global instructions to run; readers of theta among them and the roots:
                           Tape.reader below it */
   size_t elements;     /* global elements in use */
-  double *global, *adjoint; /* [elements x lanes] */
-  double *chunk_adj;        /* [chunks x boundary x lanes] */
-  uint32_t *touched; /* [boundary]: bit c: chunk c adds to this row of its own copy; of the others
-                        nothing is read */
+  size_t block;        /* draws of a piece of global work, at most: distance of its rows */
+  double *rows;        /* [rows_kept x lanes]: theta, and the values that tiles and callers read */
+  double *adjoint;     /* [dim + leaf_rows x lanes]: of theta, and of shared leaves */
+  double *values;      /* [pieces, or workers][elements x block] */
+  double *value_adj;   /* [workers][elements x block] */
+  bool again;          /* values are not kept for the way back, but computed again */
+  double *chunk_adj;   /* [chunks x boundary x lanes] */
+  uint32_t *touched;   /* [boundary]: bit c: chunk c adds to this row of its own copy; of the others
+                          nothing is read */
   size_t chunks;
   OdeWork **odes;     /* per ODE instruction */
   void **runs;        /* per RUN instruction */
@@ -59,11 +64,13 @@ struct Work {
   VmTimes *times;       /* per worker; NULL: nobody asks */
 };
 
-/* Where an instruction's rows lie: n draws from `lane` on; for tiles, from observation `row` on. */
+/* Where an instruction's rows lie, ld apart: n draws from `lane` on; for tiles, from observation
+ * `row` on. */
 typedef struct {
   const Work *w;
   Scratch *s;
-  size_t lane, n;
+  size_t lane, n, ld;
+  const double *shared;  /* global values; tile: the kept rows */
   size_t T, row, rows;   /* tile; rows = 1 and T = 1 for the global part */
   double *out, *out_adj; /* values and adjoints of the instruction's own place */
   double *boundary;      /* tile: adjoints of shared values */
@@ -77,7 +84,7 @@ void exec_forward(const Frame *f, const Instr *code, int count);
 void exec_backward(const Frame *f, const Instr *code, int count);
 /* The last instruction of a block, forward and backward at once. */
 void exec_total(const Frame *f, const Instr *i, double *totals);
-/* Elements [first, first + n) of a leaf, rows of all lanes. */
-void exec_outer_backward(const Frame *f, const Instr *i, size_t n, size_t first);
+/* Elements [first, first + n) of a leaf; g: their adjoints, rows of all lanes. */
+void exec_outer_backward(const Work *w, const Instr *i, const double *g, size_t n, size_t first);
 
 #endif

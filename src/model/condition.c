@@ -1,0 +1,599 @@
+/* condition.c: which parameters are the scales of a block, and its heads given them.
+ *
+ *   1. Of a product of two things that depend on parameters, the one that is not affine is given,
+ *      else the one with fewer of them; so is a denominator (find_products).
+ *      In a sum of a curve and a line it is the curve, where that sees no more (find_sums).
+ *   2. What is affine now, and as large as it can be, is a predictor (find_predictors). Where an
+ *      observation has several, the parameters of all but the one that sees most are given, too.
+ *   3. The heads are rebuilt with the predictor f + sqrt(V) x in the place of f, or integrated over
+ *      f where they are normal(f, sigma) (make_heads).
+ *
+ * Sets of inputs (the parameters of the program, each a range of theta) are bits of a number.
+ */
+#include "model/condition_int.h"
+
+#include <string.h>
+
+enum { MOST_INPUTS = 64, MOST_WIDTH = 64, MOST_DENSE = 64, MOST_AXES = 3, MOST_PREDICTORS = 16 };
+
+struct Conditions {
+  Graph *g;      /* a copy of the model's graph, to which nodes are added */
+  int32_t count; /* nodes of the model */
+  int32_t dim;
+  Node input[MOST_INPUTS];
+  int ninputs;
+  uint64_t *mask; /* of each node: inputs that it depends on */
+  const char *why;
+};
+
+/* One block. */
+typedef struct {
+  const struct Conditions *all;
+  Graph *g;
+  const ConditionRoot *root;
+  Arena *arena, *temp;
+  bool dense;
+  GivenReader r;
+  bool *reached; /* nodes below the root */
+  Node predictor[MOST_PREDICTORS];
+  int npredictors;
+  Node *made;               /* of each node: on the new predictor, + 1; 0: not yet */
+  Node variance, deviation; /* V; sqrt(V) x */
+  const GivenTerms *terms;
+} Block;
+
+/* ---- the graph and its inputs ---------------------------------------------------------------- */
+
+static bool overlap(const IrNode *a, const IrNode *b) {
+  return a->attr < b->attr + b->n && b->attr < a->attr + a->n;
+}
+
+static uint64_t input_mask(struct Conditions *c, Node id) {
+  const IrNode *x = ir_node(c->g, id);
+  uint64_t mask = 0;
+  if (c->ninputs == MOST_INPUTS) {
+    c->why = "there are too many different parameters";
+    return 0;
+  }
+  c->input[c->ninputs++] = id;
+  for (int k = 0; k < c->ninputs; k++)
+    if (overlap(x, ir_node(c->g, c->input[k]))) mask |= (uint64_t)1 << k;
+  for (int k = 0; k + 1 < c->ninputs; k++)
+    if (mask >> k & 1) c->why = "parameters are read in overlapping parts";
+  return mask;
+}
+
+static uint64_t mask_of(struct Conditions *c, Node id) {
+  const IrNode *x = ir_node(c->g, id);
+  uint64_t mask = 0;
+  if (x->op == IR_INPUT) return input_mask(c, id);
+  for (int k = 0; k < x->nargs; k++) mask |= c->mask[x->args[k]];
+  for (int32_t e = 0; x->op == IR_PACK && e < x->n; e++) mask |= c->mask[x->u.picks[e].node];
+  return mask;
+}
+
+static const struct Conditions *conditions(const Reducible *t) {
+  struct Conditions *c = *t->given;
+  if (c) return c;
+  *t->given = c = NEW(t->temp, struct Conditions);
+  c->g = ir_copy(t->out->arena, t->graph);
+  c->count = c->g->count;
+  c->mask = NEW_ARRAY(t->temp, uint64_t, c->count + 1);
+  for (Node k = 0; k < c->count; k++) {
+    const IrNode *x = ir_node(c->g, k);
+    c->mask[k] = mask_of(c, k);
+    if (x->op == IR_INPUT && x->attr + x->n > c->dim) c->dim = x->attr + x->n;
+  }
+  return c;
+}
+
+static int32_t elements(const Block *b, uint64_t mask) {
+  int32_t n = 0;
+  for (int k = 0; k < b->all->ninputs; k++)
+    if (mask >> k & 1) n += ir_size(b->g, b->all->input[k]);
+  return n;
+}
+
+/* The inputs of a node that are not given. */
+static uint64_t open_inputs(const Block *b, Node id) { return b->all->mask[id] & ~b->r.scales; }
+
+/* ---- scales ---------------------------------------------------------------------------------- */
+
+static void reach(Block *b, Node root) {
+  b->reached[root] = true;
+  for (Node k = root; k >= 0; k--) {
+    const IrNode *x = ir_node(b->g, k);
+    if (!b->reached[k]) continue;
+    for (int a = 0; a < x->nargs; a++) b->reached[x->args[a]] = true;
+    for (int32_t e = 0; x->op == IR_PACK && e < x->n; e++) b->reached[x->u.picks[e].node] = true;
+  }
+}
+
+/* Affine in the others, given the scales; k has some of them. */
+static bool is_affine(const Block *b, const bool *affine, Node k) {
+  const IrNode *x = ir_node(b->g, k);
+  bool all = true;
+  for (int a = 0; a < x->nargs; a++)
+    all = all && (!open_inputs(b, x->args[a]) || affine[x->args[a]]);
+  for (int32_t e = 0; x->op == IR_PACK && e < x->n; e++)
+    all = all && (!open_inputs(b, x->u.picks[e].node) || affine[x->u.picks[e].node]);
+  switch (x->op) {
+  case IR_INPUT: return true;
+  case IR_GATHER:
+  case IR_PACK:
+  case IR_SUM:
+  case IR_MATVEC:
+  case IR_NEG:
+  case IR_ADD:
+  case IR_SUB: return all;
+  case IR_MUL:
+  case IR_MATMUL: return all && !(open_inputs(b, x->args[0]) && open_inputs(b, x->args[1]));
+  case IR_DIV: return all && !open_inputs(b, x->args[1]);
+  default: return false;
+  }
+}
+
+/* Which of two factors is given. */
+static uint64_t given_factor(const Block *b, const bool *affine, Node x, Node y) {
+  uint64_t one = open_inputs(b, x), two = open_inputs(b, y);
+  if (!one || !two) return 0;
+  if (affine[x] != affine[y]) return affine[x] ? two : one;
+  return elements(b, one) < elements(b, two) ? one : two;
+}
+
+static void find_products(Block *b) {
+  bool *affine = NEW_ARRAY(b->temp, bool, b->all->count);
+  for (Node k = 0; k <= b->root->root; k++) {
+    const IrNode *x = ir_node(b->g, k);
+    if (!b->reached[k]) continue;
+    if (x->op == IR_DIV) b->r.scales |= open_inputs(b, x->args[1]);
+    if (x->op == IR_MUL || x->op == IR_MATMUL)
+      b->r.scales |= given_factor(b, affine, x->args[0], x->args[1]);
+    affine[k] = open_inputs(b, k) && is_affine(b, affine, k);
+  }
+}
+
+/* What is not affine in a sum with something that is, and sees no more than this: the curve in
+ * alpha + exp(beta) x. */
+static void find_sums(Block *b) {
+  bool *affine = NEW_ARRAY(b->temp, bool, b->all->count);
+  for (Node k = 0; k <= b->root->root; k++) {
+    const IrNode *x = ir_node(b->g, k);
+    if (!b->reached[k]) continue;
+    for (int a = 0; (x->op == IR_ADD || x->op == IR_SUB) && a < 2; a++) {
+      uint64_t curve = open_inputs(b, x->args[a]), line = open_inputs(b, x->args[!a]);
+      if (curve && line && !affine[x->args[a]] && affine[x->args[!a]] && !(curve & line) &&
+          elements(b, curve) <= elements(b, line))
+        b->r.scales |= curve;
+    }
+    affine[k] = open_inputs(b, k) && is_affine(b, affine, k);
+  }
+}
+
+static bool *find_affine(const Block *b) {
+  bool *affine = NEW_ARRAY(b->temp, bool, b->all->count);
+  for (Node k = 0; k <= b->root->root; k++)
+    affine[k] = b->reached[k] && open_inputs(b, k) && is_affine(b, affine, k);
+  return affine;
+}
+
+/* Elements of a predictor are read from it, however they are picked. */
+static Node source_of(const Block *b, Node id) {
+  while (ir_node(b->g, id)->op == IR_GATHER) id = ir_node(b->g, id)->args[0];
+  return id;
+}
+
+static void note_predictor(Block *b, Node id) {
+  id = source_of(b, id);
+  for (int k = 0; k < b->npredictors; k++)
+    if (b->predictor[k] == id) return;
+  if (b->npredictors == MOST_PREDICTORS) {
+    b->r.why = "an observation sees many affine functions of the parameters";
+  } else {
+    b->predictor[b->npredictors++] = id;
+  }
+}
+
+/* The largest affine nodes below the root. */
+static void find_predictors(Block *b, const bool *affine) {
+  bool *open = NEW_ARRAY(b->temp, bool, b->all->count);
+  b->npredictors = 0;
+  open[b->root->root] = true;
+  for (Node k = b->root->root; k >= 0 && !b->r.why; k--) {
+    const IrNode *x = ir_node(b->g, k);
+    if (!open[k] || !open_inputs(b, k)) continue;
+    if (affine[k]) {
+      note_predictor(b, k);
+      continue;
+    }
+    for (int a = 0; a < x->nargs; a++) open[x->args[a]] = true;
+    for (int32_t e = 0; x->op == IR_PACK && e < x->n; e++) open[x->u.picks[e].node] = true;
+  }
+}
+
+static void begin_terms(Block *b) { b->r.memo = NEW_ARRAY(b->temp, GivenTerms *, b->all->count); }
+
+/* The predictors become one function; what is not of it joins the scales. False: it did. */
+static bool one_predictor(Block *b) {
+  int most = 0;
+  for (int k = 1; k < b->npredictors; k++)
+    if (elements(b, open_inputs(b, b->predictor[k])) >
+        elements(b, open_inputs(b, b->predictor[most])))
+      most = k;
+  if (!b->npredictors) return true;
+  begin_terms(b);
+  uint64_t others = 0;
+  const GivenTerms *f = given_terms(&b->r, b->predictor[most]);
+  for (int k = 0; f && k < b->npredictors; k++) {
+    const GivenTerms *h = given_terms(&b->r, b->predictor[k]);
+    if (h && !given_compare(f, h)) others |= open_inputs(b, b->predictor[k]);
+  }
+  b->terms = f;
+  b->r.scales |= others;
+  return b->r.why || !others;
+}
+
+static void find_scales(Block *b) {
+  find_products(b);
+  find_sums(b);
+  do find_predictors(b, find_affine(b));
+  while (!b->r.why && !one_predictor(b));
+  if (!b->npredictors) b->terms = NULL;
+}
+
+/* ---- axes: which of the scales a row sees ---------------------------------------------------- */
+
+typedef struct {
+  Node node;
+  const int32_t *map;
+} Visit;
+
+/* The one element of each input that each row reads; `many`: inputs of which a row reads more. */
+typedef struct {
+  Block *b;
+  int32_t n;
+  int32_t *element[MOST_INPUTS];
+  uint64_t many;
+  Visit *seen;
+  size_t nseen, cap;
+} Reads;
+
+static void note_reads(Reads *s, Node id, const int32_t *map);
+
+static void note_input(Reads *s, Node id, const int32_t *map) {
+  int k = 0;
+  while (s->b->all->input[k] != id) k++;
+  for (int32_t r = 0; r < s->n; r++) {
+    int32_t *at = &s->element[k][r];
+    if (*at >= 0 && *at != map[r]) s->many |= (uint64_t)1 << k;
+    *at = map[r];
+  }
+}
+
+/* map[r] / over times `by` plus map[r] % over times `rest` plus shift */
+typedef struct {
+  int32_t over, by, rest, shift;
+} Stride;
+
+static void note_strided(Reads *s, Node id, const int32_t *map, Stride t) {
+  int32_t *at = NEW_ARRAY(s->b->temp, int32_t, s->n);
+  for (int32_t r = 0; r < s->n; r++)
+    at[r] = map[r] / t.over * t.by + map[r] % t.over * t.rest + t.shift;
+  note_reads(s, id, at);
+}
+
+static void note_pack(Reads *s, const IrNode *x, const int32_t *map) {
+  int32_t *at = NEW_ARRAY(s->b->temp, int32_t, s->n);
+  Node from = x->u.picks[map[0]].node;
+  bool one = true;
+  for (int32_t r = 0; r < s->n; r++) {
+    one = one && x->u.picks[map[r]].node == from;
+    at[r] = x->u.picks[map[r]].elem;
+  }
+  if (one) note_reads(s, from, at);
+  for (int32_t r = 0; !one && r < s->n; r++) s->many |= s->b->all->mask[x->u.picks[map[r]].node];
+}
+
+static void note_args(Reads *s, const IrNode *x, const int32_t *map) {
+  for (int k = 0; k < x->nargs; k++) {
+    bool one = ir_size(s->b->g, x->args[k]) == 1;
+    note_strided(s, x->args[k], map, one ? (Stride){1, 0, 0, 0} : (Stride){1, 1, 0, 0});
+  }
+}
+
+static void note_node(Reads *s, const IrNode *x, uint64_t mask, const int32_t *map) {
+  if (x->op == IR_GATHER) {
+    int32_t *at = NEW_ARRAY(s->b->temp, int32_t, s->n);
+    for (int32_t r = 0; r < s->n; r++) at[r] = x->u.index[map[r]];
+    note_reads(s, x->args[0], at);
+  } else if (x->op == IR_PACK) {
+    note_pack(s, x, map);
+  } else if ((x->op == IR_SUM || x->op == IR_LSE) && x->attr <= MOST_WIDTH) {
+    for (int32_t w = 0; w < x->attr; w++)
+      note_strided(s, x->args[0], map, (Stride){1, x->attr, 0, w});
+  } else if (x->op == IR_MATMUL && x->attr <= MOST_WIDTH) {
+    for (int32_t k = 0; k < x->attr; k++) {
+      note_strided(s, x->args[0], map, (Stride){x->attr2, x->attr, 0, k});
+      note_strided(s, x->args[1], map, (Stride){x->attr2, 0, 1, k * x->attr2});
+    }
+  } else if (ir_is_map(x->op)) {
+    note_args(s, x, map);
+  } else {
+    s->many |= mask;
+  }
+}
+
+static void note_reads(Reads *s, Node id, const int32_t *map) {
+  uint64_t mask = s->b->all->mask[id] & s->b->r.scales;
+  if (!(mask & ~s->many)) return;
+  for (size_t k = 0; k < s->nseen; k++)
+    if (s->seen[k].node == id && !memcmp(s->seen[k].map, map, (size_t)s->n * sizeof *map)) return;
+  PUSH(s->b->temp, s->seen, s->nseen, s->cap, ((Visit){id, map}));
+  if (ir_node(s->b->g, id)->op == IR_INPUT) {
+    note_input(s, id, map);
+  } else {
+    note_node(s, ir_node(s->b->g, id), mask, map);
+  }
+}
+
+/* Parameters that are independent under q can move along one axis, where no row sees two. */
+static uint64_t seen_once(Block *b) {
+  Reads s = {.b = b, .n = b->root->n};
+  if (b->dense) return 0;
+  for (int k = 0; k < b->all->ninputs; k++) {
+    s.element[k] = NEW_ARRAY(b->temp, int32_t, s.n);
+    for (int32_t r = 0; r < s.n; r++) s.element[k][r] = -1;
+  }
+  note_reads(&s, b->root->root, b->root->select);
+  return b->r.scales & ~s.many;
+}
+
+static void make_axes(Block *b, Condition *c) {
+  uint64_t once = seen_once(b), used = b->all->mask[b->root->root] & b->r.scales;
+  int32_t *axis = NEW_ARRAY(b->arena, int32_t, c->dim);
+  for (int32_t k = 0; k < c->dim; k++) axis[k] = -1;
+  for (int k = 0; k < b->all->ninputs; k++) {
+    const IrNode *x = ir_node(b->g, b->all->input[k]);
+    if (!(used >> k & 1)) continue;
+    bool shared = once >> k & 1;
+    for (int32_t e = 0; e < x->n; e++) axis[x->attr + e] = c->axes + (shared ? 0 : e);
+    c->axes += shared ? 1 : x->n;
+  }
+  c->axis = axis;
+}
+
+/* ---- the variance of the predictor ----------------------------------------------------------- */
+
+static Node map1(Graph *g, unsigned op, Node a) { return ir_map(g, op, &a); }
+static Node map2(Graph *g, unsigned op, Node a, Node b) { return ir_map(g, op, (Node[]){a, b}); }
+
+/* All pairs of a dense covariance, or the variances. */
+static void make_pairs(Block *b, Condition *c) {
+  c->npairs = b->dense ? c->dim * (c->dim + 1) / 2 : c->dim;
+  int32_t(*pair)[2] = (int32_t(*)[2])NEW_ARRAY(b->arena, int32_t, 2 * c->npairs);
+  int32_t k = 0;
+  for (int32_t i = 0; i < c->dim; i++)
+    for (int32_t j = b->dense ? 0 : i; j <= i; j++, k++) pair[k][0] = i, pair[k][1] = j;
+  c->pair = (const int32_t(*)[2])pair;
+}
+
+static int32_t pair_at(const Block *b, int32_t i, int32_t j) {
+  int32_t high = i > j ? i : j;
+  return b->dense ? high * (high + 1) / 2 + (i > j ? j : i) : i;
+}
+
+/* What two terms add to V: data data scale scale cov(theta, theta). */
+static Node pair_share(Block *b, const Condition *c, const GivenTerm *t, const GivenTerm *u) {
+  int32_t n = b->terms->n, *at = NEW_ARRAY(b->temp, int32_t, n);
+  double *w = NEW_ARRAY(b->temp, double, n);
+  bool any = false;
+  for (int32_t e = 0; e < n; e++) {
+    bool related = b->dense || t->index[e] == u->index[e];
+    w[e] = related ? t->data[e] * u->data[e] * (t == u ? 1 : 2) : 0;
+    at[e] = pair_at(b, t->index[e], u->index[e]);
+    any = any || w[e] != 0;
+  }
+  if (!any) return NO_NODE;
+  Node cov = ir_input(b->g, c->dim, c->npairs), scale = t->scale;
+  if (t == u && scale != NO_NODE) scale = map1(b->g, IR_SQUARE, scale);
+  if (t != u && u->scale != NO_NODE)
+    scale = scale == NO_NODE ? u->scale : map2(b->g, IR_MUL, scale, u->scale);
+  bool shared = scale != NO_NODE && ir_size(b->g, scale) == 1; /* once for all rows */
+  if (shared) cov = map2(b->g, IR_MUL, scale, cov);
+  Node share = map2(b->g, IR_MUL, ir_const(b->g, w, n), ir_gather(b->g, cov, at, n));
+  return scale == NO_NODE || shared ? share : map2(b->g, IR_MUL, scale, share);
+}
+
+/* sqrt(V) has no derivative at 0, where all parameters are points; V is kept above what matters. */
+static const double LEAST_VARIANCE = 1e-200;
+
+static void make_variance(Block *b, const Condition *c) {
+  b->variance = NO_NODE;
+  for (int t = 0; b->terms && t < b->terms->count; t++)
+    for (int u = t; u < b->terms->count; u++) {
+      Node share = pair_share(b, c, &b->terms->term[t], &b->terms->term[u]);
+      if (share == NO_NODE) continue;
+      b->variance = b->variance == NO_NODE ? share : map2(b->g, IR_ADD, b->variance, share);
+    }
+  if (b->variance == NO_NODE) return;
+  Node sd = map1(b->g, IR_SQRT, map2(b->g, IR_ADD, b->variance, ir_number(b->g, LEAST_VARIANCE)));
+  b->deviation = map2(b->g, IR_MUL, sd, ir_input(b->g, c->dim + c->npairs, 1));
+}
+
+/* ---- heads ----------------------------------------------------------------------------------- */
+
+static Node on_nodes(Block *b, Node id);
+
+/* A function of the others that is affine: the predictor, or minus it, but for what is given. */
+static Node moved(Block *b, Node id) {
+  const GivenTerms *h = given_terms(&b->r, id);
+  int sign = h && b->terms ? given_compare(b->terms, h) : 0;
+  if (!sign || b->deviation == NO_NODE) return NO_NODE;
+  return map2(b->g, sign > 0 ? IR_ADD : IR_SUB, id, b->deviation);
+}
+
+static Node rebuilt_pack(Block *b, const IrNode *x) {
+  Pick *picks = NEW_ARRAY(b->temp, Pick, x->n);
+  for (int32_t e = 0; e < x->n; e++) {
+    picks[e] = (Pick){on_nodes(b, x->u.picks[e].node), x->u.picks[e].elem};
+    if (picks[e].node == NO_NODE) return NO_NODE;
+  }
+  return ir_pack(b->g, picks, x->n);
+}
+
+static Node rebuilt(Block *b, const IrNode *x) {
+  Node args[IR_MAX_ARGS];
+  if (x->op == IR_PACK) return rebuilt_pack(b, x);
+  for (int k = 0; k < x->nargs; k++)
+    if ((args[k] = on_nodes(b, x->args[k])) == NO_NODE) return NO_NODE;
+  if (ir_is_map(x->op)) return ir_map(b->g, x->op, args);
+  if (x->op == IR_GATHER) return ir_gather_kept(b->g, args[0], x->u.index, x->n);
+  if (x->op == IR_SUM || x->op == IR_LSE) return ir_reduce(b->g, x->op, args[0], x->attr);
+  return NO_NODE;
+}
+
+/* The node with the predictor on its nodes; NO_NODE: it sees something else. */
+static Node on_nodes(Block *b, Node id) {
+  if (!open_inputs(b, id)) return id;
+  if (b->made[id]) return b->made[id] - 1;
+  IrNode x = *ir_node(b->g, id);
+  Node made = NO_NODE;
+  b->r.why = NULL;
+  if (x.op != IR_GATHER) made = moved(b, id);
+  if (made == NO_NODE) made = rebuilt(b, &x);
+  b->made[id] = made + 1;
+  return made;
+}
+
+/* normal(y | f, sigma), with what is given added to it: over f, the density is that of normal(y |
+ * mean, sqrt(sigma^2 + V)), the mean log density log normal(y | mean, sigma) - V / (2 sigma^2). */
+typedef struct {
+  Node density, mean, sigma;
+} NormalHeads;
+
+static bool normal_heads(Block *b, Node id, NormalHeads *h);
+
+static bool normal_itself(Block *b, const IrNode *x, NormalHeads *h) {
+  for (int k = 0; k < 4; k++)
+    if (k != 1 && open_inputs(b, x->args[k])) return false;
+  if (!open_inputs(b, x->args[1])) return false;
+  IrNode f = *ir_node(b->g, x->args[1]);
+  Node v = b->variance, source = x->args[1];
+  while (f.op == IR_GATHER) { /* from where the predictor was found */
+    source = f.args[0];
+    f = *ir_node(b->g, source);
+  }
+  const GivenTerms *terms = given_terms(&b->r, source);
+  if (!terms || !b->terms || !given_compare(b->terms, terms)) return false;
+  for (Node at = x->args[1]; at != source; at = ir_node(b->g, at)->args[0]) {
+    IrNode g = *ir_node(b->g, at);
+    if (g.args[0] != source) return false; /* gathers of gathers are one */
+    v = ir_gather_kept(b->g, v, g.u.index, g.n);
+  }
+  Node own = map1(b->g, IR_INV_SQUARE, x->args[2]);
+  Node wide[] = {x->args[0], x->args[1], own, v}, mean[] = {x->args[0], x->args[1], x->args[2], v};
+  h->density = ir_map(b->g, IR_NORMAL_WIDE, wide);
+  h->mean = map2(b->g, IR_SUB, ir_map(b->g, IR_NORMAL_MEAN, mean), x->args[3]);
+  h->sigma = map1(b->g, IR_SQRT, map2(b->g, IR_ADD, own, v));
+  return true;
+}
+
+static bool normal_heads(Block *b, Node id, NormalHeads *h) {
+  IrNode x = *ir_node(b->g, id);
+  if (x.op == IR_NORMAL) return normal_itself(b, &x, h);
+  if (x.op != IR_ADD && x.op != IR_SUB) return false;
+  int k = open_inputs(b, x.args[0]) ? 0 : 1;
+  if (open_inputs(b, x.args[!k]) || (x.op == IR_SUB && k) || !normal_heads(b, x.args[k], h))
+    return false;
+  h->density = map2(b->g, x.op, h->density, x.args[!k]);
+  h->mean = map2(b->g, x.op, h->mean, x.args[!k]);
+  return true;
+}
+
+static void normal_parameters(Block *b, Condition *c, Node sigma) {
+  Node location = b->root->par[0];
+  if (!b->root->normal || b->root->npar != 2 || ir_size(b->g, sigma) != c->rows ||
+      ir_size(b->g, location) != c->rows)
+    return;
+  c->par[0] = location;
+  c->par[1] = sigma;
+}
+
+static void line_parameters(Block *b, Condition *c) {
+  Node par[3] = {NO_NODE, NO_NODE, NO_NODE};
+  for (int k = 0; k < b->root->npar; k++) {
+    if (b->root->par[k] == NO_NODE) return;
+    par[k] = on_nodes(b, b->root->par[k]);
+    if (par[k] == NO_NODE || ir_size(b->g, par[k]) != c->rows) return;
+  }
+  memcpy(c->par, par, sizeof par);
+}
+
+static void make_heads(Block *b, Condition *c) {
+  NormalHeads h;
+  for (int k = 0; k < 3; k++) c->par[k] = NO_NODE;
+  b->made = NEW_ARRAY(b->temp, Node, b->all->count);
+  if (b->variance != NO_NODE && normal_heads(b, b->root->root, &h)) {
+    c->density = h.density;
+    c->mean = h.mean;
+    normal_parameters(b, c, h.sigma);
+    return;
+  }
+  c->line = b->variance != NO_NODE;
+  c->density = c->mean = on_nodes(b, b->root->root);
+  line_parameters(b, c);
+}
+
+/* ---- one block ------------------------------------------------------------------------------- */
+
+static const Condition *condition(const Reducible *t, const ConditionRoot *root, bool dense,
+                                  const char **why) {
+  const struct Conditions *all = conditions(t);
+  Arena *temp = t->temp;
+  Block b = {.all = all,
+             .g = all->g,
+             .root = root,
+             .arena = t->out->arena,
+             .temp = temp,
+             .dense = dense,
+             .variance = NO_NODE,
+             .deviation = NO_NODE,
+             .reached = NEW_ARRAY(temp, bool, all->count)};
+  b.r = (GivenReader){.temp = temp, .g = all->g, .mask = all->mask, .why = all->why};
+  if (!b.r.why && dense && all->dim > MOST_DENSE)
+    b.r.why = "q has too many covariances to condition on scales";
+  begin_terms(&b);
+  reach(&b, root->root);
+  if (!b.r.why) find_scales(&b);
+  Condition *c = NEW(b.arena, Condition);
+  *c = (Condition){.graph = all->g, .dim = all->dim, .rows = ir_size(b.g, root->root)};
+  if (!b.r.why) make_axes(&b, c);
+  *why = b.r.why;
+  if (b.r.why) return NULL;
+  make_pairs(&b, c);
+  make_variance(&b, c);
+  make_heads(&b, c);
+  if (c->axes + c->line > MOST_AXES) *why = "an observation sees too many scales";
+  if (c->density == NO_NODE) *why = "an observation sees more than its predictor and scales";
+  c->select = memcpy(NEW_ARRAY(b.arena, int32_t, root->n), root->select,
+                     (size_t)root->n * sizeof *root->select);
+  return *why ? NULL : c;
+}
+
+bool condition_elements(const Reducible *t, const ConditionRoot *root, Reduced *b,
+                        const char **why) {
+  const char *no_dense;
+  *b = (Reduced){.form = FORM_GIVEN,
+                 .rows = root->n,
+                 .factor = 1,
+                 .first_rows = 1,
+                 .centred = NO_NODE,
+                 .par = {NO_NODE, NO_NODE, NO_NODE}};
+  b->given[0] = condition(t, root, false, why);
+  if (!b->given[0]) return false;
+  b->given[1] = condition(t, root, true, &no_dense);
+  b->density = b->given[0]->density;
+  b->mean = b->given[0]->mean;
+  memcpy(b->par, b->given[0]->par, sizeof b->par);
+  return true;
+}
