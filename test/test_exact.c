@@ -322,15 +322,20 @@ static Predictive *exact_objective(Ctx *c, const Model *m, const Target *t, cons
   return p;
 }
 
-TEST(gradient) {
-  const GradientRow *g = row;
-  Model *m = model_of(c, g->program->program, data);
+static Target gradient_target(const GradientRow *g) {
   Target t = {.regularizer = g->regularizer,
               .lambda = g->lambda,
               .score_weight = g->weight,
               .score_options = {.alpha = 0.1, .smooth = 0.2},
               .nodes = 48};
   assert_true(score_find(g->score, &t.score));
+  return t;
+}
+
+TEST(gradient) {
+  const GradientRow *g = row;
+  Model *m = model_of(c, g->program->program, data);
+  Target t = gradient_target(g);
   bool point[16] = {false, g->point};
   Q q = q_make(&c->arena, family_named(g->family), (Shape){0}, m->dim, point);
   Predictive *p = exact_objective(c, m, &t, &q, NULL);
@@ -340,6 +345,43 @@ TEST(gradient) {
   for (int k = 0; k < 2; k++)
     assert_true(predictive_eval(p, phi, &v, grad)); /* centred nodes are placed */
   check_gradient(p, phi, grad, n, 3e-6);
+}
+
+/* Minus the Hessian is what differences of the gradient say. Families without it say so. */
+TEST(curvature) {
+  const GradientRow *g = row;
+  Model *m = model_of(c, g->program->program, data);
+  Target t = gradient_target(g);
+  bool point[16] = {false, g->point};
+  Q q = q_make(&c->arena, family_named(g->family), (Shape){0}, m->dim, point);
+  Predictive *p = exact_objective(c, m, &t, &q, NULL);
+  size_t n = q_size(&q);
+  double *phi = some_phi(c, &q), *A = NEW_ARRAY(&c->arena, double, n *n), most = 0;
+  double *up = NEW_ARRAY(&c->arena, double, n), *down = NEW_ARRAY(&c->arena, double, n);
+  PredictiveValue v;
+  predictive_use_curvature(&c->arena, p);
+  Objective f = predictive_objective(p);
+  Observed *o = observed_make(&c->arena, m, NULL, 0, target_wants(&t));
+  observed_reduce(o);
+  bool known = (q.family == FAMILY_meanfield || q.family == FAMILY_fullrank) && !exact_has_scales(o);
+  assert_true((f.curvature != NULL) == known);
+  if (!known || !strcmp(g->score, "interval")) return; /* that one has kinks */
+  for (int k = 0; k < 2; k++) assert_true(predictive_eval(p, phi, &v, up));
+  assert_true(f.curvature(p, phi, A) > 0);
+  for (size_t k = 0; k < n * n; k++) most = fmax(most, fabs(A[k]));
+  for (size_t k = 0; k < n; k++) {
+    double h = 1e-4, x = phi[k];
+    phi[k] = x + h;
+    assert_true(predictive_eval(p, phi, &v, up));
+    phi[k] = x - h;
+    assert_true(predictive_eval(p, phi, &v, down));
+    phi[k] = x;
+    for (size_t i = 0; i < n; i++) {
+      double d = (down[i] - up[i]) / (2 * h), a = A[k * n + i];
+      if (fabs(d - a) > 1e-3 * most)
+        fail_msg("entry %zu, %zu: %.6g, by differences %.6g", k, i, a, d);
+    }
+  }
 }
 
 /* ---- laws ------------------------------------------------------------------------------------ */
@@ -625,6 +667,8 @@ int main(void) {
     suite_add(&s, shown[k]->name, scores_settle, shown[k]);
   for (size_t k = 0; k < sizeof gradients / sizeof *gradients; k++)
     suite_add(&s, gradients[k].program->name, gradient, &gradients[k]);
+  for (size_t k = 0; k < sizeof gradients / sizeof *gradients; k++)
+    suite_add(&s, gradients[k].program->name, curvature, &gradients[k]);
   SUITE_ADD(&s, regularizer_is_closed_form);
   SUITE_ADD(&s, many_parameters);
   SUITE_ADD(&s, normal_is_closed_form);

@@ -939,6 +939,14 @@ TEST(generated_quantities) {
   model_outputs(c, m, &draws, 42, again);
   model_outputs(c, m, &draws, 43, other);
   assert_memory_equal(out, again, DRAWS * COLUMNS * sizeof *out);
+  bool some[16] = {false}; /* by variable: M alone, and then the last generated one alone */
+  for (int k = 0; k < m->noutputs; k++) some[k] = !strcmp(m->outputs[k].name, "M");
+  model_some_outputs(c, m, &draws, 42, some, again);
+  for (int i = 0; i < DRAWS; i++)
+    assert_memory_equal(again + 4 * i, out + i * COLUMNS + 6, 4 * sizeof *out);
+  for (int k = 0; k < m->noutputs; k++) some[k] = k == m->noutputs - 1;
+  model_some_outputs(c, m, &draws, 42, some, again);
+  for (int i = 0; i < DRAWS; i++) assert_true(again[i] == out[i * COLUMNS + COLUMNS - 1]);
   double sum = 0;
   for (int i = 0; i < DRAWS; i++) {
     const double *o = out + i * COLUMNS;

@@ -668,7 +668,18 @@ static void statistics(void **unused) {
                            : (double)(rngs_bits(&r) % 100000);
         sum += w[i];
       }
+      static const double levels[] = {0, 0.05, 0.051, 0.5, 0.95, 1};
+      double copy[1000], chosen[6];
+      memcpy(copy, w, n * sizeof *w);
+      stat_quantiles(copy, n, levels, 6, chosen);
+      for (int k = 0; k < 6; k++) {
+        double q = stat_quantile(w, n, levels[k], copy);
+        assert_true(q == chosen[k] || (n == 0 && isnan(chosen[k])));
+      }
       if (n > 1 && kind == 3) sum -= w[1], w[1] = (double)NAN;
+      memcpy(copy, w, n * sizeof *w);
+      stat_quantiles(copy, n, levels, 6, chosen);
+      assert_true(!(n > 1 && kind == 3) || isnan(chosen[3]));
       stat_sort(w, n);
       size_t numbers = n > 1 && kind == 3 ? n - 1 : n;
       for (size_t i = 1; i < numbers; i++) assert_true(w[i - 1] <= w[i]);

@@ -796,7 +796,7 @@ static void test_summary_parameters(void **state) {
   }
   const char *const names[] = {"a", "b.1.2", "x.1:2.3"};
   const Draws d = {.ndraws = 11, .ncols = 3, .names = names, .values = values};
-  const SummaryParameter *p = summary_parameters(&t->c, &d);
+  const SummaryParameter *p = summary_parameters(&t->c, &d, d.ncols);
   assert_string_equal(p[0].name, "a");
   assert_string_equal(p[1].name, "b[1,2]");
   assert_string_equal(p[2].name, "x[1].2[3]");

@@ -37,6 +37,29 @@ for family in meanfield fullrank mixture lowrank spline flow realnvp; do
   done
 done
 
+# ---- large quantities stay out of draws.csv, and the run says so ----
+cat >"$dir/large.stan" <<'STAN'
+data { int N; }
+parameters { real a; }
+transformed parameters { vector[N] big = rep_vector(a, N); vector[3] small = rep_vector(a, 3); }
+model { a ~ normal(0, 1); target += normal_lpdf(to_vector({1, 2}) | a, 1); }
+generated quantities { vector[N] z; for (n in 1:N) z[n] = normal_rng(a, 1); }
+STAN
+echo '{"N": 1001}' >"$dir/large.json"
+"$PVI" fit "$dir/large.stan" "$dir/large.json" --score elbo --save-draws 5 --out "$dir/large" >"$dir/said"
+[ "$(grep '^lp__' "$dir/large/draws.csv" | tr , '\n' | paste -sd' ')" = "lp__ log_p__ log_g__ a small.1 small.2 small.3" ] &&
+  grep -q 'big (1001 elements), z (1001 elements); --save' "$dir/large/summary.json" && tr -s '\n ' ' ' <"$dir/said" | grep -q 'z (1001 elements); --save'
+check $? "what has more than 1000 elements is left out of draws.csv, with a note" "$(cat "$dir/said")"
+"$PVI" fit "$dir/large.stan" "$dir/large.json" --score elbo --save-draws 5 --save z --quiet --out "$dir/large-z" &&
+  [ "$(grep '^lp__' "$dir/large-z/draws.csv" | tr , '\n' | grep -c '^z')" -eq 1001 ] && ! grep -q '^lp__.*big' "$dir/large-z/draws.csv"
+check $? "--save NAME keeps it"
+"$PVI" fit "$dir/large.stan" "$dir/large.json" --score elbo --save-draws 5 --save all --quiet --out "$dir/large-all" &&
+  grep -v '^#' "$dir/large-all/draws.csv" | tail -n +3 | cut -d, -f2- >"$dir/want" && "$PVI" draws "$dir/large" --n 5 | tail -n +2 | cmp -s - "$dir/want"
+check $? "--save all keeps all, and pvi draws has it anyway"
+"$PVI" fit "$dir/large.stan" "$dir/large.json" --score elbo --save zz --quiet --out "$dir/large-zz" 2>"$dir/said"
+[ $? -eq 2 ] && grep -q 'zz' "$dir/said"
+check $? "--save of an unknown name" "$(cat "$dir/said")"
+
 # ---- held-out rows as new data, with and without outcomes ----
 run=$dir/fullrank
 awk -F, 'NR == FNR {if ($4 == "test") keep[$1 + 1] = 1; next} FNR == 1 || FNR in keep' "$run/scores.csv" examples/golf/golf.csv >"$dir/held.csv"

@@ -320,7 +320,7 @@ static void draw(Ctx *ctx, void *arg) {
   DrawArgs *a = arg;
   if (!a->n || a->n > 100000000)
     ctx_fail(ctx, PVI_USAGE, NOWHERE, "the number of draws is from 1 to 100000000, not %zu", a->n);
-  const RunDraws *d = run_draw(ctx, a->run, a->problem, a->n, a->seed);
+  const RunDraws *d = run_draw(ctx, a->run, a->problem, a->n, a->seed, NULL);
   a->d->shown = (pvi_draws){.n = a->n,
                             .ncols = d->draws.ncols,
                             .dim = a->run->q.dim,

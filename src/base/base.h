@@ -163,6 +163,8 @@ struct Ctx {
 /* The name of an option in a message: OPTION("point") reads --point on the command line, whose
  * contexts have the prefix "--", and point for the users of the library. */
 #define OPTION(name) "\x1f" name
+/* The text with a prefix before such names (NULL: none): for what is no message. */
+const char *ctx_words(Ctx *c, const char *text, const char *prefix);
 
 void ctx_init(Ctx *c);
 void ctx_free(Ctx *c);    /* closes all that is open first */

@@ -59,13 +59,12 @@ void ctx_recycle(Ctx *c) {
   *c = (Ctx){.arena = c->arena, .alloc_left = -1};
 }
 
-/* Every mark of OPTION becomes the prefix of this context's options. */
-static const char *with_prefixes(Ctx *c, const char *text) {
+const char *ctx_words(Ctx *c, const char *text, const char *prefix) {
   if (!strchr(text, '\x1f')) return text;
   Text t = text_make(&c->arena);
   for (const char *mark; (mark = strchr(text, '\x1f')); text = mark + 1) {
     text_add(&t, text, (size_t)(mark - text));
-    text_puts(&t, c->option_prefix ? c->option_prefix : "");
+    text_puts(&t, prefix ? prefix : "");
   }
   text_puts(&t, text);
   return t.s;
@@ -74,7 +73,7 @@ static const char *with_prefixes(Ctx *c, const char *text) {
 static void record(Ctx *c, MsgKind kind, Loc loc, const char *fmt, va_list ap) {
   Text t = text_make(&c->arena);
   text_vprintf(&t, fmt, ap);
-  Message m = {kind, loc, with_prefixes(c, t.s)};
+  Message m = {kind, loc, ctx_words(c, t.s, c->option_prefix)};
   PUSH(&c->arena, c->messages, c->nmessages, c->cap_messages, m);
   if (kind == MSG_ERROR) c->nerrors++;
 }

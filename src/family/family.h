@@ -107,6 +107,9 @@ typedef struct Family {
   void (*laws)(const double *phi, const Shape *s, NormalLaw *out);
   void (*laws_adjoint)(const double *phi, const Shape *s, const NormalLaw *law,
                        const NormalLaw *adj, double *grad);
+  /* One component, and few operations: grad += d (x' covariance w) / d phi, or d (x' mean) / d phi
+   * where w is NULL. NULL: there is no such way. */
+  void (*pull)(const double *phi, const Shape *s, const double *x, const double *w, double *grad);
 } Family;
 
 typedef enum {

@@ -137,6 +137,20 @@ static void laws_adjoint(const double *phi, const Shape *shape, const NormalLaw 
   }
 }
 
+/* x' S w = sum x_k w_k s_k^2 */
+static void pull(const double *phi, const Shape *shape, const double *x, const double *w,
+                 double *grad) {
+  size_t dim = shape->dim;
+  for (size_t k = 0; k < dim; k++) {
+    double s = family_sd(phi[dim + k]);
+    if (w) {
+      grad[dim + k] += 2 * x[k] * w[k] * s * s * family_log_sd_slope(phi[dim + k]);
+    } else {
+      grad[k] += x[k];
+    }
+  }
+}
+
 const Family family_meanfield = {.size = size,
                                  .noise = noise,
                                  .start = start,
@@ -156,4 +170,5 @@ const Family family_meanfield = {.size = size,
                                  .independent = true,
                                  .normals = family_one_normal,
                                  .laws = laws,
-                                 .laws_adjoint = laws_adjoint};
+                                 .laws_adjoint = laws_adjoint,
+                                 .pull = pull};

@@ -45,28 +45,41 @@ static bool stays_wider(Trial *t, size_t k) {
   return t->sd[k] > 0 && stays(t);
 }
 
+/* How far a trial goes, in standard deviations of q, how many iterations an optimizer has to put
+ * right what goes along, and how much of the objective may then be missing. */
+typedef struct {
+  double sds;
+  long iterations;
+  double missing;
+} Distance;
+
 /* Parameter k with all others as they go along with it under q. They do so nearly enough at best,
  * so an optimizer may put that right: where nothing bounds them it comes to the same height again,
  * out there, and where something does it comes back. */
-static bool stays_moved_together(Trial *t, size_t k, double sign) {
-  enum { ITERATIONS = 60 };
+static bool stays_together_at(Trial *t, size_t k, double sign, Distance d) {
   Fitter *f = t->f;
   size_t dim = t->q->dim;
-  double far = sign * FURTHER * fmax(t->sd[k], f->unit ? f->unit[k] : 0);
+  double far = sign * d.sds * fmax(t->sd[k], f->unit ? f->unit[k] : 0);
   bool keep = f->keep_phi;
-  if (!t->cov || !(t->sd[k] > 0)) return false;
   FitMark mark = fit_mark(f);
   double *mean = NEW_ARRAY(f->arena, double, dim), *sd = NEW_ARRAY(f->arena, double, dim);
   begin(t);
   for (size_t i = 0; i < dim; i++)
     q_stretch(t->q, t->try, i, 1, far * t->cov[k * dim + i] / t->cov[k * dim + k]);
   f->keep_phi = f->has_phi;
-  double value = fit_lbfgs(f, t->p, t->try, ITERATIONS, 1e-7, "bounds").value;
+  double value = fit_lbfgs(f, t->p, t->try, d.iterations, 1e-7, "bounds").value;
   f->keep_phi = keep;
   q_moments(t->q, t->try, mean, sd);
-  bool there = value >= t->value - 0.1 && (mean[k] - t->mean[k]) / far > 0.5;
+  bool there = value >= t->value - d.missing && (mean[k] - t->mean[k]) / far > 0.5;
   fit_release(f, mark);
   return there;
+}
+
+/* Ten standard deviations away nearly all that is bounded is found to be so, in a few evaluations;
+ * what is as high there has to be as high a hundred times further. */
+static bool stays_moved_together(Trial *t, size_t k, double sign) {
+  return t->cov && t->sd[k] > 0 && stays_together_at(t, k, sign, (Distance){10, 6, 1}) &&
+         stays_together_at(t, k, sign, (Distance){FURTHER, 60, 0.1});
 }
 
 static bool stays_moved(Trial *t, size_t k, double sign) {

@@ -165,7 +165,7 @@ static void add_blocks(Arena *a, Exact *e, const Reduction *r, bool prior) {
     const Reduced *k = &r->blocks[b];
     if (!k->rows) continue;
     Integral *I = &e->integrals[e->count++];
-    *I = (Integral){.e = e, .r = k, .prior = prior, .block = b, .first = first};
+    *I = (Integral){.e = e, .r = k, .prior = prior, .block = b, .first = first, .moved = -1};
     if (!prior) {
       I->kind = e->o->kinds[b];
       I->centred = wants_centred(e, k, I->kind);

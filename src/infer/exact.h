@@ -32,6 +32,10 @@ bool exact_prior_applies(const Observed *o, const Target *t, const Q *q);
 Exact *exact_prior(Arena *a, const Observed *o, const Target *t, const Q *q, uint64_t seed,
                    Pool *pool);
 bool exact_eval(Exact *e, const double *phi, PredictiveValue *v, double *grad);
+/* H becomes the Hessian of the objective at phi, size x size; returns how many evaluations that
+ * cost, 0: it is not finite. To be prepared first; false: it is not to be had. */
+bool exact_prepare_hessian(Arena *a, Exact *e);
+long exact_hessian(Exact *e, const double *phi, double *H);
 void exact_state(Exact *e, Archive *a);   /* what the next evaluation takes from the last */
 const double *exact_rows(const Exact *e); /* score of every observation at the last evaluation */
 /* As predictive_time; the time of `draws` is that of the predictors' laws and nodes. */

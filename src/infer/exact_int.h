@@ -5,6 +5,7 @@
  *   tiles.c   the tape on these lanes: scores of its rows and what flows back from them
  *   given.c   the same where nodes are those of scales, on which all else is normal
  *   exact.c   when it applies, making it, one evaluation
+ *   second_derivatives.c  the Hessian of the objective
  */
 #ifndef PVI_EXACT_INT_H
 #define PVI_EXACT_INT_H
@@ -16,6 +17,10 @@
 enum { NLEAVES = LEAF_WEIGHT + 1 };
 
 typedef struct Given Given;
+
+/* What a row knows of q, its law: mean and variance of its first function, covariance of that with
+ * its second, mean and variance of the second. */
+enum { LAW_MEAN, LAW_VARIANCE, LAW_COVARIANCE, LAW_MEAN_2, LAW_VARIANCE_2, LAW_NUMBERS };
 
 /* One block of observations, or one term of the prior, with a number of lanes of its own. */
 typedef struct {
@@ -37,7 +42,15 @@ typedef struct {
   double *centre, *width; /* rows x components: where centred nodes are */
   double *adj_w;          /* [chunks x ld], several components only */
   Pool *pool;             /* NULL: not worth it */
+  /* For second derivatives: the number of every row's law that is moved by law_step (-1: none), and
+   * where the derivatives in the laws of the rows go, LAW_NUMBERS each (NULL: nowhere), with those
+   * in the law of a second function that all rows share. */
+  int moved;
+  double *row_slopes, shared_slopes[2];
+  double *row_laws; /* where the laws of the rows go, likewise */
 } Integral;
+
+typedef struct ExactHessian ExactHessian;
 
 struct Exact {
   const Observed *o;
@@ -61,9 +74,10 @@ struct Exact {
   bool *unsettled; /* per worker */
   double *gradient;
   size_t most_lanes;
-  Stages *stages;  /* NULL: nobody asks */
-  VmTimes *times;  /* per worker */
-  double *rule[2]; /* nodes and weights on a line, and on a side of a plane */
+  Stages *stages;        /* NULL: nobody asks */
+  VmTimes *times;        /* per worker */
+  ExactHessian *hessian; /* NULL: nobody asks */
+  double *rule[2];       /* nodes and weights on a line, and on a side of a plane */
 };
 
 /* ---- laws.c ---------------------------------------------------------------------------------- */
@@ -75,6 +89,7 @@ typedef struct {
   const NormalLaw *law;
   size_t dim; /* parameters */
   size_t row, n;
+  const Kernels *k;
 } LawRows;
 
 /* Of n rows each; the arrays of variances and covariances have room for ROW_BLOCK numbers. */
@@ -87,6 +102,9 @@ void laws_variances_adjoint(const Affine *f, const LawRows *at, const double *g,
 void laws_covariances_adjoint(const Affine *f, const Affine *h, const LawRows *at, const double *g,
                               NormalLaw *adj);
 
+/* x += coefficients of row `row` of f, of all parameters. */
+void laws_coefs(const Affine *f, size_t row, double *x);
+
 /* ---- leaves.c -------------------------------------------------------------------------------- */
 
 size_t leaves_side(ReducedForm form, size_t nodes); /* nodes per dimension of its rule */
@@ -95,6 +113,8 @@ void leaves_make(Arena *a, Integral *I); /* the leaves of the tape, once its wor
 size_t leaves_groups(size_t rows);       /* groups whose adjoints are summed apart */
 void leaves_set(Integral *I);            /* coefficients and weights, from the laws */
 void leaves_fold(Integral *I);           /* adjoints of both, to those of the laws */
+/* How far one number of a row's law is moved to see how its derivatives change. */
+double leaves_step(const double *law, int which);
 
 /* ---- given.c --------------------------------------------------------------------------------- */
 

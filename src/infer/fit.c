@@ -92,12 +92,17 @@ static void begin_selection(Fitter *f) {
   f->best_valid = j->best_valid;
 }
 
-/* Is there an optimum? What was found is judged by its own objective, on draws of its own. */
-static bool is_bounded(Fitter *f, const double *phi) {
+/* Why there is no optimum, judged by the objective of what was found, on draws of its own. */
+static const char *why_unbounded(Fitter *f, const double *phi) {
   FitMark mark = fit_mark(f);
   Predictive *p = fit_objective(f, fit_draws(f, EXPLORE_DRAWS), fit_seed(f, SEED_JUDGE));
   const char *why = fit_unbounded(f, p, &f->q, phi);
   fit_release(f, mark);
+  return why;
+}
+
+/* why NULL: there is an optimum. */
+static bool is_bounded(const Fitter *f, const char *why) {
   if (!why) return true;
   f->fit->converged = false;
   f->fit->reason = why;
@@ -106,7 +111,7 @@ static bool is_bounded(Fitter *f, const double *phi) {
 
 /* Where VI ran away, and the objective at its q is as unbounded, no optimizer need follow. */
 static bool runs_away(Fitter *f, const double *phi) {
-  if (!f->vi_unbounded || is_bounded(f, phi)) return false;
+  if (!f->vi_unbounded || is_bounded(f, why_unbounded(f, phi))) return false;
   f->fit->exact = fit_is_exact(f);
   f->fit->draws = f->fit->exact ? EXACT_NODES : fit_draws(f, FIRST_DRAWS);
   fit_measure(f, phi);
@@ -120,7 +125,7 @@ static void course(Fitter *f) {
   f->validates = f->nvalid > 0;
   if (f->o->select_validation) begin_selection(f);
   (f->o->optimizer == OPTIM_LBFGS ? fit_finish : fit_stochastic)(f, phi);
-  is_bounded(f, phi);
+  is_bounded(f, f->fit->exact ? f->unbounded : why_unbounded(f, phi));
   if (f->best_phi && isfinite(f->best_valid)) {
     memcpy(phi, f->best_phi, q_size(&f->q) * sizeof *phi);
     fit_note(f, "the iterate with the best validation score was kept");

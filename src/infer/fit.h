@@ -46,6 +46,7 @@ typedef struct {
    * Goes with `warm` and families of normals. */
   const bool *fixed;
   bool warm;          /* begin at `start` at once: no VI, no other starts */
+  bool rough;         /* one of many neighbours, compared by predictions: to fewer digits */
   const double *init; /* the point where it begins, dim numbers; NULL: zero, and random points */
   double init_radius; /* of these; 0: 2, as in Stan; negative: none of them */
   bool select_validation; /* keep the iterate with the best validation score */

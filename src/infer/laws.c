@@ -6,6 +6,8 @@
 
 #include "num/linalg.h"
 
+#include <string.h>
+
 static double cov_at(const NormalLaw *law, size_t dim, int32_t j, int32_t k) {
   if (law->cov) return law->cov[(size_t)j * dim + (size_t)k];
   return j == k ? law->var[j] : 0;
@@ -27,6 +29,11 @@ static size_t row_in(const Affine *f, size_t r) { return f->rows == 1 ? 0 : r; }
  * otherwise. */
 static const double *column(const Affine *f, const AffineTerm *a, size_t row) {
   return f->rows > 1 && !a->index && a->coef ? a->coef + row : NULL;
+}
+
+void laws_coefs(const Affine *f, size_t row, double *x) {
+  size_t k = row_in(f, row);
+  for (int t = 0; t < f->nterms; t++) x[input_at(&f->terms[t], k)] += coef_at(&f->terms[t], k);
 }
 
 /* ---- means ----------------------------------------------------------------------------------- */
@@ -120,15 +127,116 @@ static void indexed_pair(const Pair *p, const double *x, const PairSum *to) {
   }
 }
 
+/* ---- the usual case by matrix products ------------------------------------------------------- */
+
+/* Terms of parameters that are the same in all rows, and their coefficients in a block of rows. */
+enum { TILE = 64 };
+typedef struct {
+  const AffineTerm *terms[TILE];
+  size_t n;
+  double x[TILE][ROW_BLOCK];
+} Tile;
+
+/* The next terms of f from *t on. */
+static bool next_tile(const Affine *f, const LawRows *at, int *t, Tile *tile) {
+  for (tile->n = 0; *t < f->nterms && tile->n < TILE; ++*t) {
+    const AffineTerm *a = &f->terms[*t];
+    if (a->index) continue;
+    const double *x = column(f, a, at->row);
+    double *to = tile->x[tile->n];
+    tile->terms[tile->n++] = a;
+    if (!x) {
+      load_coefs(f, a, at, to);
+      continue;
+    }
+    memcpy(to, x, at->n * sizeof *to);
+    memset(to + at->n, 0, (ROW_BLOCK - at->n) * sizeof *to);
+  }
+  return tile->n > 0;
+}
+
+/* cov[r] += times x_r' S y_r, of the coefficients x and y in row r. */
+static void add_tile(const Tile *a, const Tile *b, const LawRows *at, double times_over,
+                     double *cov) {
+  double S[TILE * TILE], y[TILE][ROW_BLOCK];
+  for (size_t i = 0; i < a->n; i++)
+    for (size_t k = 0; k < b->n; k++)
+      S[i * TILE + k] =
+          times_over * cov_at(at->law, at->dim, a->terms[i]->input, b->terms[k]->input);
+  at->k->gemm(&(RowProduct){.out = y[0],
+                            .ldo = ROW_BLOCK,
+                            .a = S,
+                            .a_row = TILE,
+                            .a_column = 1,
+                            .b = b->x[0],
+                            .ldb = ROW_BLOCK,
+                            .rows = a->n,
+                            .inner = b->n,
+                            .n = ROW_BLOCK});
+  for (size_t i = 0; i < a->n; i++)
+    for (size_t r = 0; r < ROW_BLOCK; r++) cov[r] += a->x[i][r] * y[i][r];
+}
+
+/* adj += sum_r g[r] x_r y_r', and its transpose where that stands for it, too. */
+static void add_tile_adjoint(const Tile *a, const Tile *b, const LawRows *at, const PairSum *to,
+                             bool twice) {
+  double sum[TILE * TILE], y[ROW_BLOCK * TILE];
+  for (size_t r = 0; r < at->n; r++)
+    for (size_t k = 0; k < TILE; k++) y[r * TILE + k] = k < b->n ? to->g[r] * b->x[k][r] : 0;
+  at->k->gemm(&(RowProduct){.out = sum,
+                            .ldo = TILE,
+                            .a = a->x[0],
+                            .a_row = ROW_BLOCK,
+                            .a_column = 1,
+                            .b = y,
+                            .ldb = TILE,
+                            .rows = a->n,
+                            .inner = at->n,
+                            .n = (b->n + LANES - 1) / LANES * LANES});
+  for (size_t i = 0; i < a->n; i++)
+    for (size_t k = 0; k < b->n; k++) {
+      int32_t p = a->terms[i]->input, q = b->terms[k]->input;
+      add_cov(to->adj, at->dim, p, q, sum[i * TILE + k]);
+      if (twice) add_cov(to->adj, at->dim, q, p, sum[i * TILE + k]);
+    }
+}
+
+static void over_tiles(const Affine *f, const Affine *h, const LawRows *at, const PairSum *to) {
+  Tile a, b;
+  for (int t = 0, from = 0; next_tile(f, at, &t, &a); from = t) {
+    for (int u = f == h ? from : 0; next_tile(h, at, &u, &b);) {
+      bool twice = f == h && u != t;
+      if (to->cov) {
+        add_tile(&a, &b, at, twice ? 2 : 1, to->cov);
+      } else {
+        add_tile_adjoint(&a, &b, at, to, twice);
+      }
+    }
+  }
+}
+
+static bool has_index(const Affine *f) {
+  for (int t = 0; t < f->nterms; t++)
+    if (f->terms[t].index) return true;
+  return false;
+}
+
 /* Every pair of terms: coef coef cov(theta_j, theta_k). Of one function with itself, the terms
  * before the diagonal count twice instead. */
 static void over_pairs(const Affine *f, const Affine *h, const LawRows *at, const PairSum *to) {
   double x[ROW_BLOCK];
+  bool tiles = at->law->cov != NULL;
+  if (tiles) over_tiles(f, h, at, to);
+  if (tiles && !has_index(f) && !has_index(h)) return;
   for (int t = 0; t < f->nterms; t++) {
-    load_coefs(f, &f->terms[t], at, x);
+    bool loaded = false;
     for (int u = f == h ? t : 0; u < h->nterms; u++) {
       Pair p = {&f->terms[t], &h->terms[u], f, h, at, f == h && u > t};
-      if (related(&p)) (p.a->index || p.b->index ? indexed_pair : fixed_pair)(&p, x, to);
+      bool fixed = !p.a->index && !p.b->index;
+      if ((fixed && tiles) || !related(&p)) continue;
+      if (!loaded) load_coefs(f, p.a, at, x);
+      loaded = true;
+      (fixed ? fixed_pair : indexed_pair)(&p, x, to);
     }
   }
 }

@@ -96,7 +96,7 @@ static double *leaf_adj(const Integral *I, int leaf, size_t row, size_t c) {
   return I->adj[leaf] + row * I->terms[leaf] + c * (I->terms[leaf] / I->e->laws.count);
 }
 static LawRows rows_of(const Integral *I, size_t c, size_t row, size_t n) {
-  return (LawRows){&I->e->laws.law[c], I->e->laws.dim, row, n};
+  return (LawRows){&I->e->laws.law[c], I->e->laws.dim, row, n, I->e->k};
 }
 
 /* Narrower than this a law is a point to any double. */
@@ -121,18 +121,55 @@ static void place_centred(Integral *I, size_t row, size_t c, double m, double v)
   w[2] = 0.5 - 0.5 * h * h / v;
 }
 
+/* The laws of a block of rows, number by number. */
+typedef double RowLaws[LAW_NUMBERS][ROW_BLOCK];
+
+double leaves_step(const double *law, int which) {
+  static const double part = 1e-4;
+  double s = sqrt(law[LAW_VARIANCE]), s2 = sqrt(law[LAW_VARIANCE_2]);
+  switch (which) {
+  case LAW_MEAN: return part * fmax(s, 1e-3 * fmax(1, fabs(law[LAW_MEAN])));
+  case LAW_VARIANCE: return part * s * s;
+  case LAW_COVARIANCE: return part * s * s2;
+  case LAW_MEAN_2: return part * fmax(s2, 1e-3 * fmax(1, fabs(law[LAW_MEAN_2])));
+  default: return part * s2 * s2;
+  }
+}
+
+static void find_laws(const Integral *I, const LawRows *at, RowLaws l) {
+  const Reduced *r = I->r;
+  laws_means(&r->f[0], at, l[LAW_MEAN]);
+  laws_variances(&r->f[0], at, l[LAW_VARIANCE]);
+  if (r->count < 2) return;
+  laws_covariances(&r->f[0], &r->f[1], at, l[LAW_COVARIANCE]);
+  laws_means(&r->f[1], at, l[LAW_MEAN_2]);
+  laws_variances(&r->f[1], at, l[LAW_VARIANCE_2]);
+}
+
+static void law_at(const RowLaws l, int count, size_t k, double *law) {
+  for (int i = 0; i < LAW_NUMBERS; i++) law[i] = count == 2 || i < LAW_COVARIANCE ? l[i][k] : 0;
+}
+
+/* The laws of the rows, one number of each moved where that is asked for. */
+static void rows_laws(const Integral *I, const LawRows *at, RowLaws l) {
+  find_laws(I, at, l);
+  for (size_t k = 0; I->row_laws && k < at->n; k++)
+    law_at(l, I->r->count, k, I->row_laws + (at->row + k) * LAW_NUMBERS);
+  for (size_t k = 0; I->moved >= 0 && k < at->n; k++) {
+    double law[LAW_NUMBERS];
+    law_at(l, I->r->count, k, law);
+    l[I->moved][k] += leaves_step(law, I->moved);
+  }
+}
+
 /* Rows [row, row + n) of the leaves of component c. */
 static void set_rows(Integral *I, size_t c, size_t row, size_t n) {
   const Reduced *r = I->r;
   LawRows at = rows_of(I, c, row, n);
-  double m[ROW_BLOCK], v[ROW_BLOCK], cov[ROW_BLOCK], m1[ROW_BLOCK], v1[ROW_BLOCK];
-  laws_means(&r->f[0], &at, m);
-  laws_variances(&r->f[0], &at, v);
-  if (r->count == 2) {
-    laws_covariances(&r->f[0], &r->f[1], &at, cov);
-    laws_means(&r->f[1], &at, m1);
-    laws_variances(&r->f[1], &at, v1);
-  }
+  RowLaws l;
+  rows_laws(I, &at, l);
+  const double *m = l[LAW_MEAN], *v = l[LAW_VARIANCE], *cov = l[LAW_COVARIANCE],
+               *m1 = l[LAW_MEAN_2], *v1 = l[LAW_VARIANCE_2];
   for (size_t k = 0; k < n; k++) {
     double *first = leaf_coef(I, LEAF_FIRST, row + k, c), s1 = r->count == 2 ? sqrt(v1[k]) : 0;
     double slope = s1 > 0 ? cov[k] / s1 : 0, rest = fmax(v[k] - slope * slope, 0);
@@ -152,10 +189,9 @@ static void set_rows(Integral *I, size_t c, size_t row, size_t n) {
 /* Centred nodes: all observations, also where the function is the same for all. */
 static void set_centred(Integral *I, size_t c, size_t row, size_t n) {
   LawRows at = rows_of(I, c, row, n);
-  double m[ROW_BLOCK], v[ROW_BLOCK];
-  laws_means(&I->r->f[0], &at, m);
-  laws_variances(&I->r->f[0], &at, v);
-  for (size_t k = 0; k < n; k++) place_centred(I, row + k, c, m[k], v[k]);
+  RowLaws l;
+  rows_laws(I, &at, l);
+  for (size_t k = 0; k < n; k++) place_centred(I, row + k, c, l[LAW_MEAN][k], l[LAW_VARIANCE][k]);
 }
 
 static void for_rows(size_t from, size_t to, Integral *I,
@@ -203,6 +239,12 @@ void leaves_set(Integral *I) {
 /* d sqrt(v) = dv / (2 s) */
 static double half_over(double g, double s) { return s > 1e-150 ? 0.5 * g / s : 0; }
 
+/* Adds to the slopes of the rows one number each, where they are wanted. */
+static void keep_slopes(const Integral *I, size_t row, size_t n, int which, const double *g) {
+  for (size_t k = 0; I->row_slopes && k < n; k++)
+    I->row_slopes[(row + k) * LAW_NUMBERS + (size_t)which] += g[k];
+}
+
 /* The other way of set_rows: adjoints of the leaves to those of the laws. */
 static void fold_rows(Integral *I, size_t c, size_t row, size_t n, NormalLaw *adj) {
   const Reduced *r = I->r;
@@ -224,9 +266,14 @@ static void fold_rows(Integral *I, size_t c, size_t row, size_t n, NormalLaw *ad
     gm1[k] = each_second ? as[0] : 0;
     gv1[k] = half_over((each_second ? as[1] : 0) - (s1 > 1e-150 ? slope * x[1] / s1 : 0), s1);
   }
+  keep_slopes(I, row, n, LAW_MEAN, gm);
+  keep_slopes(I, row, n, LAW_VARIANCE, gv);
   laws_means_adjoint(&r->f[0], &at, gm, adj);
   laws_variances_adjoint(&r->f[0], &at, gv, adj);
   if (r->count < 2) return;
+  keep_slopes(I, row, n, LAW_COVARIANCE, gc);
+  keep_slopes(I, row, n, LAW_MEAN_2, gm1);
+  keep_slopes(I, row, n, LAW_VARIANCE_2, gv1);
   laws_covariances_adjoint(&r->f[0], &r->f[1], &at, gc, adj);
   laws_means_adjoint(&r->f[1], &at, gm1, adj);
   laws_variances_adjoint(&r->f[1], &at, gv1, adj);
@@ -236,9 +283,10 @@ static void fold_rows(Integral *I, size_t c, size_t row, size_t n, NormalLaw *ad
 static void fold_centred(Integral *I, size_t c, size_t row, size_t n, NormalLaw *adj) {
   const Affine *f = &I->r->f[0];
   LawRows rows = rows_of(I, c, row, n);
-  double m[ROW_BLOCK], v[ROW_BLOCK], gm[ROW_BLOCK], gv[ROW_BLOCK];
-  laws_means(f, &rows, m);
-  laws_variances(f, &rows, v);
+  double gm[ROW_BLOCK], gv[ROW_BLOCK];
+  RowLaws l;
+  rows_laws(I, &rows, l);
+  const double *m = l[LAW_MEAN], *v = l[LAW_VARIANCE];
   for (size_t k = 0; k < n; k++) {
     const double *b = leaf_adj(I, LEAF_WEIGHT, row + k, c);
     size_t at = (row + k) * I->e->laws.count + c;
@@ -246,6 +294,8 @@ static void fold_centred(Integral *I, size_t c, size_t row, size_t n, NormalLaw 
     gm[k] = b[0] * d + b[1] * h;
     gv[k] = w > v[k] ? 0 : 0.5 * b[0] * (d * d - 1 / w) + b[1] * h * d + 0.5 * b[2] * h * h;
   }
+  keep_slopes(I, row, n, LAW_MEAN, gm);
+  keep_slopes(I, row, n, LAW_VARIANCE, gv);
   laws_means_adjoint(f, &rows, gm, adj);
   laws_variances_adjoint(f, &rows, gv, adj);
 }
@@ -282,6 +332,8 @@ static void fold_shared_second(Integral *I) {
     const double *a = leaf_adj(I, LEAF_SECOND, 0, c), *x = leaf_coef(I, LEAF_SECOND, 0, c);
     LawRows at = rows_of(I, c, 0, 1);
     double gv = half_over(a[1], x[1]);
+    I->shared_slopes[0] = a[0];
+    I->shared_slopes[1] = gv;
     laws_means_adjoint(&r->f[1], &at, &a[0], &I->e->laws.adj[c]);
     laws_variances_adjoint(&r->f[1], &at, &gv, &I->e->laws.adj[c]);
   }

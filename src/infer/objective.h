@@ -14,6 +14,9 @@ typedef struct Objective { /* maximise value over phi */
   /* Optional: x becomes H0 x, H0(phi) symmetric, positive definite and about the inverse of minus
    * the Hessian: where L-BFGS begins. May be NULL. */
   void (*precondition)(void *self, const double *phi, double *x);
+  /* Optional: A becomes minus the Hessian at phi, dim x dim, about, not always positive definite;
+   * returns what that cost in evaluations, 0: it is not to be had. May be NULL. */
+  long (*curvature)(void *self, const double *phi, double *A);
   /* Optional: how far one iteration of L-BFGS may move every number of phi, all > 0. Where the
    * start is far off, gradients are enormous and any point at all gains: without a limit the first
    * step would end in another world. May be NULL. */

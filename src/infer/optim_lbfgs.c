@@ -3,7 +3,9 @@
  *
  * The quasi-Newton pairs are s = phi' - phi and y = g - g' (so that s'y > 0 where the objective is
  * concave). H0 is gamma I, or gamma times the objective's own preconditioner, gamma = s'y / y'H0y
- * of the newest pair. A failed line search drops the pairs and tries steepest ascent once before
+ * of the newest pair. Where the objective tells its curvature, H0 is the inverse of that, made
+ * positive definite, and is renewed every RENEWAL iterations: Newton's method, in between corrected
+ * by pairs. A failed line search drops the pairs and tries steepest ascent once before
  * giving up. Near the optimum, where differences of values are rounding noise, a point is accepted
  * by its slope alone (the approximate Wolfe condition of Hager & Zhang 2005).
  */
@@ -19,6 +21,8 @@
 #define MAX_TRIALS 40
 #define NOISE 1e-13 /* relative error of the objective assumed when values no longer tell */
 #define MAX_WINDOW 64
+#define RENEWAL 8
+#define FIRST_RENEWAL 6 /* easy ones end before */
 
 typedef struct {
   Run *r;
@@ -31,6 +35,10 @@ typedef struct {
   double values[MAX_WINDOW];    /* the last ones, to see what the window of iterations gained */
   bool restarted;               /* the pairs were just dropped */
   long edges;                   /* iterations in a row that were cut short at an edge */
+  double *curvature, *root;     /* [dim x dim]: minus the Hessian; its Cholesky factor */
+  bool curved;                  /* the root is there */
+  long renewed;  /* one more than the iteration in which it was asked for; 0: never */
+  long promised; /* iterations in a row that by it promised too little */
 } Lbfgs;
 
 /* ---- direction: the two-loop recursion ------------------------------------------------------- */
@@ -43,7 +51,10 @@ static size_t pair(const Lbfgs *b, size_t k) {
 static double precondition(Lbfgs *b, const double *x) {
   const Objective *f = b->r->f;
   memcpy(b->room, x, b->dim * sizeof *x);
-  if (f->precondition) f->precondition(f->self, b->r->phi, b->room);
+  if (b->curved) {
+    la_cholesky_solve(b->root, x, b->room, b->dim);
+  } else if (f->precondition)
+    f->precondition(f->self, b->r->phi, b->room);
   double square = la_dot(x, b->room, b->dim);
   return square > 0 && isfinite(square) ? square : (double)NAN;
 }
@@ -55,7 +66,7 @@ static void begin_with(Lbfgs *b) {
   double square = b->count ? precondition(b, y) : 1;
   bool plain = isnan(square) || isnan(precondition(b, b->d));
   if (plain) square = b->count ? la_dot(y, y, n) : 1;
-  double gamma = b->count ? 1 / (b->rho[p] * square) : 1;
+  double gamma = b->count && !b->curved ? 1 / (b->rho[p] * square) : 1;
   for (size_t i = 0; i < n; i++) b->d[i] = gamma * (plain ? b->d[i] : b->room[i]);
 }
 
@@ -74,6 +85,51 @@ static void direction(Lbfgs *b) {
     double beta = b->rho[p] * la_dot(b->y + p * n, b->d, n);
     la_axpy(b->alpha[p] - beta, b->s + p * n, b->d, n);
   }
+}
+
+/* root root' = A where that is positive definite; elsewhere pivots are made positive, and large
+ * enough that no factor is large (Gill, Murray & Wright 1981, section 4.4.2.2). A has ones on its
+ * diagonal, and is destroyed. */
+static void decompose_scaled(double *A, double *root, size_t n) {
+  const double least = 1e-10;
+  for (size_t j = 0; j < n; j++) {
+    double most = 0, d = A[j * n + j];
+    for (size_t i = j + 1; i < n; i++) most = fmax(most, fabs(A[i * n + j]));
+    d = sqrt(fmax(fmax(fabs(d), most * most), least));
+    for (size_t i = 0; i < j; i++) root[i * n + j] = 0;
+    root[j * n + j] = d;
+    for (size_t i = j + 1; i < n; i++) root[i * n + j] = A[i * n + j] / d;
+    for (size_t i = j + 1; i < n; i++)
+      for (size_t k = j + 1; k <= i; k++) A[i * n + k] -= root[i * n + j] * root[k * n + j];
+  }
+}
+
+/* The curvature made positive definite, decomposed; false: it is none. */
+static bool decompose(Lbfgs *b) {
+  size_t n = b->dim;
+  double *A = b->curvature, *scale = b->room;
+  for (size_t i = 0; i < n; i++) {
+    scale[i] = sqrt(fabs(A[i * n + i]));
+    if (!(scale[i] > 0) || !isfinite(scale[i])) return false;
+  }
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k <= i; k++) A[i * n + k] /= scale[i] * scale[k];
+  decompose_scaled(A, b->root, n);
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k <= i; k++) b->root[i * n + k] *= scale[i];
+  return true;
+}
+
+/* H0 from the curvature here; the pairs are of H0s before. */
+static void renew(Lbfgs *b) {
+  Run *r = b->r;
+  long due = b->renewed ? b->renewed - 1 + RENEWAL : FIRST_RENEWAL;
+  if (!r->f->curvature || r->iterations < due) return;
+  long cost = r->f->curvature(r->f->self, r->phi, b->curvature);
+  r->evaluations += cost;
+  b->renewed = r->iterations + 1;
+  b->curved = cost > 0 && decompose(b);
+  b->count = 0;
 }
 
 /* The pair from phi, grad to the accepted point; left out when the curvature is not safely
@@ -205,7 +261,10 @@ static bool line_search(Line *l, double a) {
 static Lbfgs make(Run *r) {
   size_t n = r->f->dim, m = r->o->history;
   Arena *a = r->arena;
+  size_t square = r->f->curvature ? n * n : 0;
   return (Lbfgs){.r = r,
+                 .curvature = NEW_ARRAY(a, double, square),
+                 .root = NEW_ARRAY(a, double, square),
                  .dim = n,
                  .cap = m,
                  .s = NEW_ARRAY(a, double, (m + 1) * n),
@@ -233,7 +292,7 @@ static double longest_step(const Lbfgs *b) {
 
 /* Without any curvature known, the first step is no longer than 1. */
 static double first_step(const Lbfgs *b) {
-  if (b->count > 0 || b->r->f->precondition) return 1;
+  if (b->count > 0 || b->curved || b->r->f->precondition) return 1;
   return fmin(1, 1 / la_norm(b->d, b->dim));
 }
 
@@ -272,6 +331,12 @@ static bool gained_little(Lbfgs *b, long t) {
   return t >= w && r->value - old <= (double)w * least_gain(r);
 }
 
+/* By Newton's method half of what the slope promises is all that is left to gain. */
+static bool promised_little(Lbfgs *b, double promise) {
+  b->promised = b->curved && promise <= least_gain(b->r) ? b->promised + 1 : 0;
+  return b->promised > 1;
+}
+
 /* What iterations to come depend on, besides phi, its gradient and the counts: the pairs that are
  * kept, newest first, the window of values, and whether the pairs were just dropped. Between two
  * pauses only scratch changes. */
@@ -289,6 +354,10 @@ static void state(void *own, Archive *a) {
   archive_doubles(a, b->values, MAX_WINDOW);
   archive_bool(a, &b->restarted);
   archive_long(a, &b->edges);
+  archive_bool(a, &b->curved);
+  archive_long(a, &b->renewed);
+  archive_long(a, &b->promised);
+  if (b->curved && b->r->f->curvature) archive_doubles(a, b->root, n * n);
 }
 
 /* Where the first iteration begins, or where an interrupted run was. */
@@ -317,6 +386,7 @@ OptimStatus optim_lbfgs(Run *r, StepFn *unused, int vectors) {
   r->own_state = state;
   if (!begin(&b)) return r->interrupted ? optim_interrupted(r) : OPTIM_NOT_FINITE;
   for (;;) {
+    renew(&b);
     optim_pause(r);
     if (r->gradient_norm <= r->o->tol_gradient) return OPTIM_CONVERGED;
     if (r->iterations >= r->o->max_iterations || optim_out_of_evaluations(r)) return OPTIM_LIMIT;
@@ -333,6 +403,7 @@ OptimStatus optim_lbfgs(Run *r, StepFn *unused, int vectors) {
     r->iterations++;
     if (r->f->iteration) r->f->iteration(r->f->self, r->iterations - 1);
     if (!optim_observe(r)) return OPTIM_STOPPED;
-    if (gained_little(&b, r->iterations)) return b.edges > 1 ? OPTIM_EDGE : OPTIM_CONVERGED;
+    if (gained_little(&b, r->iterations) || promised_little(&b, promise))
+      return b.edges > 1 ? OPTIM_EDGE : OPTIM_CONVERGED;
   }
 }

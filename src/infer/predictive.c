@@ -41,6 +41,7 @@ struct Predictive {
   PredictiveValue last;
   const double *unit;   /* of every parameter, for the optimizer; NULL: unknown */
   double *precondition; /* room for that */
+  bool curved;          /* the optimizer is told the curvature */
   Stages *stages;       /* NULL: nobody asks */
   VmTimes *times;       /* per worker */
 };
@@ -131,6 +132,9 @@ Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const 
 }
 
 void predictive_set_units(Predictive *p, const double *unit) { p->unit = unit; }
+void predictive_use_curvature(Arena *a, Predictive *p) {
+  p->curved = p->exact && exact_prepare_hessian(a, p->exact);
+}
 bool predictive_is_exact(const Predictive *p) { return p->exact != NULL; }
 const double *predictive_rows(const Predictive *p) {
   return p->exact ? exact_rows(p->exact) : p->row_score;
@@ -387,6 +391,14 @@ static void objective_precondition(void *self, const double *phi, double *x) {
   q_precondition(p->q, phi, p->unit, p->precondition, x);
 }
 
+static long objective_curvature(void *self, const double *phi, double *A) {
+  const Predictive *p = self;
+  size_t n = q_size(p->q);
+  long cost = exact_hessian(p->exact, phi, A);
+  for (size_t i = 0; i < n * n; i++) A[i] = -A[i];
+  return cost;
+}
+
 static void objective_reach(void *self, const double *phi, double *d) {
   const Predictive *p = self;
   q_reach(p->q, phi, d);
@@ -406,5 +418,6 @@ Objective predictive_objective(Predictive *p) {
                      .eval = objective_eval,
                      .state = objective_state,
                      .precondition = p->q->npoint && !p->unit ? NULL : objective_precondition,
+                     .curvature = p->curved ? objective_curvature : NULL,
                      .reach = objective_reach};
 }

@@ -52,6 +52,8 @@ Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const 
 bool predictive_is_exact(const Predictive *p);
 const Q *predictive_q(const Predictive *p);
 const Target *predictive_target(const Predictive *p);
+/* From now on its Objective tells its curvature, where that is to be had. */
+void predictive_use_curvature(Arena *a, Predictive *p);
 /* The parameters' sds in the posterior, about: for optimizers (q_precondition). */
 void predictive_set_units(Predictive *p, const double *unit);
 /* What the optimizers see; lives as long as p. */

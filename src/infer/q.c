@@ -226,6 +226,22 @@ void q_laws_adjoint(const Q *q, const double *phi, QLaws *l, double *grad) {
   family_of(q->family)->laws_adjoint(phi, &q->shape, l->part, l->padj, grad);
 }
 
+bool q_pulls(const Q *q) { return family_of(q->family)->pull != NULL; }
+
+void q_pull(const Q *q, const double *phi, const double *x, const double *w, double *room,
+            double *grad) {
+  const Family *f = family_of(q->family);
+  double *part = room, *other = room + q->dim;
+  if (!q->free) {
+    f->pull(phi, &q->shape, x, w, grad);
+    return;
+  }
+  for (size_t k = 0; k < q->shape.dim; k++) part[k] = x[q->free[k]];
+  for (size_t k = 0; w && k < q->shape.dim; k++) other[k] = w[q->free[k]];
+  f->pull(phi, &q->shape, part, w ? other : NULL, grad);
+  for (size_t k = 0; !w && k < q->npoint; k++) grad[point_at(q) + k] += x[q->point[k]];
+}
+
 /* ---- covariance ------------------------------------------------------------------------------ */
 
 /* sum_c w_c (cov_c + (m_c - m)(m_c - m)'), m = sum_c w_c m_c */

@@ -79,5 +79,10 @@ QLaws q_laws(Arena *a, const Q *q);
 void q_laws_at(const Q *q, const double *phi, QLaws *l); /* sets law, clears adj */
 /* grad += adj d law / d phi */
 void q_laws_adjoint(const Q *q, const double *phi, QLaws *l, double *grad);
+/* Has the family the derivatives of single numbers of its law (Family.pull)? x and w are of all dim
+ * parameters; room: 2 dim numbers. */
+bool q_pulls(const Q *q);
+void q_pull(const Q *q, const double *phi, const double *x, const double *w, double *room,
+            double *grad);
 
 #endif

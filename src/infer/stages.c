@@ -71,6 +71,20 @@ static const char *draws_verdict(const Fitter *f, const OptimResult *r, const Fi
       stage->draws, stage->gap, se);
 }
 
+static size_t usual_draws(const Fitter *f) {
+  return fit_draws(f, fit_is_rich(f) ? 2 * FIRST_DRAWS : FIRST_DRAWS);
+}
+
+/* Few draws may be enough for VI, whose log densities are smooth: a quarter of what is usual is
+ * tried first. They have to agree with fresh ones to much less than the data's own noise. */
+enum { FEWER = 4 };
+#define FEW_DRAWS_GAP 0.01
+
+static size_t first_draws(const Fitter *f) {
+  if (f->o->draws) return f->o->draws;
+  return usual_draws(f) / (f->target.score == SCORE_elbo ? FEWER : 1);
+}
+
 /* Does the fixed set of draws tell the truth about phi? Says so in the stage's row and in the
  * verdict. */
 static bool draws_agree(Fitter *f, Predictive *p, const double *phi, const OptimResult *r,
@@ -78,7 +92,9 @@ static bool draws_agree(Fitter *f, Predictive *p, const double *phi, const Optim
   double se = fresh_value(f, p, phi, &f->fit->value), fresh = f->fit->value.value;
   FitStage row = {M, r->value, fresh, r->value - fresh};
   add_stage(f, row);
-  bool agree = row.gap <= 2 * se + fit_tolerated_gap(f) && se <= fit_tolerated_gap(f);
+  double allowed = fit_tolerated_gap(f);
+  if (M < usual_draws(f) && !f->o->draws) allowed = fmin(allowed, FEW_DRAWS_GAP);
+  bool agree = row.gap <= 2 * se + allowed && se <= allowed;
   f->fit->draws = M;
   f->fit->converged = (r->converged || at_kink(f, r)) && agree;
   f->fit->reason = draws_verdict(f, r, &row, agree, se);
@@ -98,6 +114,11 @@ static const char *nodes_verdict(const Fitter *f, const OptimResult *r, const Fi
                       stage->draws, fabs(stage->gap));
 }
 
+/* What twice the nodes may change of an objective. */
+static double allowed_gap(const Fitter *f, double value) {
+  return 1e-4 + (fit_kinked(f) ? 1e-5 : 1e-7) * fabs(value);
+}
+
 static bool nodes_agree(Fitter *f, const double *phi, const OptimResult *r, size_t nodes) {
   PredictiveValue *v = &f->fit->value;
   Target twice = f->target;
@@ -107,8 +128,7 @@ static bool nodes_agree(Fitter *f, const double *phi, const OptimResult *r, size
   bool finite = fit_evaluate(f, p, phi, v);
   FitStage row = {nodes, r->value, v->value, r->value - v->value};
   add_stage(f, row);
-  double allowed = fit_kinked(f) ? 1e-5 : 1e-7;
-  bool agree = finite && fabs(row.gap) <= 1e-4 + allowed * fabs(r->value);
+  bool agree = finite && fabs(row.gap) <= allowed_gap(f, r->value);
   f->fit->draws = nodes;
   f->fit->converged = (r->converged || at_kink(f, r)) && agree;
   f->fit->reason = nodes_verdict(f, r, &row, agree);
@@ -127,7 +147,7 @@ static OptimResult to_convergence(Fitter *f, Predictive *p, double *phi) {
   enum { MOST_RUNS = 20, FEW_ITERATIONS = 30 };
   long left = f->o->iterations ? f->o->iterations : 5000;
   OptimResult r = fit_lbfgs(f, p, phi, left, 1e-9, "fit");
-  for (int k = 0; k < MOST_RUNS && r.status == OPTIM_CONVERGED; k++) {
+  for (int k = 0; k < MOST_RUNS && !f->o->rough && r.status == OPTIM_CONVERGED; k++) {
     double before = r.value;
     left -= r.iterations;
     if (left <= 0 || r.iterations < FEW_ITERATIONS) break;
@@ -168,15 +188,37 @@ static void anneal(Fitter *f, double *phi) {
   }
 }
 
+static double value_on(Fitter *f, const double *phi, size_t nodes) {
+  FitMark mark = fit_mark(f);
+  Target t = f->target;
+  PredictiveValue v;
+  t.nodes = nodes;
+  Predictive *p = fit_objective_of(f, f->train, &t, &f->q, (NoiseSet){0, fit_seed(f, SEED_FIT)});
+  double value = fit_evaluate(f, p, phi, &v) ? v.value : -INFINITY;
+  fit_release(f, mark);
+  return value;
+}
+
+/* A start that needs more nodes than usual tells so at once: where twice as many change it by much
+ * more than they may in the end, an optimum on the few would be for nothing. */
+static size_t first_nodes(Fitter *f, const double *phi) {
+  size_t nodes = EXACT_NODES, most = exact_most_nodes(f->train);
+  double value = value_on(f, phi, nodes);
+  for (; 2 * nodes <= most; nodes *= 2) {
+    double next = value_on(f, phi, 2 * nodes);
+    if (!(fabs(next - value) > 10 * allowed_gap(f, value))) break;
+    value = next;
+  }
+  return nodes;
+}
+
 /* What exploited too few draws or nodes is no start for more, so a stage begins from the better of
  * the last one's optimum and the first start, judged on the new ones. Where there is no optimum,
  * more of them do not find one. */
 static void finish_draws(Fitter *f, double *phi) {
   size_t size = q_size(&f->q);
   double *start = memcpy(NEW_ARRAY(f->arena, double, size), phi, size * sizeof *phi);
-  size_t M =
-      f->o->draws ? f->o->draws : fit_draws(f, fit_is_rich(f) ? 2 * FIRST_DRAWS : FIRST_DRAWS);
-  for (;; M *= 4) {
+  for (size_t M = first_draws(f);; M *= 4) {
     FitMark mark = fit_mark(f);
     Predictive *p = fit_objective(f, M, fit_seed(f, SEED_FIT + M));
     if (f->fit->nstages) fit_prefer(f, p, phi, start);
@@ -204,19 +246,20 @@ static void finish_exact(Fitter *f, double *phi) {
   size_t size = q_size(&f->q);
   double *start = memcpy(NEW_ARRAY(f->arena, double, size), phi, size * sizeof *phi);
   f->fit->exact = true;
-  for (size_t nodes = EXACT_NODES;; nodes *= 2) {
+  for (size_t nodes = first_nodes(f, phi);; nodes *= 2) {
     FitMark mark = fit_mark(f);
     f->target.nodes = nodes; /* also for what is measured afterwards */
     Predictive *p = fit_objective(f, 0, fit_seed(f, SEED_FIT));
     if (f->fit->nstages) fit_prefer(f, p, phi, start);
+    if (f->target.score != SCORE_elbo && !fit_kinked(f)) predictive_use_curvature(f->arena, p);
     OptimResult r = to_convergence(f, p, phi);
     name_edge(f, p, phi, &r);
-    bool away = fit_unbounded(f, p, &f->q, phi) != NULL;
+    f->unbounded = fit_unbounded(f, p, &f->q, phi);
     fit_release(f, mark); /* what comes next is as large */
     bool agree = nodes_agree(f, phi, &r, nodes), last = nodes >= exact_most_nodes(f->train);
     fit_release(f, mark);
-    if (last && !agree && !away && by_draws_instead(f, phi)) return;
-    if (agree || away || last) return;
+    if (last && !agree && !f->unbounded && by_draws_instead(f, phi)) return;
+    if (agree || f->unbounded || last) return;
   }
 }
 

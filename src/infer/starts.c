@@ -266,6 +266,17 @@ static bool has_rival(const Search *s) {
          (fit_is_rich(s->f) && second->climbing);
 }
 
+/* The second best goes on for as long as it may still come to the top: not where, at its pace of
+ * the last iterations, it would take many times as many. */
+static void pursue(Search *s, Start *rival, long most) {
+  enum { TIMES = 5 };
+  for (long done = 0; done < most && !rival->ended; done += FINAL_ITERATIONS) {
+    double before = rival->value;
+    advance(s, rival, FINAL_ITERATIONS, 1e-6);
+    if (s->top - rival->value > TIMES * (rival->value - before)) return;
+  }
+}
+
 /* The best q of all starts goes to phi; false: none is finite. */
 static bool search(Fitter *f, const Q *q, double *phi) {
   FitMark mark = fit_mark(f);
@@ -278,8 +289,11 @@ static bool search(Fitter *f, const Q *q, double *phi) {
     s.starts[k].ended = false; /* by that tolerance it is not known */
   }
   sort_starts(&s);
-  long more = predictive_is_exact(s.p) ? EXACT_ITERATIONS : FINAL_ITERATIONS;
-  for (int k = 0; k < 2 && has_rival(&s); k++) advance(&s, &s.starts[k], more, 1e-6);
+  if (has_rival(&s)) {
+    long most = predictive_is_exact(s.p) ? EXACT_ITERATIONS : FINAL_ITERATIONS;
+    advance(&s, &s.starts[0], most, 1e-6);
+    pursue(&s, &s.starts[1], most);
+  }
   sort_starts(&s);
   if (q == &f->q) report(&s);
   fit_release(f, mark);

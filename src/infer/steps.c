@@ -323,6 +323,17 @@ static void masked_precondition(void *self, const double *phi, double *x) {
     if (m->still[e]) x[e] = 0;
 }
 
+/* What is still has a curvature of its own, and none with the others. */
+static long masked_curvature(void *self, const double *phi, double *A) {
+  const Masked *m = self;
+  size_t n = m->inner.dim;
+  long cost = m->inner.curvature(m->inner.self, phi, A);
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k < n; k++)
+      if (m->still[i] || m->still[k]) A[i * n + k] = i == k;
+  return cost;
+}
+
 static void masked_reach(void *self, const double *phi, double *d) {
   const Masked *m = self;
   m->inner.reach(m->inner.self, phi, d);
@@ -342,12 +353,15 @@ OptimResult fit_lbfgs(Fitter *f, Predictive *p, double *phi, long iterations, do
   o.tol_relative = tolerance;
   /* On draws, gains far below their own noise are not worth an iteration. */
   if (!predictive_is_exact(p)) o.tol_absolute = 1e-5 * fit_tolerated_gap(f);
+  /* One of many neighbouring fits is compared with the others by what it predicts of few data. */
+  if (f->o->rough) o.tol_absolute = 2e-4 * fit_tolerated_gap(f);
   Masked masked = {objective, f->o->fixed ? still_entries(f, predictive_q(p)) : NULL};
   if (f->o->fixed)
     objective = (Objective){.dim = objective.dim,
                             .self = &masked,
                             .eval = masked_eval,
                             .precondition = objective.precondition ? masked_precondition : NULL,
+                            .curvature = objective.curvature ? masked_curvature : NULL,
                             .reach = masked_reach,
                             .state = objective.state ? masked_state : NULL};
   return fit_optimize(f, p, &objective, phi, &o, stage);

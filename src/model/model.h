@@ -186,6 +186,10 @@ bool model_output_is_parameter(const Model *m, size_t k);
 /* Writes out[point ncols + column]. Generated quantities are run point by point, point i with the
  * random numbers of stream i of the seed. */
 void model_outputs(Ctx *c, const Model *m, const ModelPoints *p, uint64_t seed, double *out);
+/* The same for the outputs that are flagged: columns of others are left out, and where possible not
+ * computed. wanted NULL: all. */
+void model_some_outputs(Ctx *c, const Model *m, const ModelPoints *p, uint64_t seed,
+                        const bool *wanted, double *out);
 /* Columns have the first index fastest: the row-major place of column k of one variable. */
 int32_t model_column_place(const Output *o, int32_t k);
 /* The way back: theta, dim numbers, of the parameters' values in the order of their columns. Bounds

@@ -171,36 +171,52 @@ size_t model_lanes(const Model *m, const ModelPoints *p, size_t first, size_t la
   return count;
 }
 
+/* Which columns are written, and what has to be computed for them: generated quantities begin with
+ * all that comes before them. */
+typedef struct {
+  const Model *m;
+  const bool *wanted; /* by output; NULL: all */
+  bool generates;
+  size_t ncols; /* all columns */
+} Columns;
+
+static bool is_wanted(const Columns *s, int k) { return !s->wanted || s->wanted[k]; }
+
+static bool is_evaluated(const Columns *s, int k) {
+  return s->m->outputs[k].node != NO_NODE && (s->generates || is_wanted(s, k));
+}
+
+static Columns columns_of(const Model *m, const bool *wanted) {
+  Columns s = {.m = m, .wanted = wanted, .ncols = model_output_count(m)};
+  for (int k = 0; m->program->blocks[BLOCK_GENERATED] && k < m->noutputs; k++)
+    s.generates |= m->outputs[k].block == BLOCK_GENERATED && is_wanted(&s, k);
+  return s;
+}
+
 /* Parameters and transformed parameters of `count` points, from lane 0 on, into out. */
-static void graph_outputs(const Model *m, const Work *w, size_t count, double *out) {
-  size_t first = 0, ncols = model_output_count(m);
+static void graph_outputs(const Columns *s, const Work *w, size_t count, double *out) {
+  size_t first = 0;
   int root = 0;
-  for (int k = 0; k < m->noutputs; k++) {
-    const Output *o = &m->outputs[k];
-    for (int32_t j = 0; o->node != NO_NODE && j < o->n; j++) {
+  for (int k = 0; k < s->m->noutputs; first += (size_t)s->m->outputs[k++].n) {
+    const Output *o = &s->m->outputs[k];
+    if (!is_evaluated(s, k)) continue;
+    for (int32_t j = 0; j < o->n; j++) {
       int32_t at[MAX_DIMS];
       const double *row = vm_value(w, root, column_place(o, j, at));
-      for (size_t i = 0; i < count; i++) out[i * ncols + first + (size_t)j] = row[i];
+      for (size_t i = 0; i < count; i++) out[i * s->ncols + first + (size_t)j] = row[i];
     }
-    root += o->node != NO_NODE;
-    first += (size_t)o->n;
+    root++;
   }
 }
 
-static void evaluate_all(Arena *a, const Model *m, const ModelPoints *p, double *out) {
-  enum { BATCH = 64 };
+static Work *work_of(Arena *a, const Columns *s, size_t lanes) {
+  const Model *m = s->m;
   Node *roots = NEW_ARRAY(a, Node, m->noutputs + 1);
   int nroots = 0;
   for (int k = 0; k < m->noutputs; k++)
-    if (m->outputs[k].node != NO_NODE) roots[nroots++] = m->outputs[k].node;
+    if (is_evaluated(s, k)) roots[nroots++] = m->outputs[k].node;
   VmPlan plan = {.graph = m->graph, .dim = m->dim, .roots = roots, .nroots = nroots};
-  Work *w = vm_work(a, vm_plan(a, &plan), BATCH, NULL);
-  double *theta = NEW_ARRAY(a, double, m->dim *BATCH);
-  for (size_t i = 0; i < p->n; i += BATCH) {
-    size_t count = model_lanes(m, p, i, BATCH, theta);
-    vm_forward(w, theta);
-    graph_outputs(m, w, count, out + i * model_output_count(m));
-  }
+  return vm_work(a, vm_plan(a, &plan), lanes, NULL);
 }
 
 /* ---- generated quantities -------------------------------------------------------------------- */
@@ -259,12 +275,14 @@ static void generate(Arena *values, Arena *nodes, const Model *m, RngStream rng,
   get_generated(&E, m, out);
 }
 
-static void generate_all(Ctx *c, const Model *m, size_t n, uint64_t seed, double *out) {
-  size_t ncols = model_output_count(m);
+/* Of `count` points, the first of which is number `from` of all. */
+static void generate_all(Ctx *c, const Columns *s, uint64_t seed, size_t from, size_t count,
+                         double *out) {
   TempArena *values = temp_open(c), *nodes = temp_open(c);
   ArenaMark value_mark = arena_mark(&values->arena), node_mark = arena_mark(&nodes->arena);
-  for (size_t i = 0; i < n; i++) {
-    generate(&values->arena, &nodes->arena, m, rngs_make(seed, i + 1), out + i * ncols);
+  for (size_t i = 0; i < count; i++) {
+    generate(&values->arena, &nodes->arena, s->m, rngs_make(seed, from + i + 1),
+             out + i * s->ncols);
     arena_reset(&values->arena, value_mark);
     arena_reset(&nodes->arena, node_mark);
   }
@@ -272,9 +290,38 @@ static void generate_all(Ctx *c, const Model *m, size_t n, uint64_t seed, double
   temp_close(values);
 }
 
-void model_outputs(Ctx *c, const Model *m, const ModelPoints *p, uint64_t seed, double *out) {
+/* The wanted columns of `count` points, one after the other; returns where the next ones go. */
+static double *keep_wanted(const Columns *s, const double *all, size_t count, double *out) {
+  for (size_t i = 0; i < count; i++) {
+    const double *from = all + i * s->ncols;
+    for (int k = 0; k < s->m->noutputs; from += s->m->outputs[k++].n) {
+      size_t n = (size_t)s->m->outputs[k].n;
+      if (!is_wanted(s, k)) continue;
+      memcpy(out, from, n * sizeof *out);
+      out += n;
+    }
+  }
+  return out;
+}
+
+void model_some_outputs(Ctx *c, const Model *m, const ModelPoints *p, uint64_t seed,
+                        const bool *wanted, double *out) {
+  enum { BATCH = 64 };
   TempArena *temp = temp_open(c);
-  evaluate_all(&temp->arena, m, p, out);
+  Columns s = columns_of(m, wanted);
+  Work *w = work_of(&temp->arena, &s, BATCH);
+  double *theta = NEW_ARRAY(&temp->arena, double, m->dim *BATCH),
+         *all = NEW_ARRAY(&temp->arena, double, s.ncols *BATCH + 1);
+  for (size_t i = 0; i < p->n; i += BATCH) {
+    size_t count = model_lanes(m, p, i, BATCH, theta);
+    vm_forward(w, theta);
+    graph_outputs(&s, w, count, all);
+    if (s.generates) generate_all(c, &s, seed, i, count, all);
+    out = keep_wanted(&s, all, count, out);
+  }
   temp_close(temp);
-  if (m->program->blocks[BLOCK_GENERATED]) generate_all(c, m, p->n, seed, out);
+}
+
+void model_outputs(Ctx *c, const Model *m, const ModelPoints *p, uint64_t seed, double *out) {
+  model_some_outputs(c, m, p, seed, NULL, out);
 }

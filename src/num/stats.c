@@ -2,6 +2,7 @@
 #include "num/stats.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #define LEAF 64 /* below this a plain loop */
@@ -131,6 +132,46 @@ double stat_quantile_sorted(const double *x, size_t n, double p) {
   double h = (double)(n - 1) * p, lo = floor(h);
   size_t i = (size_t)lo, j = i + 1 < n ? i + 1 : i;
   return x[i] == x[j] ? x[i] : x[i] + (h - lo) * (x[j] - x[i]);
+}
+
+/* Afterwards x[k] is where sorting would put it, with nothing larger before and nothing smaller
+ * behind (Hoare's selection; what goes on too long is sorted). */
+static void select_place(double *x, size_t n, size_t k) {
+  for (int depth = 64; n > 24 && depth; depth--) {
+    size_t mid = n / 2, i = 0, j = n - 1;
+    if (x[mid] < x[0]) swap(x + mid, x);
+    if (x[n - 1] < x[0]) swap(x + n - 1, x);
+    if (x[n - 1] < x[mid]) swap(x + n - 1, x + mid);
+    for (double pivot = x[mid];; i++, j--) {
+      while (x[i] < pivot) i++;
+      while (x[j] > pivot) j--;
+      if (i >= j) break;
+      swap(x + i, x + j);
+    }
+    if (k <= j) {
+      n = j + 1;
+    } else {
+      x += j + 1, n -= j + 1, k -= j + 1;
+    }
+  }
+  quick_sort(x, n, 64);
+}
+
+void stat_quantiles(double *x, size_t n, const double *levels, size_t nlevels, double *out) {
+  bool bad = n == 0;
+  size_t from = 0; /* all before it is in place, and nothing there is larger than what follows */
+  for (size_t i = 0; i < n; i++) bad |= isnan(x[i]);
+  for (size_t k = 0; k < nlevels; k++) {
+    double h = (double)(n - 1) * levels[k], lo = floor(h);
+    size_t i = (size_t)lo, j = i + 1 < n ? i + 1 : i;
+    out[k] = (double)NAN;
+    if (bad) continue;
+    if (i >= from) select_place(x + from, n - from, i - from);
+    for (size_t l = j + 1; j > i && j >= from && l < n; l++)
+      if (x[l] < x[j]) swap(x + l, x + j);
+    from = j > from ? j : from;
+    out[k] = x[i] == x[j] ? x[i] : x[i] + (h - lo) * (x[j] - x[i]);
+  }
 }
 
 double stat_quantile(const double *x, size_t n, double p, double *work) {

@@ -19,6 +19,9 @@ void stat_sort(double *x, size_t n); /* ascending, nan last */
 /* The quantile at p of sorted x, Hyndman & Fan's type 7 (R's and NumPy's default): linear between
  * order statistics at (n-1) p.
  */
+/* The same at several ascending levels, by selection: x is reordered. One nan among the numbers,
+ * and all of them are nan. */
+void stat_quantiles(double *x, size_t n, const double *levels, size_t nlevels, double *out);
 double stat_quantile_sorted(const double *x, size_t n, double p);
 double stat_quantile(const double *x, size_t n, double p, double *work /* n */);
 double stat_median(const double *x, size_t n, double *work /* n */);

@@ -22,25 +22,26 @@ SummaryScore summary_score(const char *name, const double *values, size_t n) {
 }
 
 static SummaryParameter summarise(const char *name, double *x, size_t n) {
+  static const double levels[] = {0.05, 0.5, 0.95};
+  double q[3];
   SummaryScore s = summary_score(name, x, n);
-  stat_sort(x, n);
-  bool bad = n && isnan(x[n - 1]); /* one NaN among the draws: no quantile can be trusted */
+  stat_quantiles(x, n, levels, 3, q);
   return (SummaryParameter){
       .name = name,
       .mean = s.mean,
       .sd = s.se * sqrt((double)n),
-      .q5 = bad ? NAN : stat_quantile_sorted(x, n, 0.05),
-      .q50 = bad ? NAN : stat_quantile_sorted(x, n, 0.5),
-      .q95 = bad ? NAN : stat_quantile_sorted(x, n, 0.95),
+      .q5 = q[0],
+      .q50 = q[1],
+      .q95 = q[2],
       .bayes_mean = NAN,
       .bayes_sd = NAN,
   };
 }
 
-SummaryParameter *summary_parameters(Ctx *c, const Draws *d) {
-  SummaryParameter *rows = NEW_ARRAY(&c->arena, SummaryParameter, d->ncols + 1);
+SummaryParameter *summary_parameters(Ctx *c, const Draws *d, size_t n) {
+  SummaryParameter *rows = NEW_ARRAY(&c->arena, SummaryParameter, n + 1);
   double *column = NEW_ARRAY(&c->arena, double, d->ndraws + 1);
-  for (size_t k = 0; k < d->ncols; k++) {
+  for (size_t k = 0; k < n; k++) {
     for (size_t m = 0; m < d->ndraws; m++) column[m] = d->values[m * d->ncols + k];
     rows[k] = summarise(draws_pretty_name(&c->arena, d->names[k]), column, d->ndraws);
   }

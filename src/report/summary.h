@@ -87,6 +87,6 @@ void summary_table(Text *out, const Summary *s,
 /* Statistics of values that are there (NaN counts). */
 SummaryScore summary_score(const char *name, const double *values, size_t n);
 /* One row a column of the draws, in their order. */
-SummaryParameter *summary_parameters(Ctx *c, const Draws *d);
+SummaryParameter *summary_parameters(Ctx *c, const Draws *d, size_t n); /* of the first n */
 
 #endif

@@ -180,7 +180,7 @@ static bool fit_fold(Ctx *c, void *self, size_t k) {
   o.start = whole_phi;
   o.start_self = (void *)j->r;
   double *warm = j->starts ? j->starts->phi + k * j->starts->size : NULL;
-  if (warm) o.start = given_phi, o.start_self = warm, o.warm = true;
+  if (warm) o.start = given_phi, o.start_self = warm, o.warm = o.rough = true;
   if (!split->count[PART_TRAIN] || !split->count[PART_TEST]) return true;
   const Fit *fit = fit_run(c, m, split, &o, pool);
   if (warm) memcpy(warm, fit->phi, j->starts->size * sizeof *warm);

@@ -118,7 +118,7 @@ static const Summary *whole_summary(Ctx *c, const Run *r, const Options *o) {
   *s = *r->summary;
   const Draws *d =
       r->draws ? r->draws : draws_read(c, arena_format(&c->arena, "%s/draws.csv", r->folder));
-  SummaryParameter *rows = summary_parameters(c, d);
+  SummaryParameter *rows = summary_parameters(c, d, d->ncols);
   keep_bayes(r->summary, rows, d->ncols);
   s->parameters = rows;
   s->nparameters = d->ncols;
@@ -162,7 +162,9 @@ void report_summary(Ctx *c, const Run *r, const Options *o, Text *out) {
 /* Columns of the wanted variables. */
 static size_t *choose_columns(Ctx *c, const Draws *d, const Options *o, size_t *n) {
   size_t *columns = NEW_ARRAY(&c->arena, size_t, d->ncols + 1);
-  Summary names = {.parameters = summary_parameters(c, d), .nparameters = d->ncols};
+  SummaryParameter *rows = NEW_ARRAY(&c->arena, SummaryParameter, d->ncols + 1);
+  for (size_t k = 0; k < d->ncols; k++) rows[k].name = draws_pretty_name(&c->arena, d->names[k]);
+  Summary names = {.parameters = rows, .nparameters = d->ncols};
   check_vars(c, &o->vars, &names);
   *n = 0;
   for (size_t k = 0; k < d->ncols; k++)
@@ -206,7 +208,7 @@ static void json_draws(Ctx *c, const Draws *d, const size_t *columns, size_t n, 
 void report_draws(Ctx *c, const Run *r, const Problem *p, const Options *o, Text *out) {
   size_t n = (size_t)(o->n ? o->n : r->o->save_draws), ncolumns;
   uint64_t seed = (uint64_t)(options_is_given(o, OPTION_seed) ? o->seed : r->o->seed);
-  const Draws *d = &run_draw(c, r, p, n, seed)->draws;
+  const Draws *d = &run_draw(c, r, p, n, seed, NULL)->draws;
   const size_t *columns = choose_columns(c, d, o, &ncolumns);
   if (o->json)
     json_draws(c, d, columns, ncolumns, out);

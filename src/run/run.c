@@ -300,6 +300,8 @@ Run *run_fit(Ctx *c, const Problem *p, const Options *asked, const Split *split,
   bool tuned = is_tuned(o);
   ScoreList list = evaluate_list(c, p->model, &r->o->metric);
   const Folds *folds = folds_stage(c, r);
+  const bool *kept = run_kept(c, p->model, &o->save);
+  r->left_out = run_left_out(c, p->model, kept);
   FitOptions f = run_fit_options(r->o, h);
   run_init(c, p->model, r->o->init, &f);
   RunDir *dir = o->out ? folder_open(c, r) : NULL;
@@ -315,7 +317,7 @@ Run *run_fit(Ctx *c, const Problem *p, const Options *asked, const Split *split,
   r->scores = evaluate_stage(c, r, &list, pool);
   pool_free(pool);
   if (folds && !tuned && !r->fit->interrupted) r->folds = folds_score(c, r, folds, &f, &list, NULL);
-  r->draws = &run_draw(c, r, p, (size_t)o->save_draws, (uint64_t)o->seed)->draws;
+  r->draws = &run_draw(c, r, p, (size_t)o->save_draws, (uint64_t)o->seed, kept)->draws;
   r->summary = run_summarise(c, r);
   if (dir) folder_write(c, dir, r);
   r->folder = dir ? dir->path : NULL;

@@ -33,6 +33,7 @@ typedef struct Run {
       *folds; /* of every observation when it was held out; NULL: no folds were asked for */
   const char *folds_rule; /* as the option names it */
   const Draws *draws;
+  const char *left_out; /* what of the program's quantities they lack, a sentence; NULL: nothing */
   const Summary *summary;
   const char *folder; /* NULL: nowhere */
   Origin program_origin, data_origin;
@@ -76,7 +77,13 @@ typedef struct {
   Draws draws;
   double *theta; /* [n x dim], point-major */
 } RunDraws;
-RunDraws *run_draw(Ctx *c, const Run *r, const Problem *p, size_t n, uint64_t seed);
+/* kept: flags of the program's variables, whose columns it has; NULL: all. */
+RunDraws *run_draw(Ctx *c, const Run *r, const Problem *p, size_t n, uint64_t seed,
+                   const bool *kept);
+/* What the option `save` keeps in the run folder: all but large quantities that follow from
+ * parameters; and a sentence that names those, NULL where there are none. */
+const bool *run_kept(Ctx *c, const Model *m, const OptionList *save);
+const char *run_left_out(Ctx *c, const Model *m, const bool *kept);
 
 /* ---- folders (folder.c) ---------------------------------------------------------------------- */
 

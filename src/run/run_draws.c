@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { STREAM = 4 }; /* of the random numbers behind draws.csv */
+enum { STREAM = 4 /* of the random numbers behind draws.csv */, MOST_SAVED = 1000 };
 
 /* Draws with weights become draws without, by stratified resampling. Systematic resampling, at
  * (i + 1/2) / n, will not do: a mixture's components take turns, and one whose draws weigh little
@@ -43,18 +43,70 @@ static double *draw(Ctx *c, const Run *r, size_t n, size_t ld, uint64_t seed, do
 }
 
 /* The output columns at the mean of q: the first row of CmdStan's file. */
-static const double *at_mean(Ctx *c, const Run *r, const Model *m, uint64_t seed) {
+static const double *at_mean(Ctx *c, const Run *r, const Model *m, uint64_t seed,
+                             const bool *kept) {
   double *centre = NEW_ARRAY(&c->arena, double, m->dim + 1);
   double *sd = NEW_ARRAY(&c->arena, double, m->dim + 1);
   double *mean = NEW_ARRAY(&c->arena, double, model_output_count(m));
   q_moments(&r->q, r->phi, centre, sd);
-  model_outputs(c, m, &(ModelPoints){centre, 1, m->dim, 1}, seed + 1, mean);
+  model_some_outputs(c, m, &(ModelPoints){centre, 1, m->dim, 1}, seed + 1, kept, mean);
   return mean;
 }
 
-static const char *const *column_names(Ctx *c, const Model *m, size_t n) {
-  const char **names = NEW_ARRAY(&c->arena, const char *, n);
-  for (size_t k = 0; k < n; k++) names[k] = model_output_name(m, &c->arena, k, true);
+/* ---- which variables are kept ---------------------------------------------------------------- */
+
+static bool is_named(const OptionList *l, const char *name) {
+  for (size_t k = 0; k < l->count; k++)
+    if (!strcmp(l->items[k], name)) return true;
+  return false;
+}
+
+static void check_names(Ctx *c, const Model *m, const OptionList *l) {
+  const char **names = NEW_ARRAY(&c->arena, const char *, m->noutputs + 1);
+  for (int k = 0; k < m->noutputs; k++) names[k] = m->outputs[k].name;
+  for (size_t v = 0; v < l->count; v++) {
+    bool found = !strcmp(l->items[v], "all");
+    for (int k = 0; k < m->noutputs; k++) found |= !strcmp(l->items[v], names[k]);
+    if (!found)
+      ctx_unknown(c, PVI_USAGE, NOWHERE,
+                  &(UnknownWord){"variable in " OPTION("save"), l->items[v], NULL, names,
+                                 (size_t)m->noutputs});
+  }
+}
+
+const bool *run_kept(Ctx *c, const Model *m, const OptionList *save) {
+  bool *kept = NEW_ARRAY(&c->arena, bool, m->noutputs + 1), all = is_named(save, "all");
+  check_names(c, m, save);
+  for (int k = 0; k < m->noutputs; k++) {
+    const Output *o = &m->outputs[k];
+    kept[k] = all || o->block == BLOCK_PARAMETERS || o->n <= MOST_SAVED || is_named(save, o->name);
+  }
+  return kept;
+}
+
+const char *run_left_out(Ctx *c, const Model *m, const bool *kept) {
+  Text t = text_make(&c->arena);
+  size_t n = 0;
+  for (int k = 0; k < m->noutputs; k++)
+    if (!kept[k])
+      text_printf(&t, "%s%s (%d elements)", n++ ? ", " : "", m->outputs[k].name, m->outputs[k].n);
+  if (!n) return NULL;
+  return arena_format(&c->arena,
+                      "draws.csv leaves out what has more than %d elements: %s; " OPTION(
+                          "save") " with the name, or all, keeps it, and pvi draws gives it later",
+                      MOST_SAVED, t.s);
+}
+
+/* ---- the draws ------------------------------------------------------------------------------- */
+
+/* Names of the columns that are kept, and how many they are. */
+static const char *const *column_names(Ctx *c, const Model *m, const bool *kept, size_t *n) {
+  const char **names = NEW_ARRAY(&c->arena, const char *, model_output_count(m) + 1);
+  size_t column = 0;
+  *n = 0;
+  for (int k = 0; k < m->noutputs; k++)
+    for (int32_t i = 0; i < m->outputs[k].n; i++, column++)
+      if (!kept || kept[k]) names[(*n)++] = model_output_name(m, &c->arena, column, true);
   return names;
 }
 
@@ -73,22 +125,24 @@ static double *log_joint(Ctx *c, const Model *m, const Split *s, const ModelPoin
   return joint;
 }
 
-RunDraws *run_draw(Ctx *c, const Run *r, const Problem *p, size_t n, uint64_t seed) {
+RunDraws *run_draw(Ctx *c, const Run *r, const Problem *p, size_t n, uint64_t seed,
+                   const bool *kept) {
   const Model *m = p->model;
-  size_t ld = (n + LANES - 1) / LANES * LANES, ncols = model_output_count(m);
+  size_t ld = (n + LANES - 1) / LANES * LANES, ncols;
+  const char *const *names = column_names(c, m, kept, &ncols);
   double *log_q = NEW_ARRAY(&c->arena, double, ld);
   double *theta = draw(c, r, n, ld, seed, log_q);
   double *values = NEW_ARRAY(&c->arena, double, n *ncols);
   ModelPoints points = {theta, n, 1, ld};
-  model_outputs(c, m, &points, seed, values);
+  model_some_outputs(c, m, &points, seed, kept, values);
   RunDraws *d = NEW(&c->arena, RunDraws);
   d->theta = point_major(c, theta, m->dim, n, ld);
   d->draws = (Draws){.ndraws = n,
                      .ncols = ncols,
-                     .names = column_names(c, m, ncols),
+                     .names = names,
                      .values = values,
                      .log_p = log_joint(c, m, run_split(c, r, p), &points),
                      .log_g = log_q,
-                     .mean = at_mean(c, r, m, seed)};
+                     .mean = at_mean(c, r, m, seed, kept)};
   return d;
 }

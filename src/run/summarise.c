@@ -69,6 +69,16 @@ static const char *verdict(Ctx *c, const TunePath *t, const Summary *s) {
       t->se, widened(c, s));
 }
 
+/* The fit's notes, and what the draws lack. What is in a run folder does not depend on who wrote
+ * it: options are named as on the command line. */
+static void set_notes(Ctx *c, const Run *r, Summary *s) {
+  const char **notes = NEW_ARRAY(&c->arena, const char *, r->fit->nnotes + 1);
+  for (size_t k = 0; k < r->fit->nnotes; k++)
+    notes[s->nnotes++] = ctx_words(c, r->fit->notes[k], "--");
+  if (r->left_out) notes[s->nnotes++] = ctx_words(c, r->left_out, "--");
+  s->notes = notes;
+}
+
 /* How the fit was chosen, step by step and in words. */
 static void add_path(Ctx *c, const Run *r, Summary *s) {
   const TunePath *t = r->tuned;
@@ -97,9 +107,12 @@ static void add_bayes(Ctx *c, const Run *r, SummaryParameter *rows) {
   Run bayes = *r;
   bayes.q = r->tuned->bayes;
   bayes.phi = r->tuned->bayes_phi;
+  const Model *m = r->problem->model;
+  bool *kept = NEW_ARRAY(&c->arena, bool, m->noutputs + 1);
+  for (int k = 0; k < m->noutputs; k++) kept[k] = m->outputs[k].block == BLOCK_PARAMETERS;
   const Draws *d =
-      &run_draw(c, &bayes, r->problem, (size_t)r->o->save_draws, (uint64_t)r->o->seed)->draws;
-  const SummaryParameter *own = summary_parameters(c, d);
+      &run_draw(c, &bayes, r->problem, (size_t)r->o->save_draws, (uint64_t)r->o->seed, kept)->draws;
+  const SummaryParameter *own = summary_parameters(c, d, d->ncols);
   for (size_t k = 0; k < d->ncols; k++) {
     rows[k].bayes_mean = own[k].mean;
     rows[k].bayes_sd = own[k].sd;
@@ -113,7 +126,7 @@ const Summary *run_summarise(Ctx *c, const Run *r) {
   bool vi = r->score == SCORE_elbo;
   SummaryCounter *counters = NEW_ARRAY(&c->arena, SummaryCounter, 1);
   counters[0] = (SummaryCounter){"skipped_steps", fit->skipped};
-  SummaryParameter *rows = summary_parameters(c, r->draws);
+  SummaryParameter *rows = summary_parameters(c, r->draws, count_parameters(m, r->draws));
   Summary *s = NEW(&c->arena, Summary);
   *s = (Summary){.version = PVI_VERSION,
                  .program = r->program_origin.shown,
@@ -128,7 +141,7 @@ const Summary *run_summarise(Ctx *c, const Run *r) {
                  .optimizer = optim_name((OptimKind)o->optimizer),
                  .converged = fit->converged,
                  .interrupted = fit->interrupted,
-                 .reason = fit->reason,
+                 .reason = ctx_words(c, fit->reason, "--"),
                  .objective = fit->value.value,
                  .evaluations = fit->evaluations,
                  .iterations = fit->iterations,
@@ -137,14 +150,13 @@ const Summary *run_summarise(Ctx *c, const Run *r) {
                  .dim = m->dim,
                  .parameters = rows,
                  .nparameters = count_parameters(m, r->draws),
-                 .notes = fit->notes,
-                 .nnotes = fit->nnotes,
                  .counters = counters,
                  .ncounters = 1,
                  .starts = fit->starts,
                  .nstarts = fit->nstarts,
                  .stages = fit->stages,
                  .nstages = fit->nstages};
+  set_notes(c, r, s);
   memcpy(s->parts, r->scores->parts, sizeof s->parts);
   if (r->folds) {
     s->folds = r->folds->parts[PART_TEST];

@@ -45,7 +45,7 @@ void tune_refit(Ctx *c, const Model *m, const Split *split, const FitOptions *o,
   FitOptions warm = *o;
   warm.start = same_phi;
   warm.start_self = phi;
-  warm.warm = true;
+  warm.warm = warm.rough = true;
   warm.journal = NULL;
   const Fit *fit = fit_run(c, m, split, &warm, pool);
   memcpy(phi, fit->phi, q_size(&fit->q) * sizeof *phi);
