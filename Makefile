@@ -166,6 +166,16 @@ campaign: deps ## how every posterior of posteriordb is fitted (POSTERIORDB=chec
 	  python3 tool/campaign.py $(BUILD)/pvi "$(POSTERIORDB)" $(SHARED_DATA)/posteriordb \
 	    --reference $(SHARED_DATA)/posteriordb_reference/summary_statistics $(CAMPAIGN)
 
+reference: deps ## draws of pvi sample against posteriordb's reference (POSTERIORDB=checkout, REFERENCE='--seconds 120 WORD')
+	@+$(SUBMAKE) all
+	@[ -n "$(POSTERIORDB)" ] || { echo "skipped: POSTERIORDB names no checkout of posteriordb"; exit 0; }; \
+	  python3 tool/reference.py $(BUILD)/pvi "$(POSTERIORDB)" $(SHARED_DATA)/posteriordb \
+	    $(SHARED_DATA)/posteriordb_reference/summary_statistics $(REFERENCE)
+
+sbc: deps ## simulation-based calibration of pvi sample (SBC='--sets 200 WORD')
+	@+$(SUBMAKE) all
+	@python3 tool/sbc.py $(BUILD)/pvi $(SBC)
+
 fuzz: deps ## mutated programs and data, and programs over every builtin, under sanitizers (FUZZ_RUNS=300, FUZZ_TYPES=20000)
 	@tool/deps.sh $(PACKAGES_torture)
 	@+$(HOSTILE) $(SUBMAKE) $(HOSTILE_IN) all $(BUILD)-torture/test/fuzz_mutate $(BUILD)-torture/test/fuzz_types
@@ -232,5 +242,5 @@ help: ## this list
 # Dependencies are made by compiling, never by a rule of their own.
 $(BUILD)/%.d: ;
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: all bench mutants campaign crash deps docs heldout race demo test tests examples static torture valgrind format format-check install uninstall clean help
+.PHONY: all reference sbc bench mutants campaign crash deps docs heldout race demo test tests examples static torture valgrind format format-check install uninstall clean help
 .SECONDARY:

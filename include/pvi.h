@@ -211,6 +211,32 @@ size_t pvi_scores(const pvi_run *r); /* how many, of all parts together */
 pvi_score pvi_score_at(const pvi_run *r, size_t k);
 pvi_score pvi_score_of(const pvi_run *r, const char *part, const char *name); /* none: n is 0 */
 
+/* ---- the posterior by draws --------------------------------------------------------------------
+ */
+
+/* Draws of the posterior by many Markov chains: chain after chain, `draws` of each. With the option
+ * `out` a run folder is written. PVI_STATUS_NOT_CONVERGED: `verdict` says why the draws are not to
+ * be trusted. Options: method, chains, warmup, draws, metric, accept, init, seed, threads, split,
+ * holdout. */
+typedef struct {
+  size_t chains, draws, ncols, dim;
+  const char *const *names;                        /* ncols: dotted */
+  const double *values;                            /* [chains draws x ncols]: output columns */
+  const double *theta;                             /* [chains draws x dim]: unconstrained */
+  const double *lp;                                /* [chains draws] */
+  const double *rhat, *ess_bulk, *ess_tail, *mcse; /* ncols */
+  size_t divergences;
+  int trusted, interrupted;
+  const char *verdict;
+  const char *folder; /* where it was written; NULL: nowhere */
+} pvi_posterior;
+int pvi_sample(pvi_context *c, const pvi_model *m, const pvi_options *o, const pvi_split *split,
+               pvi_posterior **out);
+/* Goes on with the interrupted sampling in a run folder, to the draws that it would have come to.
+ * The model is loaded from the files that the folder names, unless it is given. */
+int pvi_resume_sample(pvi_context *c, const char *folder, const pvi_model *m, pvi_posterior **out);
+void pvi_posterior_free(pvi_posterior *p);
+
 /* ---- q --------------------------------------------------------------------------------------- */
 
 /* Draws of q, made with a seed: the seed of the fit and the number it saved give those of
@@ -257,6 +283,8 @@ int pvi_check_report(pvi_context *c, const char *program, const char *data, cons
                      const char **text);
 int pvi_density_report(pvi_context *c, const pvi_model *m, const pvi_options *o, const char **text);
 int pvi_fit_report(pvi_context *c, const pvi_run *r, const pvi_options *o, const char **text);
+int pvi_sample_report(pvi_context *c, const pvi_posterior *p, const pvi_options *o,
+                      const char **text);
 int pvi_summary_report(pvi_context *c, const pvi_run *r, const pvi_options *o, const char **text);
 int pvi_draws_report(pvi_context *c, const pvi_run *r, const pvi_options *o, const char **text);
 int pvi_predict_report(pvi_context *c, const pvi_run *r, const char *new_data, const pvi_options *o,
@@ -274,8 +302,10 @@ int pvi_diagnose_report(pvi_context *c, const pvi_model *m, const pvi_options *o
                         const char **text);
 int pvi_bench_report(pvi_context *c, const pvi_model *m, const pvi_options *o, const char **text);
 
-/* Where a fit of this program with these options goes when the option `out` is not set. */
+/* Where a fit of this program with these options goes when the option `out` is not set, and where
+ * its draws of the posterior go. */
 int pvi_default_folder(pvi_context *c, const pvi_model *m, const pvi_options *o, const char **text);
+int pvi_sample_folder(pvi_context *c, const pvi_model *m, const pvi_options *o, const char **text);
 
 /* What one value with gradient of the objective costs: seconds, the best of several runs, at q with
  * means 0 and standard deviations 0.1. Options: score, family, draws, integrate, threads, split. */

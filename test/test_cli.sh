@@ -383,6 +383,30 @@ expect 0 '"regularizer": "prior"' "heavy tails and wide priors are proper" fit "
 expect 2 "unknown value of --metric" "an unknown metric" fit "$dir/good.stan" "$dir/good.json" --metric frob --lambda 0.01 --out "$dir/none"
 expect 0 '"quantile"' "every metric there is" fit "$dir/good.stan" "$dir/good.json" --metric all --json --lambda 0.01 --out "$dir/metrics"
 
+# ---- draws of the posterior ----------------------------------------------------------------------------------------------
+
+few=(--chains 16 --draws 60 --warmup 60 --force)
+"$PVI" sample "$dir/good.stan" "$dir/good.json" "${few[@]}" --quiet --out "$dir/sampled"
+got=$?
+[ $got -eq 0 ] || [ $got -eq 5 ]
+check $? "sample" "status $got"
+expect 3 "holds draws of the posterior" "a summary of draws is not that of a fit" summary "$dir/sampled"
+expect 3 "pvi sample --resume" "a fit does not go on with draws" fit --resume "$dir/sampled"
+expect 3 "holds a fit" "nor draws with a fit" sample --resume "$dir/exact"
+expect 2 "missing argument" "sample without a program" sample
+expect 2 "unknown value of --metric" "an unknown metric of sample" sample "$dir/good.stan" "$dir/good.json" "${few[@]}" --metric frob --out "$dir/none"
+expect 2 "at most 2048" "too many chains" sample "$dir/good.stan" "$dir/good.json" --chains 5000 --out "$dir/none"
+said=$("$PVI" sample "$dir/good.stan" "$dir/good.json" "${few[@]}" --metric dense --metric crps --method nuts --init random --json --out "$dir/sampled2" 2>&1)
+[[ $said == *'"metric": "dense"'* && $said == *'"crps"'* && $said == *'"start": "random points"'* && $said == *'"pareto_k"'* ]]
+check $? "options of sample" "$said"
+said=$("$PVI" sample "$dir/good.stan" "$dir/good.json" "${few[@]}" --init "$dir/exact" --out "$dir/sampled3" 2>&1)
+[[ $said == *"draws of the q in"* ]]
+check $? "sample from the q of a fit" "$said"
+"$PVI" sample "$dir/prior.stan" "${few[@]}" --quiet --out "$dir/sampled4"
+got=$?
+[ $got -eq 0 ] || [ $got -eq 5 ]
+check $? "sample a prior" "status $got"
+
 # ---- the self-contained executable ---------------------------------------------------------------------------------------
 
 static=$(dirname "$PVI")/pvi-static

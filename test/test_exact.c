@@ -175,9 +175,10 @@ TEST(agrees_with_draws) {
   for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
     Q q = q_make(&c->arena, family_named(families[f]), (Shape){0}, m->dim, NULL);
     double *phi = some_phi(c, &q), s[3][16], exact[16];
-    predictive_log_scores(c, &(Scoring){o, &q, phi, {0, 1}, NULL, 0, NULL}, INTEGRATE_EXACT, exact);
+    predictive_log_scores(c, &(Scoring){o, &q, phi, {0, 1}, NULL, 0, NULL, NULL}, INTEGRATE_EXACT,
+                          exact);
     for (uint64_t k = 0; k < 3; k++)
-      predictive_log_scores(c, &(Scoring){o, &q, phi, {MANY, 7 + k}, NULL, 0, NULL},
+      predictive_log_scores(c, &(Scoring){o, &q, phi, {MANY, 7 + k}, NULL, 0, NULL, NULL},
                             INTEGRATE_DRAWS, s[k]);
     for (size_t i = 0; i < o->n; i++) {
       double mean = (s[0][i] + s[1][i] + s[2][i]) / 3, spread = 0;
@@ -201,10 +202,10 @@ static void settles(Ctx *c, const Model *m, const Q *q, const double *phi, Score
   Observed *o = observed_make(&c->arena, m, NULL, 0, target_wants(&t));
   observed_reduce(o);
   if (!exact_applies(o, &t, q, &why)) return;
-  predictive_scores(c, &(Scoring){o, q, phi, {64, 1}, NULL, 1e-6, &unsettled}, &t, got);
+  predictive_scores(c, &(Scoring){o, q, phi, {64, 1}, NULL, 1e-6, &unsettled, NULL}, &t, got);
   t.nodes = exact_has_plane(o) ? (id == SCORE_log ? 400 : 140) : id == SCORE_log ? 16384 : 1500;
   t.reach = id == SCORE_log ? 16 : 0;
-  predictive_scores(c, &(Scoring){o, q, phi, {64, 1}, NULL, 0, NULL}, &t, want);
+  predictive_scores(c, &(Scoring){o, q, phi, {64, 1}, NULL, 0, NULL, NULL}, &t, want);
   assert_int_equal(unsettled, 0);
   for (size_t i = 0; i < o->n; i++)
     if (got[i] != want[i] && !(fabs(got[i] - want[i]) <= 2e-6 * (1 + fabs(want[i]))))
@@ -218,10 +219,10 @@ static void agrees(Ctx *c, const Model *m, const Q *q, const double *phi, ScoreI
   Target t = {.score = id, .score_weight = 1};
   Observed *o = observed_make(&c->arena, m, NULL, 0, target_wants(&t));
   observed_reduce(o);
-  predictive_scores(c, &(Scoring){o, q, phi, {64, 1}, NULL, 1e-6, NULL}, &t, exact);
+  predictive_scores(c, &(Scoring){o, q, phi, {64, 1}, NULL, 1e-6, NULL, NULL}, &t, exact);
   t.integrate = INTEGRATE_DRAWS;
   for (uint64_t k = 0; k < 3; k++)
-    predictive_scores(c, &(Scoring){o, q, phi, {MANY / 32, 7 + k}, NULL, 0, NULL}, &t, s[k]);
+    predictive_scores(c, &(Scoring){o, q, phi, {MANY / 32, 7 + k}, NULL, 0, NULL, NULL}, &t, s[k]);
   for (size_t i = 0; i < o->n; i++) {
     double mean = (s[0][i] + s[1][i] + s[2][i]) / 3, spread = 0;
     for (int k = 0; k < 3; k++) spread += fabs(s[k][i] - mean);
@@ -363,7 +364,8 @@ TEST(curvature) {
   Objective f = predictive_objective(p);
   Observed *o = observed_make(&c->arena, m, NULL, 0, target_wants(&t));
   observed_reduce(o);
-  bool known = (q.family == FAMILY_meanfield || q.family == FAMILY_fullrank) && !exact_has_scales(o);
+  bool known =
+      (q.family == FAMILY_meanfield || q.family == FAMILY_fullrank) && !exact_has_scales(o);
   assert_true((f.curvature != NULL) == known);
   if (!known || !strcmp(g->score, "interval")) return; /* that one has kinks */
   for (int k = 0; k < 2; k++) assert_true(predictive_eval(p, phi, &v, up));
@@ -617,7 +619,7 @@ static double metric(Ctx *c, const Model *m, const Fit *f, const char *name, con
   Observed *o = observed_make(&c->arena, m, rows, n, target_wants(&t));
   observed_reduce(o);
   double *s = NEW_ARRAY(&c->arena, double, n);
-  predictive_scores(c, &(Scoring){o, &f->q, f->phi, {1024, 99}, NULL, 0, NULL}, &t, s);
+  predictive_scores(c, &(Scoring){o, &f->q, f->phi, {1024, 99}, NULL, 0, NULL, NULL}, &t, s);
   return sum(s, n);
 }
 

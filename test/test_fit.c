@@ -118,7 +118,7 @@ static FitOptions options_of(const char *score, const char *family, Regularizer 
 static double log_score(Ctx *c, const Model *m, const Fit *f, const size_t *rows, size_t n) {
   Observed *o = observed_make(&c->arena, m, rows, n, WANT_LL);
   double *s = NEW_ARRAY(&c->arena, double, n), sum = 0;
-  predictive_log_scores(c, &(Scoring){o, &f->q, f->phi, {16384, 99}, NULL, 0, NULL},
+  predictive_log_scores(c, &(Scoring){o, &f->q, f->phi, {16384, 99}, NULL, 0, NULL, NULL},
                         INTEGRATE_DRAWS, s);
   for (size_t k = 0; k < n; k++) sum += s[k];
   return sum;

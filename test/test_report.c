@@ -744,7 +744,7 @@ static void test_summary(void **state) {
   TRAP(t);
   const SummaryScore train = summary_score("log", (const double[]){-1, -2, -3}, 3),
                      test = summary_score("log", (const double[]){-1}, 1);
-  const SummaryParameter parameter = {"theta[2,1]", 1, 0.5, 0.1, 1, INFINITY, NAN, NAN};
+  const SummaryParameter parameter = {"theta[2,1]", 1, 0.5, 0.1, 1, INFINITY, NAN, NAN, NAN};
   const char *const notes[] = {"a note"};
   const SummaryCounter counter = {"nonfinite", 3};
   const FitStart start = {"vi", -13};
@@ -857,9 +857,9 @@ static void test_table(void **state) {
 static void test_summary_table(void **state) {
   Case *t = *state;
   Text out = text_make(&t->c.arena);
-  SummaryParameter rows[] = {{"alpha", 1.23456, 0.1, 1.1, 1.2, 1.4, NAN, NAN},
-                             {"beta[1]", -1000.126, 0.02, -1000.2, -1000.1, -1000, NAN, NAN},
-                             {"z", 0, 1, -1, 0, 1, NAN, NAN}};
+  SummaryParameter rows[] = {{"alpha", 1.23456, 0.1, 1.1, 1.2, 1.4, NAN, NAN, NAN},
+                             {"beta[1]", -1000.126, 0.02, -1000.2, -1000.1, -1000, NAN, NAN, NAN},
+                             {"z", 0, 1, -1, 0, 1, NAN, NAN, NAN}};
   Summary s = {.parameters = rows, .nparameters = 3};
   summary_table(&out, &s, 2);
   assert_string_equal(out.s, "              mean      sd         5%        50%        95%\n"

@@ -82,6 +82,11 @@ RunHooks api_hooks(pvi_context *c); /* the context's progress and cancellation *
 /* Makes a run, *slot, for the step to fill in; *out is it, or NULL where the step failed. */
 int api_make_run(pvi_context *c, ApiStep *step, void *arg, pvi_run **slot, pvi_run **out);
 int api_verdict(const pvi_run *r); /* the status of a fit that has ended */
+/* What a run tells and asks, and its split. */
+RunHooks api_hooks(pvi_context *c);
+const Split *api_split(Ctx *ctx, const pvi_split *p, size_t n);
+/* The Problem that the run in a folder was asked for: m's, or loaded. */
+const Problem *api_asked_problem(Ctx *ctx, const pvi_model *m, const Asked *asked);
 /* The Problem of a run. */
 int api_problem(pvi_context *c, pvi_run *r, const Problem **out);
 

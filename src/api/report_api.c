@@ -2,6 +2,7 @@
 #include "api/api_int.h"
 
 #include "infer/timing.h"
+#include "run/sampling.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -35,6 +36,7 @@ REPORT(diagnose, report_diagnosis(ctx, a->problem, o, &a->hooks, out))
 REPORT(compare, report_comparison(ctx, a->places, a->n, o, &a->hooks, out))
 REPORT(page, report_page(ctx, a->places, a->n, o, out))
 REPORT(folder, text_puts(out, folder_default(ctx, run_make(ctx, a->problem, o, NULL))))
+REPORT(sample_folder, text_puts(out, folder_default(ctx, sample_make(ctx, a->problem, o, NULL))))
 #undef REPORT
 
 int pvi_check_report(pvi_context *c, const char *program, const char *data, const pvi_options *o,
@@ -107,6 +109,12 @@ int pvi_default_folder(pvi_context *c, const pvi_model *m, const pvi_options *o,
   if (!c) return PVI_STATUS_USAGE;
   NEED(c, m);
   return api_report(c, folder, &(ReportArgs){.problem = m->problem, .o = o}, text);
+}
+
+int pvi_sample_folder(pvi_context *c, const pvi_model *m, const pvi_options *o, const char **text) {
+  if (!c) return PVI_STATUS_USAGE;
+  NEED(c, m);
+  return api_report(c, sample_folder, &(ReportArgs){.problem = m->problem, .o = o}, text);
 }
 
 /* ---- predictions ----------------------------------------------------------------------------- */

@@ -55,7 +55,7 @@ static void claim(Ctx *ctx, Split *s, int part, const size_t *rows, size_t count
   }
 }
 
-static const Split *split_of(Ctx *ctx, const pvi_split *p, size_t n) {
+const Split *api_split(Ctx *ctx, const pvi_split *p, size_t n) {
   if (!p) return NULL;
   Split *s = NEW(&ctx->arena, Split);
   bool *taken = NEW_ARRAY(&ctx->arena, bool, n + 1);
@@ -150,7 +150,8 @@ static void fit(Ctx *ctx, void *arg) {
   RunHooks h = api_hooks(a->c);
   const Problem *p = a->m->problem;
   a->r->problem = p;
-  a->r->run = run_fit(ctx, p, api_options(ctx, a->o), split_of(ctx, a->split, p->model->n_obs), &h);
+  a->r->run =
+      run_fit(ctx, p, api_options(ctx, a->o), api_split(ctx, a->split, p->model->n_obs), &h);
   keep_result(ctx, a->r);
 }
 
@@ -179,18 +180,23 @@ int pvi_fit(pvi_context *c, const pvi_model *m, const pvi_options *o, const pvi_
 }
 
 /* The Problem that the run in a folder was asked for: given, or loaded in the run's own Ctx. */
-static const Problem *asked_problem(Ctx *ctx, const FitArgs *a, const Asked *asked) {
+const Problem *api_asked_problem(Ctx *ctx, const pvi_model *m, const Asked *asked) {
   Run then = {.o = asked->options, .program_origin = asked->program, .data_origin = asked->data};
-  if (!a->m) return run_problem(ctx, &then);
-  run_check_problem(ctx, &then, a->m->problem);
-  return a->m->problem;
+  if (!m) return run_problem(ctx, &then);
+  run_check_problem(ctx, &then, m->problem);
+  return m->problem;
 }
 
 static void resume(Ctx *ctx, void *arg) {
   FitArgs *a = arg;
   const Asked *asked = folder_asked(ctx, a->folder);
+  if (asked->sampling)
+    ctx_fail(
+        ctx, PVI_DATA, NOWHERE,
+        "%s holds draws of the posterior; to go on with them: pvi sample " OPTION("resume") " %s",
+        a->folder, a->folder);
   RunHooks h = api_hooks(a->c);
-  a->r->problem = asked_problem(ctx, a, asked);
+  a->r->problem = api_asked_problem(ctx, a->m, asked);
   options_set(ctx, asked->options, "out", a->folder);
   Run then = {.folder = a->folder};
   const Split *split = run_split(ctx, &then, a->r->problem);

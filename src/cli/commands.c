@@ -44,24 +44,27 @@ int cmd_diagnose(Cli *cli) { return report_model(cli, pvi_diagnose_report); }
 
 /* ---- fits ------------------------------------------------------------------------------------ */
 
-/* Without --out the folder's name follows from what is fitted. */
-static int choose_folder(Cli *cli, const pvi_model *m) {
+typedef int FolderName(pvi_context *c, const pvi_model *m, const pvi_options *o, const char **text);
+
+/* Without --out the folder's name follows from what is asked. */
+static int choose_folder(Cli *cli, const pvi_model *m, FolderName *name) {
   const char *folder;
   if (*pvi_get(cli->o, "out")) return PVI_STATUS_OK;
-  int status = pvi_default_folder(cli->c, m, cli->o, &folder);
+  int status = name(cli->c, m, cli->o, &folder);
   return status ? status : pvi_set(cli->o, "out", folder);
 }
 
 static int fit_model(Cli *cli, pvi_model **m, pvi_run **run) {
   int status = pvi_load(cli->c, place(cli, 0), place(cli, 1), cli->o, m);
-  if (!status) status = choose_folder(cli, *m);
+  if (!status) status = choose_folder(cli, *m, pvi_default_folder);
   return status ? status : pvi_fit(cli->c, *m, cli->o, NULL, run);
 }
 
-static int missing_model(const Cli *cli) {
+static int missing_model(const Cli *cli, const char *command) {
   if (cli->nplaces || cli->resume) return PVI_STATUS_OK;
-  fputs("pvi: error: missing argument (usage: pvi fit MODEL [DATA] [options] | --resume RUN)\n",
-        stderr);
+  fprintf(stderr,
+          "pvi: error: missing argument (usage: pvi %s MODEL [DATA] [options] | --resume RUN)\n",
+          command);
   return PVI_STATUS_USAGE;
 }
 
@@ -77,7 +80,7 @@ int cmd_fit(Cli *cli) {
   pvi_model *m = NULL;
   pvi_run *run = NULL;
   const char *text = "";
-  int status = missing_model(cli);
+  int status = missing_model(cli, "fit");
   if (status) return status;
   watch_begin(cli, cli->resume ? pvi_get(cli->o, "resume") : cli->place[0]);
   status = cli->resume ? pvi_resume(cli->c, pvi_get(cli->o, "resume"), NULL, &run)
@@ -94,6 +97,34 @@ int cmd_fit(Cli *cli) {
   pvi_run_free(run);
   pvi_model_free(m);
   return status == PVI_STATUS_INTERRUPTED && interrupted ? interrupted : status;
+}
+
+static int sample_model(Cli *cli, pvi_model **m, pvi_posterior **p) {
+  int status = pvi_load(cli->c, place(cli, 0), place(cli, 1), cli->o, m);
+  if (!status) status = choose_folder(cli, *m, pvi_sample_folder);
+  return status ? status : pvi_sample(cli->c, *m, cli->o, NULL, p);
+}
+
+int cmd_sample(Cli *cli) {
+  pvi_model *m = NULL;
+  pvi_posterior *p = NULL;
+  const char *text = "";
+  int status = missing_model(cli, "sample");
+  if (status) return status;
+  watch_begin(cli, cli->resume ? pvi_get(cli->o, "resume") : cli->place[0]);
+  status = cli->resume ? pvi_resume_sample(cli->c, pvi_get(cli->o, "resume"), NULL, &p)
+                       : sample_model(cli, &m, &p);
+  int interrupted = watch_end(cli);
+  cli_said(cli, status);
+  if (p && (cli->json || !cli->quiet)) {
+    pvi_sample_report(cli->c, p, cli->o, &text);
+    fputs(text, stdout);
+  }
+  if (p && p->interrupted && p->folder)
+    fprintf(stderr, "interrupted; to go on: pvi sample --resume %s\n", p->folder);
+  pvi_posterior_free(p);
+  pvi_model_free(m);
+  return interrupted ? interrupted : status;
 }
 
 /* ---- runs ------------------------------------------------------------------------------------ */

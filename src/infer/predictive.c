@@ -21,6 +21,7 @@ struct Predictive {
   ScoreRowsFunction *together; /* the score of a whole tile; NULL: row by row */
   double *linear;              /* elbo: derivative in every log density of a draw */
   Work *work;
+  const double *given; /* the draws, [dim x M]; NULL: made from noise */
   QDraws draws;
   size_t M, ld;
   double *theta, *adj; /* [dim x ld] */
@@ -59,6 +60,9 @@ unsigned target_wants(const Target *t) {
   if (needs & NEEDS_KIND) wants |= WANT_PARAMETERS;
   return needs & (NEEDS_SIM | NEEDS_VECTOR_SIM) ? wants | WANT_SIM : wants;
 }
+
+/* Are draws made where they are used? */
+static bool draws_by_rows(const Predictive *p) { return !p->given && q_by_rows(p->q); }
 
 static void give_row(void *self, size_t k, double *theta) {
   const Predictive *p = self;
@@ -106,7 +110,7 @@ static void make_work(Arena *a, Predictive *p, size_t M, Pool *pool) {
   p->ld = vm_lanes(p->work);
   p->posterior = t->regularizer == REG_POSTERIOR ? t->lambda : 0;
   p->draws = q_draws(a, p->q, M, p->ld, vm_kernels(p->work));
-  if (q_by_rows(p->q)) vm_by_rows(p->work, give_row, take_row, p);
+  if (draws_by_rows(p)) vm_by_rows(p->work, give_row, take_row, p);
   if (p->prior || t->lambda == 0) vm_skip_roots(p->work);
   p->together = p->draws.weights ? NULL : score_rows_of(t->score);
   if (p->together) vm_overwrites(p->work);
@@ -131,6 +135,16 @@ Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const 
   return p;
 }
 
+Predictive *predictive_of_draws(Arena *a, const Observed *o, const Target *t, const Q *q,
+                                const ModelPoints *draws, Pool *pool) {
+  Predictive *p = NEW(a, Predictive);
+  *p = (Predictive){.o = o, .target = *t, .q = q, .scale = 1, .given = draws->theta};
+  make_work(a, p, draws->n, pool);
+  make_rooms(a, p);
+  predictive_renew(p, 1, false);
+  return p;
+}
+
 void predictive_set_units(Predictive *p, const double *unit) { p->unit = unit; }
 void predictive_use_curvature(Arena *a, Predictive *p) {
   p->curved = p->exact && exact_prepare_hessian(a, p->exact);
@@ -144,12 +158,12 @@ const Target *predictive_target(const Predictive *p) { return &p->target; }
 
 void predictive_renew(Predictive *p, uint64_t seed, bool random) {
   if (p->exact) return;
-  size_t rows = q_noise(p->q);
+  size_t rows = p->given ? 0 : q_noise(p->q);
   if (random) {
     for (size_t k = 0; k < rows; k++)
       rng_fill_normal(rng_make(seed, 0), 0, k, p->draws.u + k * p->ld, p->M);
   } else {
-    sobol_normal(p->draws.u, rows, p->M, p->ld, seed, false);
+    if (rows) sobol_normal(p->draws.u, rows, p->M, p->ld, seed, false);
   }
   vm_set_noise(p->work, rng_mix(seed + 1));
 }
@@ -300,7 +314,7 @@ static void pull_back(Predictive *p, const double *phi, double *grad) {
   double each = p->prior ? 0 : p->target.lambda / (p->draws.weights ? 1 : (double)p->M);
   const double seeds[] = {each, each};
   vm_backward(p->work, seeds, p->draws.weights, p->adj);
-  if (!q_by_rows(p->q)) q_adjoint(p->q, phi, &p->draws, p->adj, sum_adj_w(p), grad);
+  if (!draws_by_rows(p)) q_adjoint(p->q, phi, &p->draws, p->adj, sum_adj_w(p), grad);
 }
 
 static bool eval_exact(Predictive *p, const double *phi, PredictiveValue *v, double *grad) {
@@ -331,6 +345,19 @@ static void set_linear(Predictive *p) {
   vm_set_linear(p->work, p->linear);
 }
 
+/* theta of every draw. Those that are given fill their lanes; the padding repeats the first. */
+static void make_draws(Predictive *p, const double *phi) {
+  if (draws_by_rows(p)) {
+    vm_draw(p->work);
+  } else if (!p->given) {
+    q_draw(p->q, phi, &p->draws, p->theta);
+  } else {
+    for (size_t k = 0; k < p->q->dim; k++)
+      for (size_t j = 0; j < p->ld; j++)
+        p->theta[k * p->ld + j] = p->given[k * p->M + (j < p->M ? j : 0)];
+  }
+}
+
 bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, double *grad) {
   *v = (PredictiveValue){NAN, NAN, NAN};
   if (p->exact) return eval_exact(p, phi, v, grad);
@@ -345,11 +372,7 @@ bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, doubl
   if (p->prior && !exact_eval(p->prior, phi, &kl, grad)) return false;
   if (p->adj_w) memset(p->adj_w, 0, vm_chunks(p->work) * p->ld * sizeof *p->adj_w);
   double clock = p->stages ? base_seconds() : 0;
-  if (q_by_rows(p->q)) {
-    vm_draw(p->work);
-  } else {
-    q_draw(p->q, phi, &p->draws, p->theta);
-  }
+  make_draws(p, phi);
   if (p->stages) pass(&clock, &p->stages->draws);
   vm_forward(p->work, p->theta);
   if (p->stages) pass(&clock, &p->stages->globals);

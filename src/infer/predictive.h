@@ -49,6 +49,10 @@ typedef struct Predictive Predictive;
  * (observed_reduce), or by the given draws. q must outlive it. */
 Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const Q *q,
                             NoiseSet noise, Pool *pool);
+/* The same by draws that are given, rows of draws that follow each other (by_point 1, by_dim n),
+ * whatever q is: their phi has no influence. */
+Predictive *predictive_of_draws(Arena *a, const Observed *o, const Target *t, const Q *q,
+                                const ModelPoints *draws, Pool *pool);
 bool predictive_is_exact(const Predictive *p);
 const Q *predictive_q(const Predictive *p);
 const Target *predictive_target(const Predictive *p);
@@ -92,6 +96,7 @@ typedef struct {
   double tolerance;  /* exact integration: nodes double until the score s of an observation changes
                         by less than this times 1 + |s|; 0: there are as many as there are */
   size_t *unsettled; /* adds the observations for which that was not enough: theirs are by draws */
+  const double *theta; /* noise.M draws, [dim x M], that stand for q; NULL: q itself */
 } Scoring;
 /* Log scores log E_q p(y_i | theta) of every observation: exactly where it can be, else by draws.
  */

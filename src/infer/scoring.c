@@ -19,6 +19,7 @@ typedef struct {
   size_t M, ld;
   const Kernels *k;
   const double *weights;
+  double share;   /* log of how many draws these are, in units of a batch */
   double *scores; /* running log of the sum of densities */
 } Running;
 
@@ -28,15 +29,35 @@ static void add_densities(void *self, const TileView *v) {
     ScoreCase c = {.q = {.M = s->M, .ld = s->ld, .weights = s->weights},
                    .ll = v->heads[HEAD_LL] + r * s->ld,
                    .k = s->k};
-    double one = score_log(&c, &(ScoreAdjoint){0}), *t = &s->scores[v->row + r];
+    double one = score_log(&c, &(ScoreAdjoint){0}) + s->share, *t = &s->scores[v->row + r];
     double top = one > *t ? one : *t, low = one > *t ? *t : one;
     *t = top == -INFINITY ? top : top + log1p(exp(low - top));
   }
 }
 
-/* In batches, so that memory does not grow with the number of draws. */
+enum { BATCH = 1024 }; /* draws at a time, so that memory does not grow with their number */
+
+/* By draws that are given. */
+static void log_by_given(Arena *a, const Scoring *j, double *scores) {
+  size_t dim = j->q->dim, M = j->noise.M;
+  Work *w = vm_work(a, observed_tape(j->o), BATCH, j->pool);
+  double *theta = NEW_ARRAY(a, double, dim *BATCH + 1);
+  ModelPoints points = {j->theta, M, 1, M};
+  for (size_t k = 0; k < j->o->n; k++) scores[k] = -INFINITY;
+  for (size_t first = 0; first < M; first += BATCH) {
+    size_t m = model_lanes(j->o->model, &points, first, BATCH, theta);
+    vm_forward(w, theta);
+    Running s = {m, BATCH, vm_kernels(w), NULL, log((double)m / BATCH), scores};
+    vm_tiles(w, add_densities, &s, false);
+  }
+  for (size_t k = 0; k < j->o->n; k++) scores[k] -= log((double)M / BATCH);
+}
+
 static void log_by_draws(Arena *a, const Scoring *j, double *scores) {
-  enum { BATCH = 1024 };
+  if (j->theta) {
+    log_by_given(a, j, scores);
+    return;
+  }
   size_t batches = (j->noise.M + BATCH - 1) / BATCH, rows = q_noise(j->q);
   Work *w = vm_work(a, observed_tape(j->o), BATCH, j->pool);
   QDraws d = q_draws(a, j->q, BATCH, BATCH, vm_kernels(w));
@@ -49,7 +70,7 @@ static void log_by_draws(Arena *a, const Scoring *j, double *scores) {
       memcpy(d.u + k * BATCH, all + (k * batches + b) * BATCH, BATCH * sizeof *d.u);
     q_draw(j->q, j->phi, &d, theta);
     vm_forward(w, theta);
-    Running s = {BATCH, BATCH, vm_kernels(w), d.weights, scores};
+    Running s = {BATCH, BATCH, vm_kernels(w), d.weights, 0, scores};
     vm_tiles(w, add_densities, &s, false);
   }
   for (size_t k = 0; k < j->o->n; k++) scores[k] -= log((double)batches);
@@ -62,7 +83,9 @@ enum { FIRST_NODES = 32, FIXED_NODES = 64 };
 
 /* With t->nodes, or by the draws of j. */
 static void evaluate(Arena *a, const Scoring *j, const Target *t, double *scores) {
-  Predictive *p = predictive_make(a, j->o, t, j->q, j->noise, j->pool);
+  ModelPoints draws = {j->theta, j->noise.M, 1, j->noise.M};
+  Predictive *p = j->theta ? predictive_of_draws(a, j->o, t, j->q, &draws, j->pool)
+                           : predictive_make(a, j->o, t, j->q, j->noise, j->pool);
   PredictiveValue v;
   predictive_eval(p, j->phi, &v, NULL);
   memcpy(scores, predictive_rows(p), j->o->n * sizeof *scores);
@@ -153,8 +176,8 @@ static bool may_double(const Scoring *j, const Target *t, const Unsettled *u) {
          (2 * t->nodes <= FIXED_NODES || u->n < l->lanes / lanes);
 }
 
-/* As many as the limits of all observations together allow. Where scales are on a grid, a wide q leaves
- * many observations unsettled. */
+/* As many as the limits of all observations together allow. Where scales are on a grid, a wide q
+ * leaves many observations unsettled. */
 static size_t draws_for(const Scoring *j, const Target *t, const Unsettled *u) {
   const Limits *l = limits_of(j, t);
   size_t lanes = exact_has_scales(j->o) && l->lanes > GRID_LANES ? GRID_LANES : l->lanes,

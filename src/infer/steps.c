@@ -204,7 +204,7 @@ double fit_number(Fitter *f, double x) {
  * compare iterates. */
 static double validate(Fitter *f, const double *phi) {
   NoiseSet noise = {1024, fit_seed(f, SEED_JUDGE)};
-  predictive_scores(f->ctx, &(Scoring){f->valid, &f->q, phi, noise, f->pool, 0, NULL},
+  predictive_scores(f->ctx, &(Scoring){f->valid, &f->q, phi, noise, f->pool, 0, NULL, NULL},
                     predictive_target(f->running), f->valid_scores);
   double s = 0;
   for (size_t k = 0; k < f->nvalid; k++) s += f->valid_scores[k];

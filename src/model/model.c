@@ -258,7 +258,7 @@ static int32_t declare_transformed(Making *w) {
 static void add_run_block(Making *w, Node run, size_t n) {
   ObsBlock *b = NEW(w->E.arena, ObsBlock);
   int32_t *obs = NEW_ARRAY(w->E.arena, int32_t, n + 1);
-  for (size_t k = 0; k < n; k++) obs[k] = (int32_t)k; /* each an iteration of its own */
+  for (size_t k = 0; k < n; k++) obs[k] = (int32_t)k;
   *b = (ObsBlock){.root = part_of_run(w, run, RUN_OBSERVATIONS, (int32_t)n),
                   .rows = (int32_t)n,
                   .obs = obs,
@@ -267,7 +267,7 @@ static void add_run_block(Making *w, Node run, size_t n) {
                   .dist = -1,
                   .sim = NO_NODE,
                   .sim_width = 1};
-  w->obs = (Observations){.blocks = b, .nblocks = n > 0, .n = n, .iteration = obs};
+  w->obs = (Observations){.blocks = b, .nblocks = n > 0, .n = n};
 }
 
 static void run_by_draw(Making *w) {
@@ -320,14 +320,10 @@ static void run_blocks(Making *w) {
   run_by_draw(w);
 }
 
-/* What one observation is: as the split has it, or coarser where that is asked for. */
-static void choose_unit(Making *w, const Data *d) {
-  UnitList l = units_possible(&w->E, w->m, d, &w->obs);
-  w->m->units = l.items;
-  w->m->nunits = l.n;
-  if (!w->o->unit) return;
-  w->m->unit = units_find(&w->E, &l, w->o->unit);
-  if (w->m->unit) w->obs = units_join(&w->E, &w->obs, &l.items[w->m->unit]);
+static void set_observations(Making *w) {
+  w->m->blocks = w->obs.blocks;
+  w->m->nblocks = w->obs.nblocks;
+  w->m->n_obs = w->obs.n;
 }
 
 Model *model_make(Ctx *c, const Program *p, const Data *d, const ModelOptions *o) {
@@ -346,10 +342,11 @@ Model *model_make(Ctx *c, const Program *p, const Data *d, const ModelOptions *o
   m->program = p;
   m->graph = w->E.graph;
   m->joint = is_joint(&w->E, &w->obs);
-  choose_unit(w, d);
-  m->blocks = w->obs.blocks;
-  m->nblocks = w->obs.nblocks;
-  m->n_obs = w->obs.n;
+  m->iteration = w->obs.iteration;
+  m->niteration = w->obs.niteration;
+  set_observations(w);
+  if (w->o->unit) units_take(&w->E, m, d, w->o->unit, &w->obs);
+  set_observations(w);
   m->guessed = w->o->nguess && m->n_obs;
   m->outputs = w->outputs.items;
   m->noutputs = w->outputs.count;

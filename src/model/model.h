@@ -91,8 +91,9 @@ typedef struct Model {
   Loc by_draw_loc;
   bool
       guessed; /* no density of data says so, but increments that depend on data are observations */
-  const ModelUnit *units; /* what could be an observation, and which was taken */
-  int nunits, unit;
+  const char *unit;         /* what one observation is; NULL: a row */
+  const int32_t *iteration; /* of the first niteration rows: equal within one of a loop */
+  size_t niteration;
   bool joint; /* one observation carries all the data: the likelihood does not factorise */
   bool outcomes_missing; /* see ModelOptions: some outcomes are not what was observed */
 } Model;
@@ -110,7 +111,7 @@ typedef struct {
   /* Statements for which the same holds, where they are reached. */
   const Stmt *const *guess;
   int nguess;
-  /* What one observation is: a name of Model.units; NULL: row. */
+  /* What one observation is: a name of model_units; NULL: row. */
   const char *unit;
   /* For predictions: a data variable that is nothing but an outcome may be missing; it then has a
    * value that its declaration allows, and Model.outcomes_missing says so. */
@@ -127,6 +128,9 @@ typedef struct {
  * the data's values, but not the data's text (data_forget_text). */
 Model *model_make(Ctx *c, const Program *p, const Data *d, const ModelOptions *o);
 bool model_has_densities(const Model *m);
+/* What one observation of this model, which has rows, could be: their names and counts, rows first.
+ */
+const ModelUnit *model_units(Ctx *c, const Model *m, const Data *data, int *count);
 /* The values of known variable k, where there are n of them, row-major. */
 bool model_known(const Model *m, int k, double *values, size_t n);
 
@@ -183,6 +187,7 @@ const char *model_unconstrained_name(const Model *m, Arena *a,
 size_t model_output_count(const Model *m);
 const char *model_output_name(const Model *m, Arena *a, size_t k, bool dotted);
 bool model_output_is_parameter(const Model *m, size_t k);
+bool model_output_is_computed(const Model *m, size_t k); /* no generated quantity */
 /* Writes out[point ncols + column]. Generated quantities are run point by point, point i with the
  * random numbers of stream i of the seed. */
 void model_outputs(Ctx *c, const Model *m, const ModelPoints *p, uint64_t seed, double *out);

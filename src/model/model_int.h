@@ -8,9 +8,11 @@
 typedef struct {
   ObsBlock *blocks;
   int nblocks, cap;
-  size_t n;           /* observations */
-  int32_t *iteration; /* n: equal for observations of one iteration of an outermost loop */
-  size_t cap_iteration;
+  size_t n; /* observations */
+  /* Equal for observations of one iteration of an outermost loop; those behind the last of them,
+   * and all where there are none, are iterations of their own. */
+  int32_t *iteration;
+  size_t niteration, cap_iteration;
 } Observations;
 
 /* What a run has added to the log density: its observations. Increments that turn out to be none go
@@ -21,13 +23,9 @@ Observations observations_simulated(Eval *E, const ModelOptions *o);
 
 /* ---- units.c: coarser observations ----------------------------------------------------------- */
 
-typedef struct {
-  ModelUnit *items; /* the first is "row": every observation by itself */
-  int n, cap;
-} UnitList;
-UnitList units_possible(Eval *E, const Model *m, const Data *data, const Observations *o);
-int units_find(Eval *E, const UnitList *l, const char *name); /* PVI_USAGE where there is none */
-Observations units_join(Eval *E, const Observations *o, const ModelUnit *u);
+/* Those of the unit that is named, where several rows make one; the name becomes m->unit. The model
+ * has its rows already; a name that cannot be ends with PVI_USAGE. */
+void units_take(Eval *E, Model *m, const Data *data, const char *name, Observations *o);
 
 typedef struct {
   Output *items;

@@ -39,10 +39,8 @@ static void add_block(Eval *E, Observations *o, const Site *s, Node root, const 
 /* Numbers for further observations, one after the other. */
 static const int32_t *number(Eval *E, Observations *o, int32_t count) {
   int32_t *obs = NEW_ARRAY(E->arena, int32_t, count);
-  for (int32_t k = 0; k < count; k++) {
-    obs[k] = (int32_t)o->n;
-    PUSH(E->arena, o->iteration, o->n, o->cap_iteration, obs[k]);
-  }
+  for (int32_t k = 0; k < count; k++) obs[k] = (int32_t)o->n + k;
+  o->n += (size_t)count;
   return obs;
 }
 
@@ -310,9 +308,14 @@ static Cell *cells_of(Eval *E, const Units *u, int32_t *count) {
 /* The observations of these cells: those of an iteration belong together. */
 static const int32_t *number_cells(Eval *E, Observations *o, const Cell *cells, int32_t count) {
   const int32_t *obs = number(E, o, count);
-  for (int32_t k = 1; k < count; k++)
-    if (cells[k].iteration == cells[k - 1].iteration)
-      o->iteration[obs[k]] = o->iteration[obs[k - 1]];
+  bool alone = true;
+  for (int32_t k = 1; k < count; k++) alone &= cells[k].iteration != cells[k - 1].iteration;
+  if (alone) return obs;
+  while (o->niteration < o->n) {
+    int32_t k = (int32_t)o->niteration - obs[0], own = (int32_t)o->niteration;
+    if (k > 0 && cells[k].iteration == cells[k - 1].iteration) own = o->iteration[own - 1];
+    PUSH(E->arena, o->iteration, o->niteration, o->cap_iteration, own);
+  }
   return obs;
 }
 

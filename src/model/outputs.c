@@ -149,6 +149,10 @@ bool model_output_is_parameter(const Model *m, size_t k) {
   return find_column(m, &k)->block == BLOCK_PARAMETERS;
 }
 
+bool model_output_is_computed(const Model *m, size_t k) {
+  return find_column(m, &k)->block != BLOCK_GENERATED;
+}
+
 const char *model_unconstrained_name(const Model *m, Arena *a, size_t k) {
   for (int j = 0; j < m->noutputs; j++) {
     const Output *o = &m->outputs[j];

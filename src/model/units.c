@@ -50,48 +50,77 @@ static int32_t partition(Arena *a, const double *label, size_t n, int32_t *unit)
 
 /* ---- which units there could be -------------------------------------------------------------- */
 
-static void offer(Eval *E, UnitList *l, const char *name, const double *label, size_t n) {
-  ModelUnit u = {.name = name};
-  int32_t *of = NEW_ARRAY(E->arena, int32_t, n + 1);
-  u.count = (size_t)partition(E->arena, label, n, of);
-  u.of = of;
-  if (u.count > 1 && u.count < n) PUSH(E->arena, l->items, l->n, l->cap, u);
+/* What is asked about: the names, or one of them with its partition. */
+typedef struct {
+  Arena *arena, *temp;
+  const char *wanted; /* NULL: all names and counts */
+  size_t n;
+  ModelUnit *items;
+  int count, cap;
+} UnitSearch;
+
+static void offer(UnitSearch *s, const char *name, const double *label) {
+  ArenaMark mark = arena_mark(s->temp);
+  bool keep = s->wanted && !strcmp(s->wanted, name);
+  int32_t *of = NEW_ARRAY(keep ? s->arena : s->temp, int32_t, s->n + 1);
+  ModelUnit u = {.name = name, .count = (size_t)partition(s->temp, label, s->n, of)};
+  if (keep) u.of = of;
+  arena_reset(s->temp, mark);
+  if (u.count > 1 && u.count < s->n) PUSH(s->arena, s->items, s->count, s->cap, u);
 }
 
 /* A column of whole numbers that the data have, whether the program declares it or not. */
-static void offer_column(Eval *E, UnitList *l, const DataVar *v, size_t n) {
-  const Decl *d = model_find_decl(E->program, BLOCK_DATA, v->name);
-  if (v->is_int && v->n == n && !(d && stan_is_outcome(E->program, d)))
-    offer(E, l, arena_format(E->arena, "group:%s", v->name), v->values, n);
+static void offer_column(UnitSearch *s, const Program *p, const DataVar *v) {
+  const Decl *d = model_find_decl(p, BLOCK_DATA, v->name);
+  if (v->is_int && v->n == s->n && !(d && stan_is_outcome(p, d)))
+    offer(s, arena_format(s->arena, "group:%s", v->name), v->values);
 }
 
-UnitList units_possible(Eval *E, const Model *m, const Data *data, const Observations *o) {
-  UnitList l = {.n = 0};
-  double *label = NEW_ARRAY(E->arena, double, o->n + 1);
-  PUSH(E->arena, l.items, l.n, l.cap, ((ModelUnit){.name = "row", .count = o->n}));
-  if (!o->n || o->blocks[0].root == NO_NODE) return l;
-  for (size_t k = 0; k < o->n; k++) label[k] = o->iteration[k];
-  offer(E, &l, "iteration", label, o->n);
-  for (size_t k = 0; k < data->vars.count; k++)
-    offer_column(E, &l, data->vars.items[k].value, o->n);
+static void offer_transformed(UnitSearch *s, const Model *m, double *label) {
   for (int k = 0; k < m->nknown; k++) {
     const Decl *d = m->known[k].decl;
     if (d->block == BLOCK_TRANSFORMED_DATA && d->type->kind == TY_INT &&
-        model_known(m, k, label, o->n))
-      offer(E, &l, arena_format(E->arena, "group:%s", d->name), label, o->n);
+        model_known(m, k, label, s->n))
+      offer(s, arena_format(s->arena, "group:%s", d->name), label);
   }
-  return l;
 }
 
-int units_find(Eval *E, const UnitList *l, const char *name) {
-  const char **names = NEW_ARRAY(E->arena, const char *, l->n);
-  for (int k = 0; k < l->n; k++) {
-    names[k] = l->items[k].name;
-    if (!strcmp(names[k], name)) return k;
+/* The rows of m before any are taken together. */
+static UnitSearch search(Arena *a, Arena *temp, const Model *m, const Data *data,
+                         const char *wanted) {
+  UnitSearch s = {.arena = a, .temp = temp, .wanted = wanted, .n = m->n_obs};
+  double *label = NEW_ARRAY(temp, double, s.n + 1);
+  PUSH(a, s.items, s.count, s.cap, ((ModelUnit){.name = "row", .count = s.n}));
+  if (!s.n || !model_has_densities(m)) return s;
+  for (size_t k = 0; k < s.n; k++) label[k] = k < m->niteration ? m->iteration[k] : (double)k;
+  if (m->niteration) offer(&s, "iteration", label);
+  for (size_t k = 0; k < data->vars.count; k++)
+    offer_column(&s, m->program, data->vars.items[k].value);
+  offer_transformed(&s, m, label);
+  return s;
+}
+
+const ModelUnit *model_units(Ctx *c, const Model *m, const Data *data, int *count) {
+  TempArena *temp = temp_open(c);
+  UnitSearch s = search(&c->arena, &temp->arena, m, data, NULL);
+  temp_close(temp);
+  *count = s.count;
+  return s.items;
+}
+
+/* NULL: every row is one. */
+static const ModelUnit *find(Eval *E, const Model *m, const Data *data, const char *name) {
+  TempArena *temp = temp_open(E->ctx);
+  UnitSearch s = search(E->arena, &temp->arena, m, data, name);
+  temp_close(temp);
+  const char **names = NEW_ARRAY(E->arena, const char *, s.count);
+  for (int k = 0; k < s.count; k++) {
+    names[k] = s.items[k].name;
+    if (!strcmp(names[k], name)) return s.items[k].of ? &s.items[k] : NULL;
   }
-  if (!strcmp(name, "iteration")) return 0;
+  if (!strcmp(name, "iteration")) return NULL;
   ctx_unknown(E->ctx, PVI_USAGE, NOWHERE,
-              &(UnknownWord){"value of " OPTION("unit"), name, NULL, names, (size_t)l->n});
+              &(UnknownWord){"value of " OPTION("unit"), name, NULL, names, (size_t)s.count});
 }
 
 /* ---- observations of a unit ------------------------------------------------------------------ */
@@ -134,7 +163,7 @@ static Node sums_of_size(Eval *E, const Members *m, int32_t size, Pick *sums) {
   return node;
 }
 
-Observations units_join(Eval *E, const Observations *o, const ModelUnit *u) {
+static Observations join(Eval *E, const Observations *o, const ModelUnit *u) {
   Members m = members_of(E, o, u);
   Pick *sums = NEW_ARRAY(E->arena, Pick, u->count);
   int32_t *obs = NEW_ARRAY(E->arena, int32_t, u->count), most = 0;
@@ -154,4 +183,11 @@ Observations units_join(Eval *E, const Observations *o, const ModelUnit *u) {
                              .sim = NO_NODE,
                              .sim_width = 1};
   return all;
+}
+
+void units_take(Eval *E, Model *m, const Data *data, const char *name, Observations *o) {
+  const ModelUnit *u = find(E, m, data, name);
+  if (!u) return;
+  *o = join(E, o, u);
+  m->unit = u->name;
 }

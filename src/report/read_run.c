@@ -33,6 +33,10 @@ static double number_of(Ctx *c, const Json *j, const char *key) {
   return v[0];
 }
 
+static double optional_number(Ctx *c, const Json *j, const char *key) {
+  return json_get(j, key) ? number_of(c, j, key) : NAN;
+}
+
 static bool truth_of(const Json *j, const char *key) {
   const Json *x = json_get(j, key);
   return x && x->kind == JSON_TRUE;
@@ -73,7 +77,8 @@ static void read_parameters(Ctx *c, const Json *j, Summary *s) {
                                  .q50 = number_of(c, p, "q50"),
                                  .q95 = number_of(c, p, "q95"),
                                  .bayes_mean = bayes ? number_of(c, p, "bayes_mean") : NAN,
-                                 .bayes_sd = bayes ? number_of(c, p, "bayes_sd") : NAN};
+                                 .bayes_sd = bayes ? number_of(c, p, "bayes_sd") : NAN,
+                                 .corrected = optional_number(c, p, "corrected_mean")};
   }
   s->parameters = rows;
   s->nparameters = j->count;
@@ -136,7 +141,9 @@ Summary *summary_read(Ctx *c, const char *path) {
                  .iterations = (long)number_of(c, j, "iterations"),
                  .seconds = number_of(c, j, "seconds"),
                  .n_obs = (size_t)number_of(c, j, "n_obs"),
-                 .dim = (size_t)number_of(c, j, "dim")};
+                 .dim = (size_t)number_of(c, j, "dim"),
+                 .has_khat = json_get(j, "khat") != NULL,
+                 .khat = optional_number(c, j, "khat")};
   s->exact = !strcmp(text_of(c, j, "integration"), "exact");
   s->draws = (long)number_of(c, j, s->exact ? "nodes" : "draws");
   read_scores(c, member(c, j, "scores", JSON_OBJECT), s);

@@ -1,7 +1,6 @@
 /* summary.c: statistics of scores and draws, and the Summary as JSON and as a table. */
 #include "report/summary.h"
 
-#include "data/json.h"
 #include "num/stats.h"
 #include "report/report.h"
 #include "report/table.h"
@@ -21,7 +20,7 @@ SummaryScore summary_score(const char *name, const double *values, size_t n) {
   return (SummaryScore){name, sum, mean, se, n};
 }
 
-static SummaryParameter summarise(const char *name, double *x, size_t n) {
+SummaryParameter summary_of(const char *name, double *x, size_t n) {
   static const double levels[] = {0.05, 0.5, 0.95};
   double q[3];
   SummaryScore s = summary_score(name, x, n);
@@ -35,6 +34,7 @@ static SummaryParameter summarise(const char *name, double *x, size_t n) {
       .q95 = q[2],
       .bayes_mean = NAN,
       .bayes_sd = NAN,
+      .corrected = NAN,
   };
 }
 
@@ -43,7 +43,7 @@ SummaryParameter *summary_parameters(Ctx *c, const Draws *d, size_t n) {
   double *column = NEW_ARRAY(&c->arena, double, d->ndraws + 1);
   for (size_t k = 0; k < n; k++) {
     for (size_t m = 0; m < d->ndraws; m++) column[m] = d->values[m * d->ncols + k];
-    rows[k] = summarise(draws_pretty_name(&c->arena, d->names[k]), column, d->ndraws);
+    rows[k] = summary_of(draws_pretty_name(&c->arena, d->names[k]), column, d->ndraws);
   }
   return rows;
 }
@@ -147,11 +147,11 @@ static void put_freed(JsonWriter *w, const Summary *s) {
   json_bool(w, s->freeing);
 }
 
-static void put_scores(JsonWriter *w, const Summary *s) {
+void summary_scores(JsonWriter *w, const SummaryPart *parts) {
   json_key(w, "scores");
   json_object(w);
   for (int k = 0; k < PART_COUNT; k++)
-    if (s->parts[k].count) put_part(w, part_names[k], &s->parts[k]);
+    if (parts[k].count) put_part(w, part_names[k], &parts[k]);
   json_object_end(w);
 }
 
@@ -171,6 +171,7 @@ static void put_parameters(JsonWriter *w, const Summary *s) {
       put_real(w, "bayes_mean", p->bayes_mean);
       put_real(w, "bayes_sd", p->bayes_sd);
     }
+    if (s->has_khat) put_real(w, "corrected_mean", p->corrected);
     json_object_end(w);
   }
   json_array_end(w);
@@ -234,10 +235,11 @@ void summary_json(Text *out, const Summary *s) {
   put_real(w, "seconds", s->seconds);
   put_int(w, "n_obs", (long long)s->n_obs);
   put_int(w, "dim", (long long)s->dim);
-  put_scores(w, s);
+  summary_scores(w, s->parts);
   put_folds(w, s);
   put_path(w, s);
   put_freed(w, s);
+  if (s->has_khat) put_real(w, "khat", s->khat);
   put_parameters(w, s);
   put_lists(w, s);
   json_object_end(w);
@@ -253,7 +255,7 @@ void summary_write(RunDir *r, const Summary *s) {
 /* ---- table ----------------------------------------------------------------------------------- */
 
 /* Three digits, or as many as show two digits of the spread. */
-static int digits_of(double x, double sd) {
+int summary_digits(double x, double sd) {
   if (!(fabs(x) > 0 && sd > 0) || !isfinite(x) || !isfinite(sd)) return 3;
   double digits = floor(log10(fabs(x))) - floor(log10(sd)) + 2;
   return digits < 3 ? 3 : digits > 12 ? 12 : (int)digits;
@@ -267,7 +269,7 @@ static void plain_table(Text *out, const Summary *s, size_t n) {
     const double columns[] = {p->mean, p->sd, p->q5, p->q50, p->q95};
     table_word(t, p->name);
     for (size_t j = 0; j < 5; j++)
-      table_number(t, columns[j], j == 1 ? 3 : digits_of(columns[j], p->sd));
+      table_number(t, columns[j], j == 1 ? 3 : summary_digits(columns[j], p->sd));
   }
   table_print(t, out);
 }
@@ -279,9 +281,9 @@ static void table_with_bayes(Text *out, const Summary *s, size_t n) {
   for (size_t k = 0; k < n; k++) {
     const SummaryParameter *p = &s->parameters[k];
     table_word(t, p->name);
-    table_number(t, p->mean, digits_of(p->mean, p->sd));
+    table_number(t, p->mean, summary_digits(p->mean, p->sd));
     table_number(t, p->sd, 3);
-    table_number(t, p->bayes_mean, digits_of(p->bayes_mean, p->bayes_sd));
+    table_number(t, p->bayes_mean, summary_digits(p->bayes_mean, p->bayes_sd));
     table_number(t, p->bayes_sd, 3);
     table_number(t, p->sd / p->bayes_sd, 3);
   }

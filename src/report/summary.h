@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "data/data.h"
+#include "data/json.h"
 #include "infer/fit.h"
 #include "report/draws.h"
 
@@ -23,6 +24,7 @@ typedef struct {
   const char *name; /* theta[2,1] */
   double mean, sd, q5, q50, q95;
   double bayes_mean, bayes_sd; /* under VI in the same family; NAN: the run has none */
+  double corrected;            /* of VI: the posterior's mean by importance weights (has_khat) */
 } SummaryParameter;
 
 typedef struct {
@@ -66,6 +68,8 @@ typedef struct Summary {
   bool freeing;           /* the fit has these free, and no others */
   const char *verdict;    /* of the search, in words; NULL: there was none */
   const char *folds_rule; /* how they were made: "5", "group:county"; NULL: none */
+  bool has_khat;
+  double khat; /* of VI: Pareto k of the weights posterior / q */
   const SummaryParameter *parameters;
   size_t nparameters;
   const char *const *notes;
@@ -80,12 +84,17 @@ typedef struct Summary {
 
 /* summary.json again; ctx_fail(PVI_DATA) where something is missing. Counters are left out. */
 Summary *summary_read(Ctx *c, const char *path);
-void summary_json(Text *out, const Summary *s); /* pretty, ends in a newline */
+void summary_json(Text *out, const Summary *s);               /* pretty, ends in a newline */
+void summary_scores(JsonWriter *w, const SummaryPart *parts); /* "scores": PART_COUNT of them */
 void summary_table(Text *out, const Summary *s,
                    size_t most); /* name mean sd 5% 50% 95%, at most so many rows (0: all) */
 
 /* Statistics of values that are there (NaN counts). */
 SummaryScore summary_score(const char *name, const double *values, size_t n);
+/* Of one variable, from n draws of it, which are sorted. */
+SummaryParameter summary_of(const char *name, double *x, size_t n);
+/* Digits that a number with this spread is printed with. */
+int summary_digits(double x, double sd);
 /* One row a column of the draws, in their order. */
 SummaryParameter *summary_parameters(Ctx *c, const Draws *d, size_t n); /* of the first n */
 

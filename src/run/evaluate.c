@@ -107,7 +107,15 @@ static void log_scores(const Batch *b, const Observed *o) {
   double *mean = NEW_ARRAY(b->arena, double, s->model->dim + 1);
   double *sd = NEW_ARRAY(b->arena, double, s->model->dim + 1);
   NoiseSet noise = {s->how->draws, rng_mix(s->how->seed + SEED_LOG)};
-  Scoring j = {o, s->q, s->phi, noise, s->pool, TOLERANCE, &b->out->unsettled};
+  if (s->given) noise.M = s->given->nall;
+  Scoring j = {o,
+               s->q,
+               s->phi,
+               noise,
+               s->pool,
+               TOLERANCE,
+               &b->out->unsettled,
+               s->given ? s->given->all : NULL};
   predictive_log_scores(s->c, &j, s->how->integrate, b->v);
   keep(b, 0);
   q_moments(s->q, s->phi, mean, sd);
@@ -136,7 +144,9 @@ static void score_batch(const Scorer *s, const ModelRows *rows, Scores *out) {
       if (reduce) observed_reduce(o);
     }
     NoiseSet noise = {s->how->metric_draws, rng_mix(s->how->seed + SEED_METRIC)};
-    Scoring j = {o, s->q, s->phi, noise, s->pool, TOLERANCE, &out->unsettled};
+    if (s->given) noise.M = s->given->nfew;
+    Scoring j = {o,       s->q,      s->phi,          noise,
+                 s->pool, TOLERANCE, &out->unsettled, s->given ? s->given->few : NULL};
     predictive_scores(s->c, &j, &t, b.v);
     keep(&b, l->first + (size_t)k);
   }

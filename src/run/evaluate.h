@@ -40,7 +40,13 @@ typedef struct Scores {
   size_t unsettled; /* scores that no number of nodes settled, and that are by draws */
 } Scores;
 
-/* What is scored: these observations, under q. */
+/* Draws that stand for q: [dim x n] of all, and of fewer for the scores that cost more. */
+typedef struct {
+  const double *all, *few;
+  size_t nall, nfew;
+} GivenDraws;
+
+/* What is scored: these observations, under q, or under draws (q is then any of their mean). */
 typedef struct {
   Ctx *c;
   const Model *model;
@@ -48,6 +54,7 @@ typedef struct {
   const double *phi;
   const ScoringPlan *how;
   Pool *pool;
+  const GivenDraws *given; /* NULL: q itself */
 } Scorer;
 
 /* The scores that can be had of every observation; those of --metric must be. */

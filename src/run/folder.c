@@ -62,7 +62,8 @@ static void score_columns(Ctx *c, const Run *r, ScoreTable *t) {
   t->values = values;
 }
 
-const ScoreTable *folder_scores(Ctx *c, const Run *r) {
+/* What observations are, beside their scores. */
+static void add_sites(Ctx *c, const Run *r, ScoreTable *t) {
   const Model *m = r->problem->model;
   ScoreSite *sites = NEW_ARRAY(&c->arena, ScoreSite, m->nblocks + 1);
   uint32_t *site = NEW_ARRAY(&c->arena, uint32_t, m->n_obs);
@@ -70,9 +71,23 @@ const ScoreTable *folder_scores(Ctx *c, const Run *r) {
     sites[b] = (ScoreSite){m->blocks[b].name, m->blocks[b].loc.line};
     for (int32_t k = 0; k < m->blocks[b].rows; k++) site[m->blocks[b].obs[k]] = (uint32_t)b;
   }
+  t->n = m->n_obs;
+  t->sites = sites;
+  t->site = site;
+  t->part = r->scores->part;
+}
+
+void folder_write_scores(Ctx *c, RunDir *d, const Run *r, const ScoreTable *columns) {
+  ScoreTable t = *columns;
+  add_sites(c, r, &t);
+  scores_write(d, &t);
+}
+
+const ScoreTable *folder_scores(Ctx *c, const Run *r) {
   ScoreTable *t = NEW(&c->arena, ScoreTable);
-  *t = (ScoreTable){.n = m->n_obs, .sites = sites, .site = site, .part = r->scores->part};
+  t->n = r->problem->model->n_obs;
   score_columns(c, r, t);
+  add_sites(c, r, t);
   return t;
 }
 
@@ -108,7 +123,7 @@ static bool changes_fit(size_t k) {
                                        OPTION_quiet,      OPTION_width,   OPTION_report};
   for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
     if (rest[i] == k) return false;
-  return option_of_command(option_row(k), "fit");
+  return option_of_command(option_row(k), "fit") || option_of_command(option_row(k), "sample");
 }
 
 static uint64_t mix_text(uint64_t h, const char *s) {
@@ -130,6 +145,7 @@ static const char *identity(Ctx *c, const Run *r) {
   h = mix_text(h, r->program_origin.hash);
   h = mix_text(h, r->data_origin.hash);
   h = mix_split(h, r->split);
+  if (r->sampling) h = mix_text(h, "sample");
   for (size_t k = 0; k < OPTION_COUNT; k++)
     for (size_t i = 0; changes_fit(k) && i < r->o->given[k].count; i++)
       h = mix_text(mix_text(h, option_row(k)->name), r->o->given[k].items[i]);
@@ -159,7 +175,7 @@ static void write_asked(Ctx *c, RunDir *d, const Run *r) {
   Text t = text_make(&c->arena);
   JsonWriter w = json_writer(&t, true);
   json_object(&w);
-  json_key(&w, "format"), json_string(&w, "pvi-fit");
+  json_key(&w, "format"), json_string(&w, r->sampling ? "pvi-sample" : "pvi-fit");
   json_key(&w, "version"), json_string(&w, PVI_VERSION);
   json_key(&w, "identity"), json_string(&w, identity(c, r));
   put_origin(&w, "program", &r->program_origin);
@@ -233,6 +249,8 @@ Asked *folder_asked(Ctx *c, const char *folder) {
   a->options = read_options(c, j);
   a->unfinished = !exists(c, folder, "summary.json") || exists(c, folder, CHECKPOINT_FILE);
   a->has_results = exists(c, folder, "summary.json");
+  const char *format = word_of(c, j, "format");
+  a->sampling = format && !strcmp(format, "pvi-sample");
   return a;
 }
 
@@ -276,7 +294,8 @@ static void add_option(Text *t, const Options *o, size_t k) {
 const char *folder_default(Ctx *c, const Run *r) {
   enum { LONGEST = 120 };
   Text t = text_make(&c->arena);
-  text_printf(&t, "pvi-runs/%s-%s", r->problem->name, score_name((ScoreId)r->o->score));
+  text_printf(&t, "pvi-runs/%s-%s", r->problem->name,
+              r->sampling ? "sample" : score_name((ScoreId)r->o->score));
   for (size_t k = 0; k < OPTION_COUNT; k++) add_option(&t, r->o, k);
   if (t.n > LONGEST) {
     t.s[LONGEST] = 0;
@@ -292,6 +311,11 @@ const char *folder_default(Ctx *c, const Run *r) {
 static void remove_results(RunDir *d) {
   for (int k = NFILES - 1; k >= 0; k--) unlink(run_path(d, files[k].name)); /* the summary first */
   unlink(run_path(d, CHECKPOINT_FILE));
+  for (int k = 1; k <= SAMPLE_FILES; k++)
+    for (int e = 0; e < 3; e++) {
+      static const char *const ends[] = {".csv", "_config.json", "_metric.json"};
+      unlink(run_path(d, arena_format(&d->c->arena, "draws_%d%s", k, ends[e])));
+    }
 }
 
 RunDir *folder_open(Ctx *c, const Run *r) {
@@ -324,6 +348,15 @@ Journal *folder_checkpoint(Ctx *c, const RunDir *d, Arena *a) {
   temp_close(temp);
   return j;
 }
+
+const char *folder_state(Ctx *c, const RunDir *d, size_t *n) {
+  const char *why;
+  return text_read_file(&c->arena, run_path(d, CHECKPOINT_FILE), n, &why);
+}
+
+void folder_save_state(void *self, const Text *state) { run_write(self, CHECKPOINT_FILE, state); }
+
+void folder_forget_state(const RunDir *d) { unlink(run_path(d, CHECKPOINT_FILE)); }
 
 void folder_save_checkpoint(void *self, const Journal *j) {
   RunDir *d = self;

@@ -11,6 +11,7 @@
 #define SCORE(id, name, ...) "|" name
 #define FAMILY(id, name, ...) "|" name
 #define OPTIMIZER(id, name, ...) "|" name
+#define SAMPLER(id, name, ...) "|" name
 static const char score_words[] = ""
 #include "score/scores.def"
     ;
@@ -20,13 +21,18 @@ static const char family_words[] = ""
 static const char optimizer_words[] = ""
 #include "infer/optimizers.def"
     ;
+static const char sampler_words[] = "auto"
+#include "infer/samplers.def"
+    ;
 #undef SCORE
 #undef FAMILY
 #undef OPTIMIZER
+#undef SAMPLER
 
 #define SCORE_WORDS (score_words + 1)
 #define FAMILY_WORDS (family_words + 1)
 #define OPTIMIZER_WORDS (optimizer_words + 1)
+#define SAMPLER_WORDS sampler_words
 #define SCHEDULE_WORDS "constant|step|warmup-cosine"
 #define ABOVE(x) above_##x
 #define BELOW(x) below_##x

@@ -78,7 +78,7 @@ static void describe(Ctx *c, const Run *r, const Model *m, const Options *o, Poo
   int32_t *obs = NEW_ARRAY(a, int32_t, n + 1);
   NoiseSet noise = {draws, rng_mix(r->scoring.seed + SEED_PREDICT)};
   model_numbers(m, &observed->rows, obs);
-  predictive_describe(c, &(Scoring){observed, &r->q, r->phi, noise, pool, 0, NULL}, &d);
+  predictive_describe(c, &(Scoring){observed, &r->q, r->phi, noise, pool, 0, NULL, NULL}, &d);
   p->mean = by_observation(c, d.mean, obs, n, 1);
   p->sd = by_observation(c, d.sd, obs, n, 1);
   p->quantiles = by_observation(c, d.quantiles, obs, n, p->nlevels);

@@ -89,26 +89,38 @@ static void json_observations(Ctx *c, JsonWriter *j, const Model *m) {
 }
 
 /* What one observation is, and what else it could be. */
-static void json_units(JsonWriter *j, const Model *m) {
-  json_key(j, "unit"), json_string(j, m->units[m->unit].name);
+static const ModelUnit *units_of(Ctx *c, const Problem *p, int *n) {
+  const Model *m = p->model;
+  if (!m->unit) return model_units(c, m, p->data, n);
+  ModelUnit *one = NEW(&c->arena, ModelUnit);
+  *one = (ModelUnit){.name = m->unit, .count = m->n_obs};
+  *n = 1;
+  return one;
+}
+
+static void json_units(Ctx *c, JsonWriter *j, const Problem *p) {
+  int n;
+  const ModelUnit *u = units_of(c, p, &n);
+  json_key(j, "unit"), json_string(j, u[0].name);
   json_key(j, "units"), json_array(j);
-  for (int k = 0; k < m->nunits; k++) {
+  for (int k = 0; k < n; k++) {
     json_object(j);
-    json_key(j, "name"), json_string(j, m->units[k].name);
-    json_key(j, "count"), json_integer(j, (long long)m->units[k].count);
+    json_key(j, "name"), json_string(j, u[k].name);
+    json_key(j, "count"), json_integer(j, (long long)u[k].count);
     json_object_end(j);
   }
   json_array_end(j);
 }
 
-static void text_units(Ctx *c, const Model *m, size_t width, Text *out) {
+static void text_units(Ctx *c, const Problem *p, size_t width, Text *out) {
+  int n;
+  const ModelUnit *u = units_of(c, p, &n);
   Text t = text_make(&c->arena);
-  if (m->nunits < 2) return;
-  text_printf(&t, "  one observation is a %s; %sunit could make it", m->units[m->unit].name,
-              c->option_prefix ? c->option_prefix : "");
-  for (int k = 0, n = 0; k < m->nunits; k++)
-    if (k != m->unit)
-      text_printf(&t, "%s %s (%zu)", n++ ? "," : "", m->units[k].name, m->units[k].count);
+  if (n < 2 && !p->model->unit) return;
+  text_printf(&t, "  one observation is a %s", u[0].name);
+  if (n > 1) text_printf(&t, "; %sunit could make it", c->option_prefix ? c->option_prefix : "");
+  for (int k = 1; k < n; k++)
+    text_printf(&t, "%s %s (%zu)", k > 1 ? "," : "", u[k].name, u[k].count);
   text_wrap(out, width, 4, t.s);
 }
 
@@ -205,7 +217,8 @@ static void json_errors(Ctx *c, JsonWriter *j) {
   json_array_end(j);
 }
 
-static void json_form(Ctx *c, const Program *p, const Model *m, Text *out) {
+static void json_form(Ctx *c, const Program *p, const Problem *problem, Text *out) {
+  const Model *m = problem ? problem->model : NULL;
   JsonWriter j = json_writer(out, true);
   json_object(&j);
   json_key(&j, "ok"), json_bool(&j, c->nerrors == 0);
@@ -213,7 +226,7 @@ static void json_form(Ctx *c, const Program *p, const Model *m, Text *out) {
   if (m) {
     json_key(&j, "dim"), json_integer(&j, (long long)m->dim);
     json_key(&j, "n_obs"), json_integer(&j, (long long)m->n_obs);
-    json_units(&j, m);
+    json_units(c, &j, problem);
     json_key(&j, "joint"), json_bool(&j, m->joint);
     json_key(&j, "by_draw"), json_bool(&j, m->by_draw != NULL);
     if (observations_note(c, m)) json_key(&j, "note"), json_string(&j, observations_note(c, m));
@@ -237,7 +250,8 @@ static void text_loops(Ctx *c, const Model *m, size_t width, Text *out) {
   }
 }
 
-static void text_observations(Ctx *c, const Model *m, size_t width, Text *out) {
+static void text_observations(Ctx *c, const Problem *p, size_t width, Text *out) {
+  const Model *m = p->model;
   int n;
   const Statement *s = statements_of(c, m, &n);
   const char *note = observations_note(c, m);
@@ -245,7 +259,7 @@ static void text_observations(Ctx *c, const Model *m, size_t width, Text *out) {
               m->dim == 1 ? "" : "s", m->n_obs, m->n_obs == 1 ? "" : "s");
   for (int k = 0; k < n; k++)
     text_printf(out, "  line %u: %lld by %s\n", s[k].loc.line, s[k].count, s[k].name);
-  text_units(c, m, width, out);
+  text_units(c, p, width, out);
   if (note) text_wrap(out, width, 4, arena_format(&c->arena, "  %s", note));
 }
 
@@ -260,7 +274,8 @@ static void text_by_draw(Ctx *c, const Model *m, size_t width, Text *out) {
                          place, m->by_draw));
 }
 
-static void text_form(Ctx *c, const Program *p, const Model *m, size_t width, Text *out) {
+static void text_form(Ctx *c, const Program *p, const Problem *problem, size_t width, Text *out) {
+  const Model *m = problem ? problem->model : NULL;
   const Stmt *block = p->blocks[BLOCK_PARAMETERS];
   text_printf(out, "%s: no errors\nparameters:\n", p->source->name);
   for (int k = 0; block && k < block->nbody; k++)
@@ -268,7 +283,7 @@ static void text_form(Ctx *c, const Program *p, const Model *m, size_t width, Te
       text_printf(out, "  %-20s %s\n", block->body[k]->decls[i]->name,
                   type_text(c, block->body[k]->decls[i]));
   if (!m) return;
-  text_observations(c, m, width, out);
+  text_observations(c, problem, width, out);
   text_by_draw(c, m, width, out);
   text_loops(c, m, width, out);
   text_exact(c, m, width, out);
@@ -308,7 +323,7 @@ typedef struct {
   const ProblemSource *source;
   const Options *o;
   const Program *program;
-  const Model *model;
+  const Problem *problem;
 } Loading;
 
 static void run_stages(Ctx *c, Loading *s) {
@@ -319,7 +334,7 @@ static void run_stages(Ctx *c, Loading *s) {
   }
   const Problem *p = problem_load(c, s->source, s->o);
   s->program = p->program;
-  s->model = p->model;
+  s->problem = p;
   if (!p->model->n_obs && s->o->dump < 0) problem_no_observations(c, p);
 }
 
@@ -341,14 +356,14 @@ Status report_program(Ctx *c, const ProblemSource *source, const Options *o, Tex
   Loading *s = NEW(&c->arena, Loading);
   *s = (Loading){.source = source, .o = o};
   Status status = run_trapped(c, s);
-  if (o->dump >= 0 && status == PVI_OK && !s->model)
+  if (o->dump >= 0 && status == PVI_OK && !s->problem)
     ctx_fail(c, PVI_USAGE, NOWHERE, OPTION("dump") " graph and tape need data");
   if (o->json) {
-    json_form(c, s->program, s->model, out);
+    json_form(c, s->program, s->problem, out);
   } else if (status == PVI_OK && o->dump >= 0) {
-    dump_model(c, s->model, o->dump, out);
+    dump_model(c, s->problem->model, o->dump, out);
   } else if (status == PVI_OK) {
-    text_form(c, s->program, s->model, report_width(o), out);
+    text_form(c, s->program, s->problem, report_width(o), out);
   }
   return status;
 }

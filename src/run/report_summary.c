@@ -39,7 +39,7 @@ static void put_score(Table *table, const char *name, const SummaryScore *x) {
   table_number(table, x->se, 2);
 }
 
-static void put_scores(Ctx *c, const Summary *s, Text *out) {
+void report_scores(Ctx *c, const Summary *s, Text *out) {
   const char *headers[] = {arena_format(&c->arena, "%s score", first_score(s)), "n", "sum", "mean",
                            "se(mean)"};
   Table *table = table_make(&c->arena, 5, headers);
@@ -141,7 +141,7 @@ void report_fit(Ctx *c, const Run *r, const Options *o, Text *out) {
   s.parameters = choose_rows(c, r->summary, &all, &s.nparameters);
   summary_table(out, &s, (size_t)o->most);
   text_puts(out, "\n");
-  put_scores(c, r->summary, out);
+  report_scores(c, r->summary, out);
   if (r->folder) text_printf(out, "\nrun folder: %s\n", r->folder);
 }
 
@@ -154,7 +154,7 @@ void report_summary(Ctx *c, const Run *r, const Options *o, Text *out) {
   put_head(c, s, report_width(o), out);
   summary_table(out, s, (size_t)o->most);
   text_puts(out, "\n");
-  put_scores(c, s, out);
+  report_scores(c, s, out);
 }
 
 /* ---- draws ----------------------------------------------------------------------------------- */

@@ -12,6 +12,8 @@ void report_density(Ctx *c, const Model *m, const Options *o, Text *out);
 void report_bench(Ctx *c, const Model *m, const Options *o, Text *out);
 double bench_seconds(Ctx *c, const Model *m, const Options *o); /* of one evaluation, at best */
 void report_fit(Ctx *c, const Run *r, const Options *o, Text *out);
+/* The table of the log score of every part. */
+void report_scores(Ctx *c, const Summary *s, Text *out);
 void report_summary(Ctx *c, const Run *r, const Options *o, Text *out);
 void report_draws(Ctx *c, const Run *r, const Problem *p, const Options *o, Text *out);
 void report_predictions(Ctx *c, const Predictions *p, const Options *o, Text *out);

@@ -18,6 +18,7 @@
 
 typedef struct Run {
   const Options *o;
+  bool sampling;          /* of pvi sample: there is no q, but draws of the posterior */
   const Problem *problem; /* NULL: a run that was read, and whose program was not needed yet */
   const Split *split;     /* NULL likewise */
   Q q;
@@ -85,6 +86,9 @@ RunDraws *run_draw(Ctx *c, const Run *r, const Problem *p, size_t n, uint64_t se
 const bool *run_kept(Ctx *c, const Model *m, const OptionList *save);
 const char *run_left_out(Ctx *c, const Model *m, const bool *kept);
 
+/* Draws of the posterior are in so many files at most. */
+enum { SAMPLE_FILES = 8 };
+
 /* ---- folders (folder.c) ---------------------------------------------------------------------- */
 
 /* What was asked for, as fit.json has it: enough to ask it again. */
@@ -93,6 +97,7 @@ typedef struct {
   Origin program, data;
   Options *options;
   bool unfinished, has_results;
+  bool sampling; /* of pvi sample */
 } Asked;
 
 Asked *folder_asked(Ctx *c, const char *folder);
@@ -104,9 +109,15 @@ const char *folder_default(Ctx *c, const Run *r);
 RunDir *folder_open(Ctx *c, const Run *r);
 /* The checkpoint in the folder; NULL when there is none. */
 Journal *folder_checkpoint(Ctx *c, const RunDir *d, Arena *a);
+/* The same as bytes, for chains; NULL: there are none. */
+const char *folder_state(Ctx *c, const RunDir *d, size_t *n);
+void folder_save_state(void *dir, const Text *state);
+void folder_forget_state(const RunDir *d);
 void folder_save_checkpoint(void *dir, const Journal *j); /* a RunDir; as the journal wants it */
-const ScoreTable *folder_scores(Ctx *c, const Run *r);    /* as scores.csv has them */
-void folder_write(Ctx *c, RunDir *d, const Run *r);       /* all files of a run that has ended */
+/* scores.csv with these columns: nscores, names, values. */
+void folder_write_scores(Ctx *c, RunDir *d, const Run *r, const ScoreTable *columns);
+const ScoreTable *folder_scores(Ctx *c, const Run *r); /* as scores.csv has them */
+void folder_write(Ctx *c, RunDir *d, const Run *r);    /* all files of a run that has ended */
 
 /* ---- q as a file (qfile.c) ------------------------------------------------------------------- */
 

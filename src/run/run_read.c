@@ -24,6 +24,11 @@ static const Scores *read_scores(Ctx *c, const char *folder, const Summary *summ
 
 Run *run_read(Ctx *c, const char *folder) {
   const Asked *a = folder_asked(c, folder);
+  if (a->sampling)
+    ctx_fail(c, PVI_DATA, NOWHERE,
+             "%s holds draws of the posterior (pvi sample), not a fit: its summary.json says what "
+             "they came to, and draws_1.csv and the files beside it have them",
+             folder);
   if (!a->has_results)
     ctx_fail(c, PVI_DATA, NOWHERE,
              "the fit in %s is not finished; continue it: pvi fit " OPTION("resume") " %s", folder,

@@ -1,6 +1,7 @@
 /* summarise.c: a finished run in numbers and words: Summary, and what `pvi fit` prints of it. */
 #include "run/tune.h"
 
+#include "infer/psis.h"
 #include "report/table.h"
 
 #include <math.h>
@@ -119,6 +120,62 @@ static void add_bayes(Ctx *c, const Run *r, SummaryParameter *rows) {
   }
 }
 
+/* ---- how far VI is from the posterior -------------------------------------------------------- */
+
+/* In words, with the row whose mean moves most, in standard deviations of q. */
+static const char *khat_note(Ctx *c, const Summary *s) {
+  const SummaryParameter *most = NULL;
+  double far = 0;
+  for (size_t k = 0; k < s->nparameters; k++) {
+    const SummaryParameter *p = &s->parameters[k];
+    double d = fabs(p->corrected - p->mean) / p->sd;
+    if (d > far) far = d, most = p;
+  }
+  const char *moved =
+      most && far >= 0.1
+          ? arena_format(&c->arena, "; by importance weights %s has mean %.3g instead of %.3g",
+                         most->name, most->corrected, most->mean)
+          : "";
+  if (!(s->khat <= PSIS_GOOD))
+    return arena_format(&c->arena,
+                        "q is far from the posterior (Pareto k-hat %.2f, above 0.7): do not trust "
+                        "its sds, nor corrected means; pvi sample draws from the posterior itself",
+                        s->khat);
+  return arena_format(&c->arena, "q is %s the posterior (Pareto k-hat %.2f)%s",
+                      s->khat < 0.5 ? "close to" : "not far from", s->khat, moved);
+}
+
+static void add_note(Ctx *c, Summary *s, const char *note) {
+  const char **notes = NEW_ARRAY(&c->arena, const char *, s->nnotes + 1);
+  for (size_t k = 0; k < s->nnotes; k++) notes[k] = s->notes[k];
+  notes[s->nnotes++] = note;
+  s->notes = notes;
+}
+
+/* Weights p / q of the draws of q make them draws of the posterior, as far as their k allows. */
+static void add_khat(Ctx *c, const Run *r, Summary *s, SummaryParameter *rows) {
+  const Draws *d = r->draws;
+  TempArena *temp = temp_open(c);
+  double *w = NEW_ARRAY(&temp->arena, double, d->ndraws + 1);
+  for (size_t i = 0; i < d->ndraws; i++) w[i] = d->log_p[i] - d->log_g[i];
+  s->has_khat = true;
+  s->khat = psis_smooth(psis_work(&temp->arena, d->ndraws), w);
+  for (size_t k = 0; k < s->nparameters; k++) {
+    rows[k].corrected = 0;
+    for (size_t i = 0; i < d->ndraws; i++)
+      rows[k].corrected += exp(w[i]) * d->values[i * d->ncols + k];
+  }
+  temp_close(temp);
+  add_note(c, s, khat_note(c, s));
+}
+
+/* VI with a density for every parameter, and draws enough for a tail. */
+static bool has_khat(const Run *r) {
+  enum { LEAST = 100 };
+  return r->score == SCORE_elbo && !r->q.npoint && r->q.dim && r->draws->ndraws >= LEAST &&
+         !r->fit->interrupted && model_has_densities(r->problem->model);
+}
+
 const Summary *run_summarise(Ctx *c, const Run *r) {
   const Fit *fit = r->fit;
   const Options *o = r->o;
@@ -164,5 +221,6 @@ const Summary *run_summarise(Ctx *c, const Run *r) {
   }
   if (r->tuned && !isinf(r->tuned->lambda)) add_bayes(c, r, rows);
   if (r->tuned) add_path(c, r, s);
+  if (has_khat(r)) add_khat(c, r, s, rows);
   return s;
 }

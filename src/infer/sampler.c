@@ -1,0 +1,427 @@
+/* sampler.c: the course of sampling: starts, windows of warm-up, draws (sampler.h). */
+#include "infer/sampler.h"
+
+#include "infer/ess.h"
+#include "infer/warmup.h"
+#include "num/stats.h"
+
+#include <math.h>
+#include <string.h>
+
+#define CHECKPOINT_MARK UINT64_C(0x3176697073616d31)
+enum { GROUP = 16, SLICE = 64 }; /* chains of a group; evaluations between two looks around */
+
+/* Chains that share evaluations. */
+typedef struct {
+  Posterior *posterior;
+  Chain **chains;
+  size_t n;
+  PosteriorPoint points[GROUP];
+  Chain *asking[GROUP];
+  long evaluations;
+} Group;
+
+typedef struct {
+  Ctx *ctx;
+  const SampleOptions *o;
+  Sample *s;
+  const SamplerCode *code;
+  Pool *pool; /* over groups; NULL: one after the other */
+  Group *groups;
+  size_t ngroups;
+  const char *stage;
+  long total;
+  double began, saved, saving, seconds; /* seconds: of those who worked on it before */
+  Arena *window;                        /* of the draws of a window of warm-up */
+  long window_number;
+  long target; /* draws of every chain, for now */
+  struct {     /* chains in step: the window that is under way */
+    StepAdaptation step;
+    LengthAdaptation distance;
+    double now;
+    long transition;
+  } together;
+  Archive reading; /* what is resumed */
+  bool resuming;
+} Sampler;
+
+/* ---- groups ---------------------------------------------------------------------------------- */
+
+/* One evaluation for all chains that have a question. False: none has. */
+static bool answer(const Sampler *s, Group *g) {
+  size_t n = 0;
+  for (size_t k = 0; k < g->n; k++) {
+    Chain *c = g->chains[k];
+    if (c->left <= 0) continue;
+    g->asking[n] = c;
+    g->points[n++] = (PosteriorPoint){c->at.theta, c->at_gradient, &c->at_lp};
+  }
+  if (!n) return false;
+  posterior_eval(g->posterior, g->points, n);
+  g->evaluations += (long)n;
+  for (size_t k = 0; k < n; k++) {
+    Chain *c = g->asking[k];
+    if (!s->code->take(c)) continue;
+    chain_keep(c);
+    if (c->left > 0) s->code->begin(c);
+  }
+  return true;
+}
+
+static void slice(void *arg, size_t k, int worker) {
+  const Sampler *s = arg;
+  (void)worker;
+  for (int i = 0; i < SLICE && answer(s, &s->groups[k]); i++) {
+  }
+}
+
+static bool under_way(const Sampler *s) {
+  for (size_t k = 0; k < s->s->chains; k++)
+    if (s->s->chain[k]->left > 0) return true;
+  return false;
+}
+
+static void tell(const Sampler *s) {
+  long done = 0;
+  double lp = 0;
+  for (size_t k = 0; k < s->s->chains; k++) {
+    done += s->s->chain[k]->transitions;
+    lp += s->s->chain[k]->lp / (double)s->s->chains;
+  }
+  if (s->o->progress)
+    s->o->progress(s->o->self, &(FitProgress){.stage = s->stage,
+                                              .iterations = done,
+                                              .total = s->total,
+                                              .evaluations = s->s->evaluations,
+                                              .objective = lp,
+                                              .seconds = base_seconds() - s->began});
+}
+
+/* ---- checkpoints ----------------------------------------------------------------------------- */
+
+/* What belongs to the whole course, before the chains: where it is, and what was adapted. */
+static void course_state(Sampler *s, Archive *a) {
+  Sample *r = s->s;
+  uint64_t mark = CHECKPOINT_MARK, dim = r->dim, chains = r->chains;
+  archive_word(a, &mark);
+  archive_word(a, &dim);
+  archive_word(a, &chains);
+  a->bad |= mark != CHECKPOINT_MARK || dim != r->dim || chains != r->chains;
+  archive_long(a, &s->window_number);
+  archive_long(a, &s->target);
+  archive_long(a, &s->together.transition);
+  archive_bool(a, &r->metric.dense);
+  if (!a->bad) archive_doubles(a, r->metric.root, r->metric.dense ? r->dim * r->dim : r->dim);
+  double *numbers[] = {&r->step,
+                       &r->trajectory,
+                       &s->together.now,
+                       &s->together.step.mu,
+                       &s->together.step.gap,
+                       &s->together.step.log_mean,
+                       &s->together.step.count,
+                       &s->seconds};
+  for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) archive_double(a, numbers[k]);
+  length_state(&s->together.distance, a);
+  for (size_t g = 0; g < s->ngroups; g++) archive_long(a, &s->groups[g].evaluations);
+}
+
+static void chains_state(Sampler *s, Archive *a) {
+  for (size_t k = 0; k < s->s->chains; k++) chain_state(s->s->chain[k], a);
+}
+
+static void save(Sampler *s) {
+  if (!s->o->save) return;
+  TempArena *temp = temp_open(s->ctx);
+  Text t = text_make(&temp->arena);
+  Archive a = archive_writer(&t);
+  double now = base_seconds(), before = s->seconds;
+  s->seconds += now - s->began;
+  course_state(s, &a);
+  chains_state(s, &a);
+  s->seconds = before;
+  s->o->save(s->o->save_self, &t);
+  temp_close(temp);
+  s->saved = base_seconds();
+  s->saving = s->saved - now;
+}
+
+_Noreturn static void damaged(const Sampler *s) {
+  ctx_fail(
+      s->ctx, PVI_DATA, NOWHERE,
+      "the checkpoint is damaged or of another version of pvi; begin anew with " OPTION("force"));
+}
+
+static void resume_course(Sampler *s) {
+  s->reading = archive_reader(s->o->resume, s->o->nresume);
+  course_state(s, &s->reading);
+  if (s->reading.bad) damaged(s);
+  s->resuming = true;
+}
+
+static void resume_chains(Sampler *s) {
+  chains_state(s, &s->reading);
+  if (s->reading.bad) damaged(s);
+  s->resuming = false;
+}
+
+/* ---- transitions ----------------------------------------------------------------------------- */
+
+static void begin_chains(const Sampler *s, size_t transitions) {
+  for (size_t k = 0; k < s->s->chains; k++) {
+    s->s->chain[k]->left = (long)transitions;
+    if (transitions) s->code->begin(s->s->chain[k]);
+  }
+}
+
+/* Draws grow, and with them what a checkpoint takes: a twentieth of the time, at most. */
+static bool is_due(const Sampler *s) {
+  return base_seconds() - s->saved > fmax(s->o->save_every, 20 * s->saving);
+}
+
+/* So many transitions of every chain, or those that were left when it was interrupted. False:
+ * interrupted. */
+static bool advance(Sampler *s, size_t transitions) {
+  if (s->resuming)
+    resume_chains(s);
+  else
+    begin_chains(s, transitions);
+  while (under_way(s)) {
+    if (s->o->cancelled && s->o->cancelled(s->o->self)) {
+      save(s);
+      return false;
+    }
+    if (s->pool) {
+      pool_run(s->pool, s->ngroups, slice, s);
+    } else {
+      for (size_t k = 0; k < s->ngroups; k++) slice(s, k, 0);
+    }
+    tell(s);
+    if (is_due(s)) save(s);
+  }
+  return true;
+}
+
+/* ---- starts ---------------------------------------------------------------------------------- */
+
+/* The present draws' densities. */
+static void evaluate_draws(const Sampler *s) {
+  for (size_t g = 0; g < s->ngroups; g++) {
+    Group *x = &s->groups[g];
+    for (size_t k = 0; k < x->n; k++) {
+      Chain *c = x->chains[k];
+      x->points[k] = (PosteriorPoint){c->theta, c->gradient, &c->lp};
+    }
+    posterior_eval(x->posterior, x->points, x->n);
+    x->evaluations += (long)x->n;
+  }
+}
+
+/* Starts without a density come closer to the centre, by halves and in the end all the way. */
+static void start(const Sampler *s) {
+  enum { TRIES = 8 };
+  size_t dim = s->s->dim;
+  for (size_t k = 0; k < s->s->chains; k++)
+    memcpy(s->s->chain[k]->theta, s->o->start + k * dim, dim * sizeof(double));
+  for (int i = 0; i <= TRIES; i++) {
+    bool all = true;
+    evaluate_draws(s);
+    for (size_t k = 0; k < s->s->chains; k++) {
+      Chain *c = s->s->chain[k];
+      if (isfinite(c->lp)) continue;
+      all = false;
+      for (size_t j = 0; j < dim; j++)
+        c->theta[j] = i + 1 == TRIES ? s->o->centre[j] : 0.5 * (c->theta[j] + s->o->centre[j]);
+    }
+    if (all) return;
+  }
+  ctx_fail(
+      s->ctx, PVI_FAILURE, NOWHERE,
+      "no point was found where the posterior has a density, on the unconstrained scale; check "
+      "priors and data, or give a point where it has one with " OPTION("init"));
+}
+
+/* ---- warm-up --------------------------------------------------------------------------------- */
+
+/* One step for all chains: the median of theirs. */
+static double common_step(Sampler *s) {
+  double *steps = NEW_ARRAY(s->window, double, s->s->chains),
+         *room = NEW_ARRAY(s->window, double, s->s->chains);
+  for (size_t k = 0; k < s->s->chains; k++) steps[k] = chain_adapted(s->s->chain[k]);
+  return stat_median(steps, s->s->chains, room);
+}
+
+static void set_all(const Sampler *s, double step, double trajectory, bool adapting) {
+  for (size_t k = 0; k < s->s->chains; k++) {
+    Chain *c = s->s->chain[k];
+    c->accept_target = s->s->accept;
+    c->step = step;
+    c->trajectory = trajectory;
+    c->adapting = false;
+    if (adapting) chain_adapt_from(c, step);
+  }
+}
+
+/* The metric from all draws of the window. */
+static void renew_metric(Sampler *s) {
+  size_t n = 0, chains = s->s->chains;
+  for (size_t k = 0; k < chains; k++) n += s->s->chain[k]->ndraws;
+  const double **draws = NEW_ARRAY(s->window, const double *, n + 1);
+  n = 0;
+  for (size_t k = 0; k < chains; k++)
+    for (size_t i = 0; i < s->s->chain[k]->ndraws; i++) draws[n++] = sample_draw(s->s, k, i);
+  metric_estimate(s->window, &s->s->metric, draws, n, s->o->metric);
+}
+
+/* A window in which every chain adapts its own step. */
+static bool window_alone(Sampler *s, size_t length) {
+  set_all(s, s->s->step, 0, true);
+  if (!advance(s, length)) return false;
+  s->s->step = common_step(s);
+  return true;
+}
+
+/* A window in which step and length of trajectories are adapted across chains, transition by
+ * transition. */
+static bool window_together(Sampler *s, size_t length) {
+  Sample *r = s->s;
+  if (!s->resuming) {
+    s->together.step = (StepAdaptation){.mu = log(2 * r->step), .log_mean = log(r->step)};
+    s->together.distance = length_begin(r->trajectory);
+    s->together.now = r->step;
+    s->together.transition = 0;
+  }
+  double *room = NEW_ARRAY(s->window, double, 3 * r->dim + 1);
+  for (; s->together.transition < (long)length; s->together.transition++) {
+    set_all(s, s->together.now, length_now(&s->together.distance), false);
+    if (!advance(s, 1)) return false;
+    length_adapt(&s->together.distance, r->chain, r->chains, &r->metric, room);
+    s->together.now =
+        step_adapt(&s->together.step, r->accept, acceptance_together(r->chain, r->chains));
+  }
+  r->step = exp(s->together.step.log_mean);
+  r->trajectory = length_mean(&s->together.distance);
+  return true;
+}
+
+/* False: interrupted. */
+static bool warm_up(Sampler *s) {
+  WarmupWindow windows[WARMUP_MOST];
+  size_t n = warmup_windows(s->o->warmup, s->s->chains, windows);
+  for (size_t w = (size_t)s->window_number; w < n; w++) {
+    TempArena *temp = temp_open(s->ctx);
+    s->window = &temp->arena;
+    for (size_t k = 0; k < s->s->chains; k++)
+      chain_room(s->window, s->s->chain[k], windows[w].metric ? windows[w].length : 0);
+    bool whole =
+        (s->s->method == SAMPLER_chees ? window_together : window_alone)(s, windows[w].length);
+    if (whole && windows[w].metric) renew_metric(s);
+    temp_close(temp);
+    if (!whole) return false;
+    s->window_number++;
+  }
+  return true;
+}
+
+/* ---- the course ------------------------------------------------------------------------------ */
+
+static void make_groups(Sampler *s, Arena *a, const Observed *o, Pool *pool) {
+  size_t chains = s->s->chains;
+  s->ngroups = (chains + GROUP - 1) / GROUP;
+  s->groups = NEW_ARRAY(a, Group, s->ngroups);
+  bool by_groups = pool && s->ngroups >= (size_t)pool_threads(pool) && !o->model->by_draw;
+  if (by_groups) s->pool = pool;
+  observed_tape(o); /* before several threads ask for it */
+  for (size_t g = 0; g < s->ngroups; g++) {
+    Group *x = &s->groups[g];
+    size_t from = chains * g / s->ngroups, to = chains * (g + 1) / s->ngroups;
+    x->n = to - from;
+    x->chains = s->s->chain + from;
+    x->posterior = posterior_make(a, o, x->n, by_groups ? NULL : pool);
+  }
+}
+
+static Sample *make_sample(Ctx *c, const Model *m, const SampleOptions *o) {
+  Sample *s = NEW(&c->arena, Sample);
+  *s = (Sample){.method = o->method,
+                .chains = o->chains,
+                .dim = m->dim,
+                .warmup = o->warmup,
+                .metric = metric_make(&c->arena, m->dim),
+                .step = m->dim ? pow((double)m->dim, -0.25) : 1,
+                .trajectory = 2,
+                .accept = o->accept > 0 ? o->accept : sampler_accept(o->method)};
+  metric_copy(&s->metric, o->first);
+  s->chain = NEW_ARRAY(&c->arena, Chain *, o->chains + 1);
+  for (size_t k = 0; k < o->chains; k++)
+    s->chain[k] = chain_make(&c->arena, m->dim, &s->metric, o->seed, k);
+  return s;
+}
+
+/* Do the chains agree in all parameters, and have they enough effective draws? */
+static bool is_settled(const Sampler *s) {
+  const Sample *r = s->s;
+  size_t n = (size_t)s->target;
+  bool settled = true;
+  TempArena *temp = temp_open(s->ctx);
+  EssWork *w = ess_work(&temp->arena, r->chains, n);
+  double *x = NEW_ARRAY(&temp->arena, double, r->chains *n + 1);
+  for (size_t k = 0; k < r->dim && settled; k++) {
+    for (size_t j = 0; j < r->chains; j++)
+      for (size_t i = 0; i < n; i++) x[j * n + i] = sample_draw(r, j, i)[k];
+    DrawsQuality q = ess_quality(w, x);
+    settled = !(q.rhat > RHAT_MOST || q.ess_bulk < ESS_LEAST);
+  }
+  temp_close(temp);
+  return settled;
+}
+
+/* Twice as many draws, where so many may be made and these are not enough. */
+static bool goes_on(Sampler *s, Arena *a) {
+  if (2 * (size_t)s->target > s->o->most || is_settled(s)) return false;
+  s->total += (long)s->s->chains * s->target;
+  s->target *= 2;
+  for (size_t k = 0; k < s->s->chains; k++) chain_more_room(a, s->s->chain[k], (size_t)s->target);
+  return true;
+}
+
+static void draw(Sampler *s, Arena *a) {
+  Sample *r = s->s;
+  s->stage = "sampling";
+  if (!s->resuming) s->target = (long)s->o->draws;
+  for (size_t k = 0; k < r->chains; k++) chain_room(a, r->chain[k], (size_t)s->target);
+  set_all(s, r->step, r->trajectory, false);
+  do {
+    r->interrupted = !advance(s, (size_t)s->target - r->chain[0]->ndraws);
+  } while (!r->interrupted && goes_on(s, a));
+  r->draws = (size_t)s->target;
+  for (size_t k = 0; k < r->chains; k++)
+    if (r->chain[k]->ndraws < r->draws) r->draws = r->chain[k]->ndraws;
+}
+
+Sample *sample_run(Ctx *c, const Observed *o, const SampleOptions *so, Pool *pool) {
+  TempArena *temp = temp_open(c);
+  Sampler s = {.ctx = c,
+               .o = so,
+               .s = make_sample(c, o->model, so),
+               .code = sampler_code(so->method),
+               .stage = "warm-up",
+               .total = (long)(so->chains * (so->warmup + so->draws)),
+               .began = base_seconds()};
+  s.saved = s.began;
+  make_groups(&s, &temp->arena, o, pool);
+  if (so->resume)
+    resume_course(&s);
+  else
+    start(&s);
+  bool warm = warm_up(&s);
+  double between = base_seconds();
+  s.s->seconds_warmup = s.seconds + between - s.began;
+  if (warm)
+    draw(&s, &c->arena);
+  else
+    s.s->interrupted = true;
+  s.s->seconds_sampling = base_seconds() - between;
+  for (size_t g = 0; g < s.ngroups; g++) s.s->evaluations += s.groups[g].evaluations;
+  temp_close(temp);
+  return s.s;
+}

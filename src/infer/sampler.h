@@ -1,0 +1,57 @@
+/* sampler.h: Sample, draws of the posterior by many chains at a time.
+ *
+ * Chains are divided into groups, each the lanes of one Posterior. Warm-up goes in windows: within
+ * one every chain adapts its step, and when all chains are through, their draws together give the
+ * metric for the next. Draws are made with one step and one metric for all chains, which no longer
+ * change. Groups are pieces of work for threads; the numbers do not depend on who does them.
+ */
+#ifndef PVI_SAMPLER_H
+#define PVI_SAMPLER_H
+
+#include "infer/chain.h"
+#include "infer/fit.h"
+#include "infer/posterior.h"
+
+typedef struct {
+  SamplerId method;
+  size_t chains, warmup, draws; /* warmup and draws: of each chain */
+  size_t most;                  /* more draws, up to so many, until the chains agree; 0: no more */
+  MetricKind metric;
+  double accept; /* 0: the method's own */
+  uint64_t seed;
+  const double *start;  /* [chains x dim] */
+  const double *centre; /* dim: a point with a density, towards which starts without one move */
+  const Metric *first;  /* the metric to begin with */
+  /* Told the state of everything, now and then and when it is interrupted; NULL: nobody is. */
+  void (*save)(void *self, const Text *state);
+  void *save_self;
+  double save_every;  /* seconds */
+  const char *resume; /* a state that was saved, from which it goes on; NULL: none */
+  size_t nresume;
+  bool (*cancelled)(void *self); /* may be NULL, as may progress */
+  void (*progress)(void *self, const FitProgress *p);
+  void *self;
+} SampleOptions;
+
+typedef struct {
+  SamplerId method;
+  size_t chains, dim,
+      draws; /* draws: of each chain; fewer than asked for where it was interrupted */
+  size_t warmup;
+  Chain **chain; /* its draws and stats */
+  Metric metric;
+  double step, trajectory;
+  double accept; /* the target */
+  long evaluations;
+  double seconds_warmup, seconds_sampling;
+  bool interrupted;
+} Sample;
+
+/* Ends with PVI_FAILURE where no chain finds a density to begin with. */
+Sample *sample_run(Ctx *c, const Observed *o, const SampleOptions *so, Pool *pool);
+/* Draw i of chain k. */
+static inline const double *sample_draw(const Sample *s, size_t k, size_t i) {
+  return s->chain[k]->draws + i * s->dim;
+}
+
+#endif
