@@ -182,6 +182,9 @@ check $? "programs by methods: the same bytes for any number of threads"
 "$PVI" compare "$dir/bayes" "$dir/tuned" --csv | awk -F, '$3 == "log" {print $5}' >"$dir/want" # the label has a comma, too
 awk -F, '/^"wild, / && $3 == "log" {print $5}' "$dir/one.csv" | cmp -s - "$dir/want" && [ "$(sort -u "$dir/want" | grep -vc nan)" = 2 ]
 check $? "what it fits here is what pvi fit finds" "$(cat "$dir/one.csv")"
+"$PVI" compare $WILD --methods vi,nuts --threads 1 --csv >"$dir/one.csv" && "$PVI" compare $WILD --methods vi,nuts --threads 3 --csv | cmp -s - "$dir/one.csv" && grep -q '^"wild, Bayes",log,' "$dir/one.csv" &&
+  awk -F, '$3 == "log" {x[n++] = $5} END {d = x[0] - x[1]; exit !(n == 2 && d * d < 4)}' "$dir/one.csv"
+check $? "the exact posterior beside VI, on the same folds, with the same bytes for any number of threads" "$(cat "$dir/one.csv")"
 "$PVI" compare "$dir/wild.stan" "$dir/wild.json" --methods vi,gibbs 2>"$dir/said"
 [ $? -eq 2 ] && grep -q 'unknown value of --methods "gibbs"' "$dir/said"
 check $? "a method that is not known" "$(cat "$dir/said")"

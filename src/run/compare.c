@@ -2,6 +2,10 @@
  * of the same rows; differences. */
 #include "run/compare.h"
 
+#include "run/folds.h"
+#include "run/jobs.h"
+#include "run/sampling.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -19,20 +23,107 @@ static Compared from_folder(Ctx *c, const char *folder) {
                     .seed = a->options->seed};
 }
 
+/* ---- exact Bayes ----------------------------------------------------------------------------- */
+
+static const char POSTERIOR[] = "posterior"; /* in the place of a score */
+
+/* The posterior's draws, with all observations or without a fold. */
+typedef struct {
+  const Problem *p;
+  const Options *o;
+  const Folds *folds;
+  Scores *out; /* of every observation when it was held out */
+} Sampled;
+
+static bool sample_fold(Ctx *c, void *self, size_t k) {
+  const Sampled *j = self;
+  const Split *split = folds_split(&c->arena, j->folds, (int)k);
+  if (!split->count[PART_TRAIN] || !split->count[PART_TEST]) return true;
+  const Scores *s = sample_problem(c, j->p, j->o, split, NULL)->run->scores;
+  for (size_t i = 0; i < split->count[PART_TEST]; i++) {
+    size_t row = split->rows[PART_TEST][i], n = s->list.count;
+    memcpy(j->out->by_obs + row * n, s->by_obs + row * n, n * sizeof(double));
+    j->out->part[row] = PART_TEST;
+  }
+  return true;
+}
+
+static Scores *sample_folds(Ctx *c, const Sampled *asked, const ScoreList *list) {
+  Scores *out = NEW(&c->arena, Scores);
+  size_t n = asked->folds->n;
+  *out = (Scores){.list = *list,
+                  .n_obs = n,
+                  .by_obs = NEW_ARRAY(&c->arena, double, n * list->count + 1),
+                  .part = NEW_ARRAY(&c->arena, int, n + 1)};
+  for (size_t k = 0; k < n * list->count; k++) out->by_obs[k] = NAN;
+  for (size_t k = 0; k < n; k++) out->part[k] = -1;
+  Sampled j = *asked;
+  j.out = out;
+  jobs_run(c, asked->o->threads, asked->folds->count, sample_fold, &j, "fold");
+  evaluate_sum(c, out, PART_TEST);
+  return out;
+}
+
+static const Summary *summary_of_sample(Ctx *c, const SampleRun *s, const Scores *folds,
+                                        const char *rule) {
+  Summary *out = NEW(&c->arena, Summary);
+  SummaryParameter *rows = NEW_ARRAY(&c->arena, SummaryParameter, s->kept->ncols + 1);
+  const Model *m = s->run->problem->model;
+  size_t n = 0;
+  for (; n < s->kept->ncols && model_output_is_parameter(m, n); n++)
+    rows[n] = s->variables[n].summary;
+  *out = (Summary){.program = s->run->problem->program_origin.shown,
+                   .score = POSTERIOR,
+                   .family = "draws",
+                   .lambda = NAN,
+                   .converged = s->verdict.trusted,
+                   .n_obs = m->n_obs,
+                   .dim = m->dim,
+                   .parameters = rows,
+                   .nparameters = n};
+  memcpy(out->parts, s->run->scores->parts, sizeof out->parts);
+  if (folds) out->folds = folds->parts[PART_TEST], out->folds_rule = rule;
+  return out;
+}
+
+/* By its sampler, on the same folds. */
+static Compared sampled(Ctx *c, const Problem *p, const Options *asked, const RunHooks *h) {
+  Options *o = options_copy(&c->arena, asked), *quick;
+  const char *rule = o->folds;
+  options_set(c, o, "folds", NULL);
+  options_set(c, o, "metric", score_name(SCORE_log)); /* with all that a fit reports */
+  const SampleRun *s = sample_problem(c, p, o, NULL, h);
+  Run whole = *s->run;
+  if (rule) {
+    quick = options_copy(&c->arena, o);
+    options_set(c, quick, "threads", NULL);
+    options_set(c, quick, "threads", "1");
+    Sampled j = {p, quick, folds_make(c, p, s->run->split, rule, (uint64_t)o->seed), NULL};
+    whole.folds = sample_folds(c, &j, &whole.scores->list);
+  }
+  return (Compared){.s = summary_of_sample(c, s, whole.folds, rule),
+                    .scores = folder_scores(c, &whole),
+                    .data_hash = p->data_origin.hash,
+                    .score = POSTERIOR,
+                    .seed = o->seed};
+}
+
+/* ---- fits ------------------------------------------------------------------------------------ */
+
 /* What a method asks of a fit: vi, pvi, or the name of the score that PVI maximises. */
 static Options *options_of(Ctx *c, const Options *o, const char *method) {
-  const char *names[SCORE_COUNT + 2] = {"vi", "pvi"}, *score = NULL;
+  const char *names[SCORE_COUNT + 3] = {"vi", "pvi", "nuts"}, *score = NULL;
   Options *m = options_copy(&c->arena, o);
   for (int k = 0; k < SCORE_COUNT; k++) {
-    names[k + 2] = score_name((ScoreId)k);
-    if (!strcmp(method, names[k + 2])) score = names[k + 2];
+    names[k + 3] = score_name((ScoreId)k);
+    if (!strcmp(method, names[k + 3])) score = names[k + 3];
   }
   if (!strcmp(method, "vi")) score = score_name(SCORE_elbo);
   if (!strcmp(method, "pvi")) score = score_name(SCORE_log);
   if (!score)
     ctx_unknown(
         c, PVI_USAGE, NOWHERE,
-        &(UnknownWord){"value of " OPTION("methods"), method, NULL, names, SCORE_COUNT + 2});
+        &(UnknownWord){"value of " OPTION("methods"), method, NULL, names, SCORE_COUNT + 3});
   options_set(c, m, "score", score);
   if (!m->folds && !m->split && !(m->holdout > 0)) options_set(c, m, "folds", "5");
   return m;
@@ -55,15 +146,17 @@ typedef const char *Trait(Ctx *c, const Compared *f);
 static bool is_tuned(const Compared *f) { return f->s->verdict != NULL; }
 static bool is_vi(const Compared *f) { return same(f->score, score_name(SCORE_elbo)); }
 
+static bool is_sampled(const Compared *f) { return same(f->score, POSTERIOR); }
+
 static const char *trait_method(Ctx *c, const Compared *f) {
   (void)c;
-  return is_vi(f) ? "VI" : "PVI";
+  return is_vi(f) ? "VI" : is_sampled(f) ? "Bayes" : "PVI";
 }
 static const char *trait_score(Ctx *c, const Compared *f) {
-  return is_vi(f) ? "" : arena_format(&c->arena, "%s score", f->score);
+  return is_vi(f) || is_sampled(f) ? "" : arena_format(&c->arena, "%s score", f->score);
 }
 static const char *trait_lambda(Ctx *c, const Compared *f) {
-  if (is_vi(f)) return "";
+  if (is_vi(f) || is_sampled(f)) return "";
   return is_tuned(f) ? "tuned"
                      : arena_format(&c->arena, "%s lambda %g", f->s->regularizer, f->s->lambda);
 }
@@ -275,7 +368,10 @@ Comparison *compare_models(Ctx *c, const char *const *places, size_t n, const Op
     ProblemSource source = {.program = places[k], .data = data ? places[n - 1] : NULL};
     const Problem *p = problem_load(c, &source, o);
     for (size_t m = 0; m < methods; m++) {
-      f[count++] = fitted(c, p, options_of(c, o, o->methods.items[m]), h);
+      const char *method = o->methods.items[m];
+      bool bayes = !strcmp(method, "nuts");
+      const Options *asked = options_of(c, o, bayes ? "vi" : method);
+      f[count++] = (bayes ? sampled : fitted)(c, p, asked, h);
       if (k) check_data(c, &f[0], &f[count - 1]);
     }
   }

@@ -133,7 +133,7 @@ Folds *folds_make(Ctx *c, const Problem *p, const Split *split, const char *rule
   return f;
 }
 
-static Split *split_of_fold(Arena *a, const Folds *f, int k) {
+Split *folds_split(Arena *a, const Folds *f, int k) {
   Split *s = NEW(a, Split);
   s->n = f->n;
   for (int p = 0; p < PART_COUNT; p++) s->rows[p] = NEW_ARRAY(a, size_t, f->n + 1);
@@ -172,7 +172,7 @@ static const double *whole_phi(void *self, const Q *q) {
 static bool fit_fold(Ctx *c, void *self, size_t k) {
   const FoldFits *j = self;
   const Model *m = j->r->problem->model;
-  const Split *split = split_of_fold(&c->arena, j->f, (int)k);
+  const Split *split = folds_split(&c->arena, j->f, (int)k);
   FitOptions o = *j->o;
   Pool *pool = pool_make(c, 1);
   o.journal = NULL;

@@ -18,6 +18,8 @@ enum { FOLD_EARLIEST = -1, FOLD_OUTSIDE = -2 };
  * group:NAME (every value of the data variable is a fold) or future:NAME (five stretches in the
  * order of the variable, each predicted from those before it). The seed fixes what is random. */
 Folds *folds_make(Ctx *c, const Problem *p, const Split *split, const char *rule, uint64_t seed);
+/* Fold k as the test part, what it is predicted from as the training part. */
+Split *folds_split(Arena *a, const Folds *f, int k);
 /* The q of every fold, one after the other: where its fit begins, and then what it found. */
 typedef struct {
   double *phi; /* [folds x size] */
