@@ -184,6 +184,7 @@ static bool fit_fold(Ctx *c, void *self, size_t k) {
   if (!split->count[PART_TRAIN] || !split->count[PART_TEST]) return true;
   const Fit *fit = fit_run(c, m, split, &o, pool);
   if (warm) memcpy(warm, fit->phi, j->starts->size * sizeof *warm);
+  if (!j->list) return !fit->interrupted;
   Scorer s = {
       .c = c, .model = m, .q = &fit->q, .phi = fit->phi, .how = &j->r->scoring, .pool = pool};
   Split test = *split;
@@ -201,6 +202,11 @@ Scores *folds_score(Ctx *c, const Run *r, const Folds *f, const FitOptions *o,
                     const ScoreList *list, const FoldStarts *starts) {
   Arena *a = &c->arena;
   Scores *out = NEW(a, Scores);
+  if (!list) {
+    FoldFits silent = {.r = r, .f = f, .o = o, .starts = starts};
+    jobs_run(c, r->o->threads, f->count, fit_fold, &silent, "fold");
+    return NULL;
+  }
   *out = (Scores){.list = *list,
                   .n_obs = f->n,
                   .by_obs = NEW_ARRAY(a, double, f->n * list->count + 1),

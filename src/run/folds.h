@@ -27,7 +27,8 @@ typedef struct {
 } FoldStarts;
 
 /* The fits, side by side on threads; the scores of every observation when it was held out, in the
- * part "test". starts NULL: each begins from the q of the whole fit and from its own starts. */
+ * part "test". starts NULL: each begins from the q of the whole fit and from its own starts. list
+ * NULL: only fits, no scores, and NULL. */
 Scores *folds_score(Ctx *c, const Run *r, const Folds *f, const FitOptions *o,
                     const ScoreList *list, const FoldStarts *starts);
 

@@ -57,21 +57,30 @@ static const Fit *bayes_fit(Ctx *c, const Run *r, FitOptions vi, Pool *pool) {
   return fit_run(c, r->problem->model, r->split, &vi, pool);
 }
 
-/* The q of every fold and of all data. */
+/* One step that all folds took; the fit to all data takes the steps of the choice alone, at the
+ * end. */
+typedef struct Move {
+  const struct Move *before; /* NULL: at Bayes */
+  Regularizer regularizer;
+  double lambda;
+  const bool *fixed;
+} Move;
+
+/* The q of every fold, and how it came there. */
 typedef struct {
   FoldStarts folds;
   size_t count;
-  double *whole;
+  const Move *last;
 } Place;
 
 static Place place_make(Arena *a, size_t folds, size_t size) {
-  return (Place){{NEW_ARRAY(a, double, folds *size), size}, folds, NEW_ARRAY(a, double, size)};
+  return (Place){{NEW_ARRAY(a, double, folds *size), size}, folds, NULL};
 }
 
 static void place_copy(Place *to, const Place *from) {
   size_t size = from->folds.size;
   memcpy(to->folds.phi, from->folds.phi, from->count * size * sizeof(double));
-  memcpy(to->whole, from->whole, size * sizeof(double));
+  to->last = from->last;
 }
 
 /* Everything that the search needs at hand. */
@@ -87,16 +96,45 @@ typedef struct {
   Place start, best;   /* at Bayes; at the choice */
 } Search;
 
-/* All folds and all data moved on to lambda, some parameters fixed; what the folds then score. */
+static FitOptions options_of(const Search *s, const Move *m) {
+  FitOptions o = s->o;
+  o.target.regularizer = m->regularizer;
+  o.target.lambda = m->lambda;
+  o.fixed = m->fixed;
+  return o;
+}
+
+/* All folds moved on to lambda, some parameters fixed. */
+static const Move *move(const Search *s, Place *at, double lambda, const bool *fixed) {
+  Move *m = NEW(&s->c->arena, Move);
+  *m = (Move){at->last, s->o.target.regularizer, lambda, fixed};
+  at->last = m;
+  return m;
+}
+
+/* Only on the way: nothing is scored. */
+static void pass(const Search *s, Place *at, double lambda, const bool *fixed) {
+  TempArena *temp = temp_open(s->c);
+  FitOptions o = options_of(s, move(s, at, lambda, fixed));
+  folds_score(s->c, s->r, s->f, &o, NULL, &at->folds);
+  temp_close(temp);
+}
+
+/* What the folds score where they then are. */
 static TuneStep advance(const Search *s, Place *at, double lambda, const bool *fixed) {
   TempArena *temp = temp_open(s->c);
-  FitOptions o = s->o;
-  o.target.lambda = lambda;
-  o.fixed = fixed;
+  FitOptions o = options_of(s, move(s, at, lambda, fixed));
   const Scores *scores = folds_score(s->c, s->r, s->f, &o, &s->list, &at->folds);
-  tune_refit(s->c, s->r->problem->model, s->r->split, &o, s->pool, at->whole);
   temp_close(temp);
   return step_of(s->bayes, scores, s->column, lambda);
+}
+
+/* phi, VI's q of all data, goes the way that the folds went. */
+static void follow(const Search *s, const Move *m, double *phi) {
+  if (!m) return;
+  follow(s, m->before, phi);
+  FitOptions o = options_of(s, m);
+  tune_refit(s->c, s->r->problem->model, s->r->split, &o, s->pool, phi);
 }
 
 static double worth(const TuneStep *t) { return t->gain - t->se; }
@@ -183,7 +221,7 @@ const bool *tune_fixed(Ctx *c, const Model *m, const OptionList *free) {
 static TuneStep loosen(const Search *s, Place *at, const bool *fixed) {
   const double to = isnan(s->o.target.lambda) ? FREE_LAMBDA : s->o.target.lambda;
   for (double lambda = 1; lambda > 3 * to && lambda > 0.003; lambda *= 0.1)
-    advance(s, at, lambda, fixed);
+    pass(s, at, lambda, fixed);
   return advance(s, at, to, fixed);
 }
 
@@ -191,12 +229,12 @@ static TuneStep loosen(const Search *s, Place *at, const bool *fixed) {
 static const Output *best_candidate(Search *s, const bool *fixed, Place *at, Place *found,
                                     TuneStep *step) {
   const Model *m = s->r->problem->model;
-  bool *trial = NEW_ARRAY(&s->c->arena, bool, m->dim + 1);
   Place tried = place_make(&s->c->arena, s->f->count, at->folds.size);
   const Output *best = NULL;
   for (int k = 0; k < m->noutputs; k++) {
     const Output *o = &m->outputs[k];
     if (!is_variable(o) || !fixed[o->offset]) continue;
+    bool *trial = NEW_ARRAY(&s->c->arena, bool, m->dim + 1); /* a move keeps it */
     memcpy(trial, fixed, m->dim * sizeof *trial);
     set_free(o, trial);
     place_copy(&tried, at);
@@ -255,7 +293,6 @@ static void begin(Search *s, const FitOptions *o) {
   s->best = place_make(&s->c->arena, s->f->count, size);
   for (size_t k = 0; k < s->f->count; k++)
     memcpy(s->start.folds.phi + k * size, bayes->phi, size * sizeof(double));
-  memcpy(s->start.whole, bayes->phi, size * sizeof(double));
   s->o.choose_family = vi.choose_family = false;
   s->o.family = vi.family = bayes->q.family;
   s->bayes = folds_score(s->c, s->r, s->f, &vi, &s->list, &s->start.folds);
@@ -294,7 +331,10 @@ TunePath *tune(Ctx *c, Run *r, const Folds *f, const TuneOptions *t) {
   if (t->free && q_is_normal(&r->q)) search_free(&s, p);
   p->bayes = r->q;
   p->bayes_phi = r->phi;
-  p->start = s.best.whole;
+  double *phi = NEW_ARRAY(&c->arena, double, s.start.folds.size);
+  memcpy(phi, r->phi, s.start.folds.size * sizeof *phi);
+  follow(&s, s.best.last, phi);
+  p->start = phi;
   p->scores = settle(&s, p, t->list);
   return p;
 }
