@@ -162,10 +162,10 @@ void stat_quantiles(double *x, size_t n, const double *levels, size_t nlevels, d
   size_t from = 0; /* all before it is in place, and nothing there is larger than what follows */
   for (size_t i = 0; i < n; i++) bad |= isnan(x[i]);
   for (size_t k = 0; k < nlevels; k++) {
-    double h = (double)(n - 1) * levels[k], lo = floor(h);
-    size_t i = (size_t)lo, j = i + 1 < n ? i + 1 : i;
     out[k] = (double)NAN;
     if (bad) continue;
+    double h = (double)(n - 1) * levels[k], lo = floor(h);
+    size_t i = (size_t)lo, j = i + 1 < n ? i + 1 : i;
     if (i >= from) select_place(x + from, n - from, i - from);
     for (size_t l = j + 1; j > i && j >= from && l < n; l++)
       if (x[l] < x[j]) swap(x + l, x + j);
