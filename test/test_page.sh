@@ -17,7 +17,7 @@ page=$dir/golf/report.html
 check $? "every figure has a text alternative" "$(grep '<svg' "$page" | head -n 3)"
 ! grep -o '\(src\|href\|url\)[=(]"\?[a-z]*:[^" )]*' "$page" | grep -v 'href="data:,' >"$dir/outside"
 check $? "nothing is loaded from elsewhere" "$(cat "$dir/outside")"
-grep -q 'was chosen on folds: held-out gain over Bayes' "$page" && grep -q 'How lambda was chosen' "$page" && grep -q '<span class="obs">' "$page" && grep -q '<span class="prior">\|prior' "$page" && grep -q 'pvi fit examples/golf/geometric.stan' "$page"
+grep -q 'was chosen on folds: held-out gain over Bayes' "$page" && grep -q 'How lambda was chosen' "$page" && grep -q '<span class="obs">' "$page" && grep -q 'observation </span>' "$page" && grep -q 'pvi fit examples/golf/geometric.stan' "$page"
 check $? "verdict, path, marked program and the command are there"
 python3 - "$page" "$dir"/plots/*.svg <<'P' >"$dir/said" 2>&1
 import sys

@@ -72,14 +72,6 @@ static void bind_data(Eval *E, const Data *data, const ModelOptions *o, bool *mi
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-const Decl *model_find_decl(const Program *p, BlockId id, const char *name) {
-  const Stmt *block = p->blocks[id];
-  for (int k = 0; block && k < block->nbody; k++)
-    for (int j = 0; block->body[k]->kind == ST_DECL && j < block->body[k]->ndecls; j++)
-      if (!strcmp(block->body[k]->decls[j]->name, name)) return block->body[k]->decls[j];
-  return NULL;
-}
-
 void model_run_block(Eval *E, BlockId id, bool quiet) {
   E->quiet = quiet;
   size_t first = E->nloops;

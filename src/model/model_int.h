@@ -67,8 +67,6 @@ enum { RUN_PRIOR, RUN_JACOBIAN, RUN_OBSERVATIONS };
 /* The sum of scalars, as a node. */
 Node model_total(Eval *E, Value **terms, size_t n);
 
-/* A variable declared at the top of a block, by name; NULL: there is none. */
-const Decl *model_find_decl(const Program *p, BlockId id, const char *name);
 /* Runs a block; quiet: what it adds to the log density does not count. */
 void model_run_block(Eval *E, BlockId id, bool quiet);
 

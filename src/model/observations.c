@@ -433,7 +433,7 @@ bool model_has_densities(const Model *m) {
 
 /* The variable of a block that an option names. */
 static const Decl *named(Eval *E, BlockId id, const char *option, const char *name) {
-  const Decl *d = model_find_decl(E->program, id, name);
+  const Decl *d = stan_find_decl(E->program, id, name);
   if (!d)
     ctx_fail(E->ctx, PVI_USAGE, NOWHERE, "%s %s: %s no such variable", option, name,
              id == BLOCK_DATA ? "the data block has" : "generated quantities have");

@@ -71,7 +71,7 @@ static void offer(UnitSearch *s, const char *name, const double *label) {
 
 /* A column of whole numbers that the data have, whether the program declares it or not. */
 static void offer_column(UnitSearch *s, const Program *p, const DataVar *v) {
-  const Decl *d = model_find_decl(p, BLOCK_DATA, v->name);
+  const Decl *d = stan_find_decl(p, BLOCK_DATA, v->name);
   if (v->is_int && v->n == s->n && !(d && stan_is_outcome(p, d)))
     offer(s, arena_format(s->arena, "group:%s", v->name), v->values);
 }

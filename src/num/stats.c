@@ -97,23 +97,29 @@ static void heap_sort(double *x, size_t n) {
   }
 }
 
-/* Hoare's partition around the median of three; heap sort when it goes too deep (Musser 1997). */
+/* Hoare's, around the median of three: nothing up to j, which is returned, is larger than what
+ * follows. */
+static size_t partition(double *x, size_t n) {
+  size_t mid = n / 2, i = 0, j = n - 1;
+  if (x[mid] < x[0]) swap(x + mid, x);
+  if (x[n - 1] < x[0]) swap(x + n - 1, x);
+  if (x[n - 1] < x[mid]) swap(x + n - 1, x + mid);
+  for (double pivot = x[mid];; i++, j--) {
+    while (x[i] < pivot) i++;
+    while (x[j] > pivot) j--;
+    if (i >= j) return j;
+    swap(x + i, x + j);
+  }
+}
+
+/* Heap sort when it goes too deep (Musser 1997). */
 static void quick_sort(double *x, size_t n, int depth) {
   while (n > 24) {
     if (depth-- == 0) {
       heap_sort(x, n);
       return;
     }
-    size_t mid = n / 2, i = 0, j = n - 1;
-    if (x[mid] < x[0]) swap(x + mid, x);
-    if (x[n - 1] < x[0]) swap(x + n - 1, x);
-    if (x[n - 1] < x[mid]) swap(x + n - 1, x + mid);
-    for (double pivot = x[mid];; i++, j--) {
-      while (x[i] < pivot) i++;
-      while (x[j] > pivot) j--;
-      if (i >= j) break;
-      swap(x + i, x + j);
-    }
+    size_t j = partition(x, n);
     quick_sort(x + j + 1, n - j - 1, depth);
     n = j + 1;
   }
@@ -138,16 +144,7 @@ double stat_quantile_sorted(const double *x, size_t n, double p) {
  * behind (Hoare's selection; what goes on too long is sorted). */
 static void select_place(double *x, size_t n, size_t k) {
   for (int depth = 64; n > 24 && depth; depth--) {
-    size_t mid = n / 2, i = 0, j = n - 1;
-    if (x[mid] < x[0]) swap(x + mid, x);
-    if (x[n - 1] < x[0]) swap(x + n - 1, x);
-    if (x[n - 1] < x[mid]) swap(x + n - 1, x + mid);
-    for (double pivot = x[mid];; i++, j--) {
-      while (x[i] < pivot) i++;
-      while (x[j] > pivot) j--;
-      if (i >= j) break;
-      swap(x + i, x + j);
-    }
+    size_t j = partition(x, n);
     if (k <= j) {
       n = j + 1;
     } else {
@@ -182,4 +179,16 @@ double stat_quantile(const double *x, size_t n, double p, double *work) {
 
 double stat_median(const double *x, size_t n, double *work) {
   return stat_quantile(x, n, 0.5, work);
+}
+
+double stat_total(const double *x, size_t n, double *error) {
+  double sum = 0, squares = 0, m = 0;
+  for (size_t k = 0; k < n; k++) {
+    if (isnan(x[k])) continue;
+    m++;
+    sum += x[k];
+    squares += x[k] * x[k];
+  }
+  *error = m > 1 ? sqrt(fmax(squares - sum * sum / m, 0) / (m - 1) * m) : (double)NAN;
+  return sum;
 }

@@ -7,8 +7,11 @@
 
 double stat_sum(const double *x, size_t n);                  /* pairwise: error grows with log n */
 double stat_dot(const double *x, const double *y, size_t n); /* likewise */
-double stat_mean(const double *x, size_t n);                 /* nan when n = 0 */
-double stat_variance(const double *x, size_t n);             /* divided by n - 1; nan when n < 2 */
+/* The sum of those that are numbers, and its standard error: sqrt(n) times the sd of a single one.
+ */
+double stat_total(const double *x, size_t n, double *error);
+double stat_mean(const double *x, size_t n);     /* nan when n = 0 */
+double stat_variance(const double *x, size_t n); /* divided by n - 1; nan when n < 2 */
 double stat_sd(const double *x, size_t n);
 double stat_covariance(const double *x, const double *y, size_t n);
 double stat_correlation(const double *x, const double *y, size_t n);

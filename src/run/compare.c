@@ -2,6 +2,7 @@
  * of the same rows; differences. */
 #include "run/compare.h"
 
+#include "num/stats.h"
 #include "run/folds.h"
 #include "run/jobs.h"
 #include "run/sampling.h"
@@ -49,14 +50,7 @@ static bool sample_fold(Ctx *c, void *self, size_t k) {
 }
 
 static Scores *sample_folds(Ctx *c, const Sampled *asked, const ScoreList *list) {
-  Scores *out = NEW(&c->arena, Scores);
-  size_t n = asked->folds->n;
-  *out = (Scores){.list = *list,
-                  .n_obs = n,
-                  .by_obs = NEW_ARRAY(&c->arena, double, n * list->count + 1),
-                  .part = NEW_ARRAY(&c->arena, int, n + 1)};
-  for (size_t k = 0; k < n * list->count; k++) out->by_obs[k] = NAN;
-  for (size_t k = 0; k < n; k++) out->part[k] = -1;
+  Scores *out = evaluate_none(c, list, asked->folds->n);
   Sampled j = *asked;
   j.out = out;
   jobs_run(c, asked->o->threads, asked->folds->count, sample_fold, &j, "fold");
@@ -274,19 +268,17 @@ static double sum_of(const ScoreTable *t, size_t column, const Counted *w) {
   return sum;
 }
 
-/* Sum of the differences a - b and its standard error, sqrt(n) times the sd of a single one. */
-static ComparedScore difference(const ScoreTable *a, size_t x, const ScoreTable *b, size_t y,
-                                const Counted *w) {
-  double sum = 0, squares = 0, n = 0;
-  for (size_t i = 0; i < a->n; i++) {
-    double d = a->values[i * a->nscores + x] - b->values[i * b->nscores + y];
-    if (!counts(a, i, w) || isnan(d)) continue;
-    n++;
-    sum += d;
-    squares += d * d;
-  }
-  double variance = n > 1 ? fmax(squares - sum * sum / n, 0) / (n - 1) : NAN;
-  return (ComparedScore){.difference = sum, .se = sqrt(variance * n)};
+/* Sum of the differences a - b with its standard error. */
+static ComparedScore difference(Ctx *c, const ScoreTable *a, size_t x, const ScoreTable *b,
+                                size_t y, const Counted *w) {
+  TempArena *temp = temp_open(c);
+  double *d = NEW_ARRAY(&temp->arena, double, a->n + 1);
+  for (size_t i = 0; i < a->n; i++)
+    d[i] = counts(a, i, w) ? a->values[i * a->nscores + x] - b->values[i * b->nscores + y] : NAN;
+  ComparedScore s = {0};
+  s.difference = stat_total(d, a->n, &s.se);
+  temp_close(temp);
+  return s;
 }
 
 /* Proper scores that every fit has, by the first one's names. */
@@ -313,7 +305,7 @@ static void compare_score(Ctx *c, const Comparison *r, const Counted *w, size_t 
   const ScoreTable *b = f[*best].scores;
   for (size_t k = 0; k < r->n; k++) {
     double sum = values[k].sum;
-    values[k] = difference(f[k].scores, column_of(c, f[k].scores, r->scores[s], w), b,
+    values[k] = difference(c, f[k].scores, column_of(c, f[k].scores, r->scores[s], w), b,
                            column_of(c, b, r->scores[s], w), w);
     values[k].sum = sum;
   }

@@ -8,6 +8,7 @@
 #include "infer/observed.h"
 #include "model/density.h"
 #include "num/rng.h"
+#include "num/stats.h"
 #include "run/jobs.h"
 #include "run/sandwich.h"
 #include "run/tune.h"
@@ -163,14 +164,6 @@ static void gains_inside(Ctx *c, const Study *s, const Problem *p, double *gains
 }
 
 /* ---- simulated data -------------------------------------------------------------------------- */
-
-static const Decl *data_decl(const Program *p, const char *name) {
-  const Stmt *block = p->blocks[BLOCK_DATA];
-  for (int k = 0; block && k < block->nbody; k++)
-    for (int j = 0; j < block->body[k]->ndecls; j++)
-      if (!strcmp(block->body[k]->decls[j]->name, name)) return block->body[k]->decls[j];
-  return NULL;
-}
 
 /* The outcome of every observation; false: some are of a kind that cannot be simulated. */
 static bool find_outcomes(const Model *m, double *y) {
@@ -346,7 +339,7 @@ static double accounted(Ctx *c, const double *x, const DataVar *v, Diagnosed *ho
 /* May the column explain something? The outcome itself does not, and of what the program does not
  * declare only groups are taken: other columns may be forms of the outcome. */
 static bool may_explain(const Study *s, const DataVar *column) {
-  const Decl *d = data_decl(s->problem->program, column->name);
+  const Decl *d = stan_find_decl(s->problem->program, BLOCK_DATA, column->name);
   if (column->n != s->problem->model->n_obs) return false;
   return d ? !stan_is_only_outcome(s->problem->program, d) : column->is_int;
 }
@@ -468,15 +461,10 @@ static void try_larger(const Study *s, const char *folds, const Diagnosed *v, Di
   Trials t = {s, options_of_trials(s, folds), texts, NEW_ARRAY(a, double, (count + 1) * n)};
   jobs_run(s->c, s->r->o->threads, count + 1, try_program, &t, "larger program");
   for (size_t k = 0; k < count; k++) {
-    double sum = 0, squares = 0, m = 0;
-    for (size_t i = 0; i < n; i++) {
-      double x = t.log[(k + 1) * n + i] - t.log[i];
-      if (isnan(x)) continue;
-      m++, sum += x, squares += x * x;
-    }
-    if (m < 2) continue;
-    e[k].gain = sum;
-    e[k].se = sqrt(fmax(squares - sum * sum / m, 0) / (m - 1) * m);
+    double *larger = t.log + (k + 1) * n;
+    for (size_t i = 0; i < n; i++) larger[i] -= t.log[i];
+    e[k].gain = stat_total(larger, n, &e[k].se);
+    if (isnan(e[k].se)) continue; /* it could not be fitted */
     e[k].changes = expand_changes(s->c, s->problem->program, e[k].text);
     e[d->nexpanded++] = e[k];
   }

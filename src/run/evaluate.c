@@ -190,16 +190,19 @@ static void score_part(const Scorer *s, const size_t *rows, size_t n, int part, 
   temp_close(temp);
 }
 
-Scores *evaluate_parts(const Scorer *s, const ScoreList *list, const Split *split) {
-  Arena *a = &s->c->arena;
-  Scores *r = NEW(a, Scores);
-  size_t n = s->model->n_obs, count = list->count;
+Scores *evaluate_none(Ctx *c, const ScoreList *list, size_t n) {
+  Scores *r = NEW(&c->arena, Scores);
   *r = (Scores){.list = *list,
                 .n_obs = n,
-                .by_obs = NEW_ARRAY(a, double, n *count),
-                .part = NEW_ARRAY(a, int, n)};
-  for (size_t k = 0; k < n * count; k++) r->by_obs[k] = NAN;
+                .by_obs = NEW_ARRAY(&c->arena, double, n * list->count + 1),
+                .part = NEW_ARRAY(&c->arena, int, n + 1)};
+  for (size_t k = 0; k < n * list->count; k++) r->by_obs[k] = NAN;
   for (size_t k = 0; k < n; k++) r->part[k] = -1;
+  return r;
+}
+
+Scores *evaluate_parts(const Scorer *s, const ScoreList *list, const Split *split) {
+  Scores *r = evaluate_none(s->c, list, s->model->n_obs);
   for (int p = 0; p < PART_COUNT; p++)
     if (split->count[p]) score_part(s, split->rows[p], split->count[p], p, r);
   return r;

@@ -65,6 +65,7 @@ ScoreList evaluate_one(Ctx *c, const Model *m, ScoreId id, size_t *column);
 ScoringPlan evaluate_scoring(const Options *o, size_t n_obs);
 /* r->parts[part]: sums and means over the observations of the part, in their order. */
 void evaluate_sum(Ctx *c, Scores *r, Part part);
+Scores *evaluate_none(Ctx *c, const ScoreList *list, size_t n); /* of n observations, none yet */
 Scores *evaluate_parts(const Scorer *s, const ScoreList *list, const Split *split);
 
 #endif

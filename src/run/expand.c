@@ -63,15 +63,9 @@ static const char *rounded(Arena *a, double x) {
 }
 
 static bool is_declared(const Rewrite *w, const char *name, bool *ints) {
-  const Stmt *block = w->p->program->blocks[BLOCK_DATA];
-  for (int k = 0; block && k < block->nbody; k++)
-    for (int j = 0; j < block->body[k]->ndecls; j++) {
-      const Decl *d = block->body[k]->decls[j];
-      if (strcmp(d->name, name) != 0) continue;
-      *ints = d->type->kind == TY_INT;
-      return true;
-    }
-  return false;
+  const Decl *d = stan_find_decl(w->p->program, BLOCK_DATA, name);
+  if (d) *ints = d->type->kind == TY_INT;
+  return d != NULL;
 }
 
 /* What differs between observations, where the program stands now. */

@@ -2,6 +2,7 @@
 #include "run/figures.h"
 
 #include "num/rng.h"
+#include "num/stats.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -101,21 +102,15 @@ static size_t column_of(const Findings *f, const char *name) {
   return k;
 }
 
-static int by_number(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return x < y ? -1 : x > y;
-}
-
 /* A kernel estimate of the density of draws, Silverman's bandwidth. */
 static void density(const Findings *f, const double *draws, size_t n, const double *x,
                     double *out) {
-  double mean = 0, var = 0, *sorted = numbers(f, n);
+  double *sorted = numbers(f, n), sd = stat_sd(draws, n);
   memcpy(sorted, draws, n * sizeof *draws);
-  qsort(sorted, n, sizeof *sorted, by_number);
-  for (size_t k = 0; k < n; k++) mean += draws[k] / (double)n;
-  for (size_t k = 0; k < n; k++) var += (draws[k] - mean) * (draws[k] - mean) / (double)n;
-  double iqr = (sorted[3 * n / 4] - sorted[n / 4]) / 1.34;
-  double h = 0.9 * fmin(sqrt(var), iqr > 0 ? iqr : sqrt(var)) * pow((double)n, -0.2);
+  stat_sort(sorted, n);
+  double iqr =
+      (stat_quantile_sorted(sorted, n, 0.75) - stat_quantile_sorted(sorted, n, 0.25)) / 1.34;
+  double h = 0.9 * fmin(sd, iqr > 0 ? iqr : sd) * pow((double)n, -0.2);
   if (!(h > 0)) h = 1e-3;
   for (int g = 0; g < GRID; g++) {
     out[g] = 0;
@@ -232,7 +227,7 @@ static size_t sorted_pit(const Findings *f, double *out) {
   size_t n = 0;
   for (size_t k = 0; f->pit && k < f->predictions->n; k++)
     if (!isnan(f->pit[k])) out[n++] = f->pit[k];
-  qsort(out, n, sizeof *out, by_number);
+  stat_sort(out, n);
   return n;
 }
 
@@ -342,26 +337,12 @@ static void rootogram(const Findings *f, FigureList *out) {
 
 /* ---- predictions against a covariate --------------------------------------------------------- */
 
-static double correlation(const double *x, const double *y, size_t n) {
-  double mx = 0, my = 0, xy = 0, xx = 0, yy = 0;
-  for (size_t k = 0; k < n; k++) mx += x[k] / (double)n, my += y[k] / (double)n;
-  for (size_t k = 0; k < n; k++) {
-    double a = x[k] - mx, b = y[k] - my;
-    xy += a * b, xx += a * a, yy += b * b;
-  }
-  return xx > 0 && yy > 0 ? xy / sqrt(xx * yy) : 0;
-}
-
 /* Does the program use it, and has it more than a few values? */
 static bool may_be_axis(const Findings *f, const DataVar *v) {
   enum { FEW = 5 };
   double seen[FEW];
   int n = 0;
-  const Stmt *block = f->problem->program->blocks[BLOCK_DATA];
-  bool declared = false;
-  for (int k = 0; block && k < block->nbody; k++)
-    for (int j = 0; j < block->body[k]->ndecls; j++)
-      declared |= !strcmp(block->body[k]->decls[j]->name, v->name);
+  bool declared = stan_find_decl(f->problem->program, BLOCK_DATA, v->name) != NULL;
   for (size_t k = 0; declared && k < v->n && n < FEW; k++) {
     int j = 0;
     while (j < n && seen[j] != v->values[k]) j++;
@@ -379,7 +360,7 @@ static const DataVar *covariate(const Findings *f) {
     if (v->n != f->predictions->n || !memcmp(v->values, f->y, v->n * sizeof *f->y) ||
         !may_be_axis(f, v))
       continue;
-    double r = fabs(correlation(v->values, f->predictions->mean, v->n));
+    double r = fabs(stat_correlation(v->values, f->predictions->mean, v->n));
     if (r > most && r < 1) most = r, best = v;
   }
   return best;

@@ -200,21 +200,9 @@ static bool fit_fold(Ctx *c, void *self, size_t k) {
 
 Scores *folds_score(Ctx *c, const Run *r, const Folds *f, const FitOptions *o,
                     const ScoreList *list, const FoldStarts *starts) {
-  Arena *a = &c->arena;
-  Scores *out = NEW(a, Scores);
-  if (!list) {
-    FoldFits silent = {.r = r, .f = f, .o = o, .starts = starts};
-    jobs_run(c, r->o->threads, f->count, fit_fold, &silent, "fold");
-    return NULL;
-  }
-  *out = (Scores){.list = *list,
-                  .n_obs = f->n,
-                  .by_obs = NEW_ARRAY(a, double, f->n * list->count + 1),
-                  .part = NEW_ARRAY(a, int, f->n + 1)};
-  for (size_t k = 0; k < f->n * list->count; k++) out->by_obs[k] = NAN;
-  for (size_t k = 0; k < f->n; k++) out->part[k] = -1;
+  Scores *out = list ? evaluate_none(c, list, f->n) : NULL;
   FoldFits j = {.r = r, .f = f, .o = o, .list = list, .starts = starts, .out = out};
   jobs_run(c, r->o->threads, f->count, fit_fold, &j, "fold");
-  evaluate_sum(c, out, PART_TEST);
+  if (out) evaluate_sum(c, out, PART_TEST);
   return out;
 }

@@ -7,6 +7,7 @@
 #include "run/tune.h"
 
 #include "infer/observed.h"
+#include "num/stats.h"
 
 #include <math.h>
 #include <string.h>
@@ -20,19 +21,21 @@ enum {
 static const double FREE_LAMBDA = 0.01; /* of fits with few variables free */
 
 /* Sum, and paired difference to Bayes. */
-static TuneStep step_of(const Scores *bayes, const Scores *now, size_t column, double lambda) {
-  size_t each = now->list.count;
-  double sum = 0, gain = 0, squares = 0, n = 0;
-  for (size_t i = 0; i < now->n_obs; i++) {
-    double x = now->by_obs[i * each + column], d = x - bayes->by_obs[i * each + column];
-    if (isnan(d)) continue;
-    n++;
-    sum += x;
-    gain += d;
-    squares += d * d;
+static TuneStep step_of(Ctx *c, const Scores *bayes, const Scores *now, size_t column,
+                        double lambda) {
+  TempArena *temp = temp_open(c);
+  size_t each = now->list.count, n = now->n_obs;
+  double *d = NEW_ARRAY(&temp->arena, double, n + 1), sum = 0;
+  for (size_t i = 0; i < n; i++) {
+    double x = now->by_obs[i * each + column];
+    d[i] = x - bayes->by_obs[i * each + column];
+    if (!isnan(d[i])) sum += x;
   }
-  double variance = n > 1 ? fmax(squares - gain * gain / n, 0) / (n - 1) : 0;
-  return (TuneStep){REG_POSTERIOR, lambda, sum, gain, sqrt(variance * n)};
+  TuneStep t = {REG_POSTERIOR, lambda, sum, 0, 0};
+  t.gain = stat_total(d, n, &t.se);
+  if (isnan(t.se)) t.se = 0;
+  temp_close(temp);
+  return t;
 }
 
 static const double *same_phi(void *self, const Q *q) {
@@ -126,7 +129,7 @@ static TuneStep advance(const Search *s, Place *at, double lambda, const bool *f
   FitOptions o = options_of(s, move(s, at, lambda, fixed));
   const Scores *scores = folds_score(s->c, s->r, s->f, &o, &s->list, &at->folds);
   temp_close(temp);
-  return step_of(s->bayes, scores, s->column, lambda);
+  return step_of(s->c, s->bayes, scores, s->column, lambda);
 }
 
 /* phi, VI's q of all data, goes the way that the folds went. */
@@ -179,7 +182,7 @@ static void go_down(Search *s, const LambdaPath *l, TunePath *p, TuneStep *steps
  * the prior, which lets q go farther from Bayes. */
 static void search_lambda(Search *s, TunePath *p) {
   TuneStep *steps = NEW_ARRAY(&s->c->arena, TuneStep, STEPS + PRIOR_STEPS + 1);
-  steps[0] = step_of(s->bayes, s->bayes, s->column, INFINITY);
+  steps[0] = step_of(s->c, s->bayes, s->bayes, s->column, INFINITY);
   p->steps = steps;
   p->n = 1;
   go_down(s, &paths[0], p, steps);

@@ -324,6 +324,8 @@ const Expr *stan_inside(const Expr *e);
 const Decl *stan_root(const Expr *e);
 bool stan_mentions(const Expr *e, const Decl *d);
 bool stan_same_expr(const Expr *a, const Expr *b);
+/* A variable declared at the top of a block, by name; NULL: there is none. */
+const Decl *stan_find_decl(const Program *p, BlockId id, const char *name);
 bool stan_declares(const Stmt *s, const Decl *d); /* it, or a statement inside of it */
 
 /* Is the data variable used for nothing but to the left of ~ or of a density's bar? */

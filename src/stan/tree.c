@@ -1,6 +1,8 @@
 /* tree.c: small questions about expressions of a checked program. */
 #include "stan/stan.h"
 
+#include <string.h>
+
 const Expr *stan_inside(const Expr *e) {
   while (e->kind == EX_PAREN) e = e->args[0];
   return e;
@@ -53,4 +55,12 @@ bool stan_declares(const Stmt *s, const Decl *d) {
   for (int k = 0; k < s->nbody; k++)
     if (stan_declares(s->body[k], d)) return true;
   return false;
+}
+
+const Decl *stan_find_decl(const Program *p, BlockId id, const char *name) {
+  const Stmt *block = p->blocks[id];
+  for (int k = 0; block && k < block->nbody; k++)
+    for (int j = 0; block->body[k]->kind == ST_DECL && j < block->body[k]->ndecls; j++)
+      if (!strcmp(block->body[k]->decls[j]->name, name)) return block->body[k]->decls[j];
+  return NULL;
 }
