@@ -102,6 +102,31 @@ TEST(stiff_linear) {
     }
 }
 
+/* y' = k (g^3 - y^3) + g', g = 2 + a cos t, from y = g: then y = g for every k. The cube makes
+ * Newton's method need more than one correction, so that stages which are not solved are seen. */
+static const char stiff_cube[] =
+    "functions { vector f(real t, vector y, real a, data real k) {"
+    "  real g = 2 + a * cos(t); return [k * (g^3 - y[1]^3) - a * sin(t)]'; } }"
+    "data { real k; real tolerance; }"
+    "parameters { real a; }"
+    "model { array[3] vector[1] y = ode_bdf_tol(f, [2 + a]', 0, {1, 2.5, 5}, tolerance, "
+    "tolerance, 5000, a, k);"
+    " target += y[1, 1] + 10 * y[2, 1] + 100 * y[3, 1]; }";
+
+TEST(stiff_nonlinear) {
+  static const double tolerances[] = {1e-4, 1e-6, 1e-8}, rates[] = {1, 1e2, 1e4};
+  double a = 0.9, da = cos(1) + 10 * cos(2.5) + 100 * cos(5);
+  for (int r = 0; r < 3; r++)
+    for (int i = 0; i < 3; i++) {
+      double k = rates[r], tolerance = tolerances[i], scale = 111 * tolerance;
+      const char *data = arena_format(&c->arena, "{\"k\": %g, \"tolerance\": %g}", k, tolerance);
+      DensityAt d = density(c, model_of(c, stiff_cube, data), &a);
+      double lp = 222 + a * da;
+      if (fabs(d.lp - lp) > scale || fabs(d.grad[0] - da) > scale)
+        fail_msg("k %g, tolerance %g: errors %.2g, %.2g", k, tolerance, d.lp - lp, d.grad[0] - da);
+    }
+}
+
 /* Robertson's reaction at t = 40 (Hairer and Wanner's reference), by numbers alone: transformed
  * data. */
 TEST(robertson) {
@@ -492,6 +517,7 @@ int main(void) {
   SUITE_ADD(&s, exponential_decay);
   SUITE_ADD(&s, harmonic_oscillator);
   SUITE_ADD(&s, stiff_linear);
+  SUITE_ADD(&s, stiff_nonlinear);
   SUITE_ADD(&s, robertson);
   SUITE_ADD(&s, linear_systems);
   SUITE_ADD(&s, reactions_with_a_sum);

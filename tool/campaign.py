@@ -4,12 +4,12 @@ VI and by one log fit (lambda 0.01), one process and one thread at a time, small
 
 POSTERIORDB is a checkout of stan-dev/posteriordb (its models and posteriors), DATA the folder of its data sets as JSON.
   --fits vi,log      which of them
-  --seconds 60       what one fit may take; then it is interrupted
+  --seconds 60       what one fit may take, in seconds of the processor; then it is interrupted
   --seeds 1          fits with the seeds 1 to N; objectives are to agree to 0.05 sqrt(n)
   --reference DIR    reference means and mean squares (posteriordb's summary_statistics): by how many posterior standard deviations
                      VI's means are off; more than 0.25 is listed
 A program that makes one joint observation, or none, has VI only: its log fit is not counted."""
-import argparse, glob, json, math, os, shutil, signal, subprocess, sys, tempfile, time
+import argparse, glob, json, math, os, shutil, signal, subprocess, sys, tempfile
 
 KINDS = {"vi": ["--score", "elbo", "--family", "meanfield"], "log": ["--lambda", "0.01"]}
 
@@ -43,24 +43,41 @@ def posteriors(o):
     return sorted(found, key=lambda p: (os.path.getsize(p[2]), p[0]))
 
 
+def processor_seconds(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        fields = f.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def watched(p, seconds, first=None):
+    """What the process said when it ended, or None once it has used so many seconds of the processor."""
+    if first is not None:
+        p.send_signal(first)
+    wait = 0.01
+    while True:
+        if processor_seconds(p.pid) > seconds:
+            return None
+        try:
+            return p.communicate(timeout=wait)[1]
+        except subprocess.TimeoutExpired:
+            wait = min(2 * wait, 0.5)
+
+
 def fit(o, program, data, kind, seed, out):
     """(exit code, summary or None, seconds, first line of what it said)"""
     shutil.rmtree(out, ignore_errors=True)
     command = [o.pvi, "fit", program, data, *KINDS[kind], "--seed", str(seed), "--threads", "1", "--quiet", "--out", out]
-    begun = time.time()
+    before = sum(os.times()[2:4])
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as p:
-        try:
-            said = p.communicate(timeout=o.seconds)[1]
-        except subprocess.TimeoutExpired:
-            p.send_signal(signal.SIGINT)
-            try:
-                said = p.communicate(timeout=60)[1]
-            except subprocess.TimeoutExpired:
-                p.kill()
-                p.wait()
-                said = "did not stop in time"
+        said = watched(p, o.seconds)
+        if said is None:
+            said = watched(p, o.seconds + 60, signal.SIGINT)
+        if said is None:
+            p.kill()
+            p.wait()
+            said = "did not stop in time"
         code = p.returncode
-    took, path = time.time() - begun, os.path.join(out, "summary.json")
+    took, path = sum(os.times()[2:4]) - before, os.path.join(out, "summary.json")
     summary = None
     if os.path.exists(path):
         with open(path) as f:
