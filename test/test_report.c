@@ -1,6 +1,7 @@
 /* test_report.c: files that are whole or absent, golden texts of what other programs read, round
  * trips of what we read ourselves. */
 #include "data/data.h"
+#include "report/picture.h"
 #include "report/report.h"
 #include "report/table.h"
 
@@ -894,6 +895,30 @@ static void test_progress_line(void **state) {
   assert_string_equal(s, "h\xC3\xA9llo");
 }
 
+/* Two parameters moved, one did not: a picture of the two, the one that moved more first. */
+static void test_picture(void **state) {
+  Case *t = *state;
+  Text out = text_make(&t->c.arena);
+  SummaryParameter rows[] = {{"a", 1, 0.1, 0.8, 1, 1.2, 1, 0.1, 0},
+                             {"b", 1, 2, -2, 1, 4, 1, 1, 0},
+                             {"sigma", 2, 1, 0, 2, 4, 2, 0.25, 0}};
+  Summary s = {.parameters = rows, .nparameters = 3};
+  picture_moved(&out, &s, 31);
+  assert_string_equal(out.s, "\nwhat moved most: 5% to 95% under Bayes and under q\n"
+                             "sigma\n"
+                             "  Bayes           |=o=|\n"
+                             "  q       |---------o---------|\n"
+                             "          0                4.00\n"
+                             "b\n"
+                             "  Bayes        |====o====|\n"
+                             "  q       |---------o---------|\n"
+                             "          -2.00            4.00\n");
+  for (size_t k = 0; k < 3; k++) rows[k].bayes_sd = rows[k].bayes_mean = NAN;
+  out = text_make(&t->c.arena);
+  picture_moved(&out, &s, 31);
+  assert_int_equal(out.n, 0);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void) {
@@ -919,6 +944,7 @@ int main(void) {
       TEST(test_table_format),
       TEST(test_table),
       TEST(test_summary_table),
+      TEST(test_picture),
       TEST(test_progress_line),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """mutants.py [NUMBER ...]: would the tests notice? Each mutant changes one line of a copy of the tree; the tests named with it run first, and
 where they pass all others (make test). A mutant that passes everything survives: the suite lacks a test. Prints one line each and the count."""
-import os, shutil, subprocess, sys, tempfile
+import os, resource, shutil, subprocess, sys, tempfile
 
 # file, what stands there, what takes its place, tests that should notice
 MUTANTS = [
@@ -46,13 +46,18 @@ MUTANTS = [
 ]
 
 
+def limited():
+    """A mutant may make a test run forever: that is noticed, too. Ten minutes of the processor are far more than any test takes."""
+    resource.setrlimit(resource.RLIMIT_CPU, (600, 600))
+
+
 def run(folder, *command):
-    return subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0
+    return subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=limited, check=False).returncode == 0
 
 
 def passes(folder, test):
     if test.endswith(".sh"):
-        done = subprocess.run(["bash", "test/" + test], cwd=folder, capture_output=True, text=True, check=False)
+        done = subprocess.run(["bash", "test/" + test], cwd=folder, capture_output=True, text=True, preexec_fn=limited, check=False)
         return done.returncode == 0 and "\nnot ok" not in "\n" + done.stdout
     return run(folder, "make", "-j2", "build/test/" + test) and run(folder, "build/test/" + test)
 

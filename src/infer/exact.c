@@ -87,6 +87,15 @@ bool exact_has_scales(const Observed *o) {
   return false;
 }
 
+bool exact_is_sampled(const Observed *o) {
+  for (int b = 0; o->reduction && b < o->reduction->nblocks; b++) {
+    const Reduced *r = &o->reduction->blocks[b];
+    for (int dense = 0; r->rows && dense < 2; dense++)
+      if (r->given[dense] && r->given[dense]->sampled) return true;
+  }
+  return false;
+}
+
 bool exact_grid_fits(const Observed *o, size_t nodes, size_t rows) {
   enum { ROOM = 1 << 25, WORK = 1 << 26 }; /* numbers of all inputs, points of all rows */
   const Reduction *r = o->reduction;

@@ -1,5 +1,5 @@
-/* given.c: integrals over scales on a grid, all other parameters being normal given these
- * (model/condition.h).
+/* given.c: integrals over scales on a grid or, where they are many, on quasi-random points, all
+ * other parameters being normal given these (model/condition.h).
  *
  * With the scales first and the others behind them, the Cholesky factor of q's covariance begins
  * with the columns L (scales) and C (others). The scales are s = m + L x on the points x of the
@@ -10,6 +10,7 @@
 #include "infer/exact_int.h"
 
 #include "num/hermite.h"
+#include "num/sobol.h"
 
 #include <math.h>
 #include <string.h>
@@ -42,6 +43,9 @@ typedef struct {
 
 static size_t at_least_two(double n) { return n < 2 ? 2 : (size_t)(n + 0.5); }
 
+/* Points of scales that are too many for a grid. */
+static size_t sampled_points(size_t nodes) { return 4 * nodes; }
+
 static Sides sides_of(size_t nodes, size_t axes, bool line) {
   static const double scale[2][4] = {{1, 32, 10, 6}, {1, 10, 6, 4}}, x[4] = {32, 20, 14, 12};
   double times = (double)nodes / EXACT_NODES;
@@ -50,6 +54,7 @@ static Sides sides_of(size_t nodes, size_t axes, bool line) {
 }
 
 size_t given_lanes(const Condition *c, size_t nodes) {
+  if (c->sampled) return sampled_points(nodes);
   Sides s = sides_of(nodes, (size_t)c->axes, c->line);
   for (int32_t d = 0; d < c->axes; d++) s.x *= s.scale;
   return s.x;
@@ -90,21 +95,24 @@ static Given *begin(Arena *a, const Integral *I) {
   return g;
 }
 
-void given_nodes(Arena *a, Integral *I) {
-  Given *g = I->given = begin(a, I);
+static void make_points(Arena *a, Integral *I) {
+  I->given->grid = NEW_ARRAY(a, double, ((size_t)I->given->c->axes + 1) * I->nodes);
+  I->given->x = NEW_ARRAY(a, double, I->nodes);
+  I->node_weight = NEW_ARRAY(a, double, I->nodes);
+  I->log_node_weight = NEW_ARRAY(a, double, I->nodes);
+}
+
+/* The grid of all axes that move. */
+static void grid_points(Arena *a, Integral *I, const bool *moving) {
+  Given *g = I->given;
   size_t axes = (size_t)g->c->axes, active = active_axes(g->c, g->point);
-  bool moving[axes + 1];
-  for (size_t d = 0; d < axes; d++) moving[d] = moves(g->c, g->point, (int32_t)d);
   Sides s = sides_of(I->e->target.nodes, active, has_line(g->c, g->point));
   double *xs, *ws, *xx, *wx;
   rule(a, I, s.scale, &xs, &ws);
   rule(a, I, s.x, &xx, &wx);
   I->nodes = s.x;
   for (size_t d = 0; d < active; d++) I->nodes *= s.scale;
-  g->grid = NEW_ARRAY(a, double, (axes + 1) * I->nodes);
-  g->x = NEW_ARRAY(a, double, I->nodes);
-  I->node_weight = NEW_ARRAY(a, double, I->nodes);
-  I->log_node_weight = NEW_ARRAY(a, double, I->nodes);
+  make_points(a, I);
   for (size_t l = 0; l < I->nodes; l++) {
     size_t rest = l / s.x;
     g->x[l] = xx[l % s.x];
@@ -115,8 +123,28 @@ void given_nodes(Arena *a, Integral *I) {
       I->node_weight[l] *= ws[rest % s.scale];
       rest /= s.scale;
     }
-    I->log_node_weight[l] = log(I->node_weight[l]);
   }
+}
+
+/* Quasi-random scales. Another number of points is another scramble, so that twice as many are
+ * fresh ones. */
+static void random_points(Arena *a, Integral *I, const bool *moving) {
+  Given *g = I->given;
+  size_t axes = (size_t)g->c->axes;
+  I->nodes = sampled_points(I->e->target.nodes);
+  make_points(a, I);
+  sobol_normal(g->grid, axes, I->nodes, I->nodes, I->nodes, false);
+  for (size_t l = 0; l < I->nodes; l++) I->node_weight[l] = 1 / (double)I->nodes;
+  for (size_t d = 0; d < axes; d++)
+    if (!moving[d]) memset(g->grid + d * I->nodes, 0, I->nodes * sizeof *g->grid);
+}
+
+void given_nodes(Arena *a, Integral *I) {
+  Given *g = I->given = begin(a, I);
+  bool moving[g->c->axes + 1];
+  for (int32_t d = 0; d < g->c->axes; d++) moving[d] = moves(g->c, g->point, d);
+  (g->c->sampled ? random_points : grid_points)(a, I, moving);
+  for (size_t l = 0; l < I->nodes; l++) I->log_node_weight[l] = log(I->node_weight[l]);
 }
 
 void given_make(Arena *a, Integral *I) {

@@ -112,11 +112,14 @@ static const Limits of_log = {8192, 512, (size_t)1 << 29, (size_t)1 << 17},
                     of_costly = {2048, 32, (size_t)1 << 15, (size_t)1 << 14};
 enum { CHEAP_NODES = 128, LEAST_DRAWS = 1024, GRID_LANES = 1 << 27 };
 
+static bool is_costly(const Scoring *j, const Target *t) {
+  for (int b = 0; t->score != SCORE_log && b < j->o->model->nblocks; b++)
+    if (kind_is_costly(j->o->kinds[b])) return true;
+  return false;
+}
+
 static const Limits *limits_of(const Scoring *j, const Target *t) {
-  if (t->score == SCORE_log) return &of_log;
-  for (int b = 0; b < j->o->model->nblocks; b++)
-    if (kind_is_costly(j->o->kinds[b])) return &of_costly;
-  return &of_others;
+  return t->score == SCORE_log ? &of_log : is_costly(j, t) ? &of_costly : &of_others;
 }
 
 /* Nodes of log scores reach farther than those of fits, into tails of q where an outlier of the
@@ -236,17 +239,33 @@ static void settle(Arena *a, const Scoring *j, Target t, double *scores) {
 
 /* ---- scores ---------------------------------------------------------------------------------- */
 
+/* Quasi-random points of scales never agree in six digits: their number is fixed, and as large as
+ * the score is cheap. */
+static size_t sampled_nodes(const Target *t) {
+  return t->score == SCORE_log ? 4 * FIXED_NODES : FIXED_NODES;
+}
+
+/* Draws of a score that costs much, so many for all observations together. */
+static size_t costly_draws(const Scoring *s) {
+  enum { LEAST = 128, ALL = 1 << 17 };
+  size_t fair = ALL / (s->o->n + 1), most = s->noise.M;
+  return fair > most ? most : fair < LEAST && LEAST < most ? LEAST : fair;
+}
+
 void predictive_scores(Ctx *c, const Scoring *s, const Target *target, double *scores) {
   TempArena *temp = temp_open(c);
+  Scoring j = *s;
   Target t = *target;
   const char *why;
   t.lambda = 0;
   if (!t.nodes) t.nodes = exact_has_grid(s->o) ? 2 * FIXED_NODES : FIXED_NODES;
   bool exact = t.integrate != INTEGRATE_DRAWS && exact_applies(s->o, &t, s->q, &why);
-  if (exact && s->tolerance > 0)
+  if (exact && exact_is_sampled(s->o)) t.nodes = sampled_nodes(&t);
+  if (!exact && !s->theta && is_costly(s, &t)) j.noise.M = costly_draws(s);
+  if (exact && s->tolerance > 0 && !exact_is_sampled(s->o))
     settle(&temp->arena, s, t, scores);
   else
-    evaluate(&temp->arena, s, &t, scores);
+    evaluate(&temp->arena, &j, &t, scores);
   temp_close(temp);
 }
 

@@ -80,14 +80,32 @@ static const bool *point_flags(const Fitter *f) {
   return f->o->npoints ? flags : NULL;
 }
 
-static void choose_q(Fitter *f) {
-  FamilyId family = f->o->family;
-  if (f->o->choose_family) {
-    family = f->model->dim <= FULLRANK_MOST ? FAMILY_fullrank : FAMILY_meanfield;
-    fit_note(f, arena_format(&f->ctx->arena, "family %s chosen: %zu parameters (%s up to %d)",
-                             family_name(family), f->model->dim, family_name(FAMILY_fullrank),
-                             FULLRANK_MOST));
+/* A predictive score with little to hold it decides all numbers of q by the observations alone: two
+ * for each of them are the least. VI's numbers are decided by the model. */
+static bool too_few_observations(const Fitter *f) {
+  bool held = f->target.score == SCORE_elbo || f->target.lambda >= 1;
+  return !held && f->n < f->model->dim * (f->model->dim + 3);
+}
+
+static FamilyId chosen_family(Fitter *f) {
+  Arena *a = &f->ctx->arena;
+  size_t dim = f->model->dim;
+  const char *full = family_name(FAMILY_fullrank), *mean = family_name(FAMILY_meanfield);
+  if (dim <= FULLRANK_MOST && too_few_observations(f)) {
+    fit_note(f, arena_format(a,
+                             "family %s chosen: %s has %zu numbers to find, which is too many for "
+                             "%zu observations and a lambda below 1",
+                             mean, full, dim * (dim + 3) / 2, f->n));
+    return FAMILY_meanfield;
   }
+  bool few = dim <= FULLRANK_MOST;
+  fit_note(f, arena_format(a, "family %s chosen: %zu parameters (%s up to %d)", few ? full : mean,
+                           dim, full, FULLRANK_MOST));
+  return few ? FAMILY_fullrank : FAMILY_meanfield;
+}
+
+static void choose_q(Fitter *f) {
+  FamilyId family = f->o->choose_family ? chosen_family(f) : f->o->family;
   f->q = q_make(&f->ctx->arena, family, f->o->shape, f->model->dim, point_flags(f));
 }
 

@@ -114,9 +114,18 @@ static const char *nodes_verdict(const Fitter *f, const OptimResult *r, const Fi
                       stage->draws, fabs(stage->gap));
 }
 
-/* What twice the nodes may change of an objective. */
+/* What twice the nodes may change of an objective. A grid over scales that all observations share
+ * grows with every axis, so there a gap far below what the data can tell will do. */
 static double allowed_gap(const Fitter *f, double value) {
-  return 1e-4 + (fit_kinked(f) ? 1e-5 : 1e-7) * fabs(value);
+  double fine = 1e-4 + (fit_kinked(f) ? 1e-5 : 1e-7) * fabs(value);
+  double part = exact_is_sampled(f->train) ? 0.1 : exact_has_scales(f->train) ? 0.01 : 0;
+  return fmax(fine, part * fit_tolerated_gap(f));
+}
+
+/* The most nodes need not be better than draws are, which are what is left. */
+static double last_gap(const Fitter *f, double value, size_t nodes) {
+  double fine = allowed_gap(f, value);
+  return nodes >= exact_most_nodes(f->train) ? fmax(fine, fit_tolerated_gap(f)) : fine;
 }
 
 static bool nodes_agree(Fitter *f, const double *phi, const OptimResult *r, size_t nodes) {
@@ -128,7 +137,7 @@ static bool nodes_agree(Fitter *f, const double *phi, const OptimResult *r, size
   bool finite = fit_evaluate(f, p, phi, v);
   FitStage row = {nodes, r->value, v->value, r->value - v->value};
   add_stage(f, row);
-  bool agree = finite && fabs(row.gap) <= allowed_gap(f, r->value);
+  bool agree = finite && fabs(row.gap) <= last_gap(f, r->value, nodes);
   f->fit->draws = nodes;
   f->fit->converged = (r->converged || at_kink(f, r)) && agree;
   f->fit->reason = nodes_verdict(f, r, &row, agree);
@@ -232,9 +241,9 @@ static void finish_draws(Fitter *f, double *phi) {
   }
 }
 
-/* A grid over scales of which q knows next to nothing takes more points than draws do. */
+/* Where q is as wide as if it knew next to nothing, nodes take more points than draws do. */
 static bool by_draws_instead(Fitter *f, double *phi) {
-  if (f->target.integrate != INTEGRATE_AUTO || !exact_has_scales(f->train)) return false;
+  if (f->target.integrate != INTEGRATE_AUTO) return false;
   f->target.integrate = INTEGRATE_DRAWS;
   f->target.nodes = 0;
   f->fit->exact = false;

@@ -14,7 +14,10 @@
 
 #include <string.h>
 
-enum { MOST_INPUTS = 64, MOST_WIDTH = 64, MOST_DENSE = 64, MOST_AXES = 3, MOST_PREDICTORS = 16 };
+enum { MOST_INPUTS = 64, MOST_WIDTH = 64, MOST_DENSE = 64, MOST_PREDICTORS = 16 };
+/* Axes of a grid, one of them of the predictor. Beyond these, points pay only where the predictor
+ * needs no axis, and while they are few. */
+enum { GRID_AXES = 3, MOST_AXES = 16 };
 
 struct Conditions {
   Graph *g;      /* a copy of the model's graph, to which nodes are added */
@@ -573,7 +576,8 @@ static const Condition *condition(const Reducible *t, const ConditionRoot *root,
   make_pairs(&b, c);
   make_variance(&b, c);
   make_heads(&b, c);
-  if (c->axes + c->line > MOST_AXES) *why = "an observation sees too many scales";
+  c->sampled = c->axes + c->line > GRID_AXES;
+  if (c->sampled && (c->line || c->axes > MOST_AXES)) *why = "an observation sees too many scales";
   if (c->density == NO_NODE) *why = "an observation sees more than its predictor and scales";
   c->select = memcpy(NEW_ARRAY(b.arena, int32_t, root->n), root->select,
                      (size_t)root->n * sizeof *root->select);

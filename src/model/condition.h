@@ -11,7 +11,8 @@
  *   x         one standard normal number, for f = mean + sqrt(V) x; not needed where the outcome
  *             is normal: f integrates out of normal(f, sigma)
  *
- * and whose lanes are the points of the grid, with the rule's weights.
+ * and whose lanes are the points of the grid, with the rule's weights. Where the scales are too
+ * many for a grid, they are on quasi-random points instead: all else is still integrated.
  */
 #ifndef PVI_CONDITION_H
 #define PVI_CONDITION_H
@@ -26,6 +27,7 @@ typedef struct Condition {
   const int32_t *axis; /* of every parameter: the axis of the grid that it moves along; -1: it is
                           integrated given the others */
   int32_t axes;
+  bool sampled; /* the scales are on quasi-random points: the axes are too many for a grid */
   const int32_t (*pair)[2]; /* pairs of parameters whose covariance is input dim + k */
   int32_t npairs;
   bool line; /* input dim + npairs is x */

@@ -631,7 +631,8 @@ Reduction *reduce_observations(Arena *a, const Model *m, const ModelRows *rows, 
 const char *reduced_text(const Reduced *r) {
   if (r->form == FORM_GIVEN)
     return r->given[0]->line ? "quadrature over one function of the parameters and over the scales"
-                             : "analytic in the location, quadrature over the scales";
+           : r->given[0]->sampled ? "analytic in the location, quasi-random points of the scales"
+                                  : "analytic in the location, quadrature over the scales";
   if (!r->count) return "nothing to integrate";
   if (r->form == FORM_PLANE) return "quadrature over two affine functions of the parameters";
   if (r->form == FORM_LINE) return "quadrature over one affine function of the parameters";

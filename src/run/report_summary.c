@@ -2,6 +2,7 @@
 #include "run/reports.h"
 
 #include "data/json.h"
+#include "report/picture.h"
 #include "report/table.h"
 
 #include <string.h>
@@ -140,6 +141,7 @@ void report_fit(Ctx *c, const Run *r, const Options *o, Text *out) {
   all.vars = (OptionList){0};
   s.parameters = choose_rows(c, r->summary, &all, &s.nparameters);
   summary_table(out, &s, (size_t)o->most);
+  picture_moved(out, &s, report_width(o));
   text_puts(out, "\n");
   report_scores(c, r->summary, out);
   if (r->folder) text_printf(out, "\nrun folder: %s\n", r->folder);
@@ -153,6 +155,7 @@ void report_summary(Ctx *c, const Run *r, const Options *o, Text *out) {
   }
   put_head(c, s, report_width(o), out);
   summary_table(out, s, (size_t)o->most);
+  picture_moved(out, s, report_width(o));
   text_puts(out, "\n");
   report_scores(c, s, out);
 }

@@ -1,0 +1,94 @@
+/* picture.c: q over Bayes, as two intervals on one axis:
+ *
+ *   sigma
+ *     Bayes           |=o=|
+ *     q         |--------o-----------------|
+ *               0.31                    2.40
+ */
+#include "report/picture.h"
+
+#include "report/table.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_PICTURES = 3, LABEL = 10, WIDEST = 60, NARROWEST = 16 };
+
+#define NORMAL_95 1.6448536269514722
+
+typedef struct {
+  double low, middle, high;
+} Interval;
+
+static Interval of_q(const SummaryParameter *p) { return (Interval){p->q5, p->q50, p->q95}; }
+
+/* Of Bayes mean and sd are known; its marginals are near normal more often than not. */
+static Interval of_bayes(const SummaryParameter *p) {
+  double reach = NORMAL_95 * p->bayes_sd;
+  return (Interval){p->bayes_mean - reach, p->bayes_mean, p->bayes_mean + reach};
+}
+
+/* How far q is from Bayes: its width in factors, its place in standard deviations. */
+static double moved(const SummaryParameter *p) {
+  if (!(p->sd > 0 && p->bayes_sd > 0)) return 0;
+  double width = fabs(log(p->sd / p->bayes_sd)), place = fabs(p->mean - p->bayes_mean);
+  double m = fmax(width, place / p->bayes_sd);
+  return isfinite(m) ? m : 0;
+}
+
+/* What is worth a picture: half as wide again, or as much shifted as a standard deviation. */
+static bool is_worth_it(const SummaryParameter *p) {
+  return fabs(log(p->sd / p->bayes_sd)) > log(1.5) || fabs(p->mean - p->bayes_mean) > p->bayes_sd;
+}
+
+/* The column of x, from 0 to columns - 1. */
+static size_t column_of(double x, Interval axis, size_t columns) {
+  double share = (x - axis.low) / (axis.high - axis.low);
+  return (size_t)(fmin(fmax(share, 0), 1) * (double)(columns - 1) + 0.5);
+}
+
+static void put_interval(Text *out, const char *label, char body, Interval i, Interval axis,
+                         size_t columns) {
+  size_t low = column_of(i.low, axis, columns), high = column_of(i.high, axis, columns),
+         middle = column_of(i.middle, axis, columns);
+  text_printf(out, "  %-*s", LABEL - 2, label);
+  for (size_t k = 0; k <= high; k++) {
+    char at = k < low ? ' ' : k == middle ? 'o' : k == low || k == high ? '|' : body;
+    text_add(out, &at, 1);
+  }
+  text_puts(out, "\n");
+}
+
+static void put_axis(Text *out, Interval axis, size_t columns) {
+  char low[32], high[32];
+  table_format(low, sizeof low, axis.low, 3);
+  size_t end = table_format(high, sizeof high, axis.high, 3);
+  text_printf(out, "%*s%-*s%s\n", LABEL, "", (int)(columns > end ? columns - end : 0), low, high);
+}
+
+static void put_parameter(Text *out, const SummaryParameter *p, size_t columns) {
+  Interval q = of_q(p), bayes = of_bayes(p),
+           axis = {fmin(q.low, bayes.low), 0, fmax(q.high, bayes.high)};
+  text_printf(out, "%s\n", p->name);
+  put_interval(out, "Bayes", '=', bayes, axis, columns);
+  put_interval(out, "q", '-', q, axis, columns);
+  put_axis(out, axis, columns);
+}
+
+void picture_moved(Text *out, const Summary *s, size_t width) {
+  const SummaryParameter *best[MOST_PICTURES];
+  size_t n = 0, columns = width < LABEL + NARROWEST ? NARROWEST : width - LABEL;
+  if (columns > WIDEST) columns = WIDEST;
+  for (size_t k = 0; k < s->nparameters; k++) {
+    const SummaryParameter *p = &s->parameters[k];
+    if (moved(p) == 0 || !is_worth_it(p)) continue;
+    size_t at = n < MOST_PICTURES ? n++ : MOST_PICTURES;
+    while (at > 0 && moved(best[at - 1]) < moved(p)) {
+      if (at < MOST_PICTURES) best[at] = best[at - 1];
+      at--;
+    }
+    if (at < MOST_PICTURES) best[at] = p;
+  }
+  if (n) text_puts(out, "\nwhat moved most: 5% to 95% under Bayes and under q\n");
+  for (size_t k = 0; k < n; k++) put_parameter(out, best[k], columns);
+}
