@@ -19,6 +19,8 @@ check $? "every figure has a text alternative" "$(grep '<svg' "$page" | head -n 
 check $? "nothing is loaded from elsewhere" "$(cat "$dir/outside")"
 grep -q 'was chosen on folds: held-out gain over Bayes' "$page" && grep -q 'How lambda was chosen' "$page" && grep -q '<span class="obs">' "$page" && grep -q 'observation </span>' "$page" && grep -q 'pvi fit examples/golf/geometric.stan' "$page"
 check $? "verdict, path, marked program and the command are there"
+grep -q 'against x"' "$dir/plots/covariate.svg" && grep -q 'rate of the outcome' "$dir/plots/covariate.svg"
+check $? "putts are shown as rates against the distance, not against how many there were"
 python3 - "$page" "$dir"/plots/*.svg <<'P' >"$dir/said" 2>&1
 import sys
 from html.parser import HTMLParser

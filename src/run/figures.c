@@ -22,6 +22,16 @@ static const double *outcomes_of(Ctx *c, const Model *m) {
   return y;
 }
 
+/* Where every observation is binomial. */
+static const double *trials_of(Ctx *c, const Model *m) {
+  double *trials = NEW_ARRAY(&c->arena, double, m->n_obs + 1);
+  size_t known = 0;
+  for (int b = 0; b < m->nblocks; b++)
+    for (int32_t k = 0; m->blocks[b].size && k < m->blocks[b].rows; k++, known++)
+      trials[m->blocks[b].obs[k]] = m->blocks[b].size[k];
+  return known == m->n_obs && known ? trials : NULL;
+}
+
 /* Among simulated outcomes; ties are broken by lot, so that counts are uniform, too. */
 static const double *pit_of(Ctx *c, const Predictions *p, const double *y) {
   double *pit = NEW_ARRAY(&c->arena, double, p->n + 1);
@@ -45,6 +55,7 @@ static void add_predictions(Findings *f, const Options *o) {
   if (!model_has_densities(f->problem->model)) return;
   f->predictions = run_predict(f->c, f->run, f->problem, asked);
   f->y = outcomes_of(f->c, f->problem->model);
+  f->trials = trials_of(f->c, f->problem->model);
   f->pit = pit_of(f->c, f->predictions, f->y);
 }
 
@@ -122,9 +133,10 @@ static void density(const Findings *f, const double *draws, size_t n, const doub
   }
 }
 
-static void normal_curve(double mean, double sd, const double *x, double *out) {
+static void normal_curve(double mean, double sd, double *x, double *out) {
   for (int g = 0; g < GRID; g++) {
-    double z = (x[g] - mean) / sd;
+    double z = 8.0 * g / (GRID - 1) - 4;
+    x[g] = mean + z * sd;
     out[g] = exp(-z * z / 2) / (sd * 2.50662827463100050);
   }
 }
@@ -140,25 +152,25 @@ static const Plot *marginal(const Findings *f, const SummaryParameter *p) {
   size_t col = column_of(f, p->name), n = f->draws->ndraws;
   if (col == f->draws->ncols || n < 2) return NULL;
   double *draws = numbers(f, n), *x = numbers(f, GRID), *y = numbers(f, GRID),
-         *z = numbers(f, GRID);
+         *bx = numbers(f, GRID), *by = numbers(f, GRID); /* Bayes may be far narrower than q */
   for (size_t k = 0; k < n; k++) draws[k] = f->draws->values[k * f->draws->ncols + col];
   bool bayes = moved(p) >= 0;
   double low = p->mean - 3.5 * p->sd, high = p->mean + 3.5 * p->sd;
   if (bayes) {
-    low = fmin(low, p->bayes_mean - 3.5 * p->bayes_sd);
-    high = fmax(high, p->bayes_mean + 3.5 * p->bayes_sd);
+    low = fmin(low, p->bayes_mean - 4 * p->bayes_sd);
+    high = fmax(high, p->bayes_mean + 4 * p->bayes_sd);
   }
   for (int g = 0; g < GRID; g++) x[g] = low + (high - low) * g / (GRID - 1);
   density(f, draws, n, x, y);
   Plot *plot = plot_make(&f->c->arena, &(PlotText){p->name, p->name, "density", moments(f, p)});
-  if (bayes) normal_curve(p->bayes_mean, p->bayes_sd, x, z);
+  if (bayes) normal_curve(p->bayes_mean, p->bayes_sd, bx, by);
   double top = 0;
-  for (int g = 0; g < GRID; g++) top = fmax(top, fmax(y[g], z[g]));
+  for (int g = 0; g < GRID; g++) top = fmax(top, fmax(y[g], by[g]));
   plot_y_range(plot, 0, 1.05 * top);
   plot_line(plot, PLOT_FIRST, &(PlotPoints){x, y, GRID});
   plot_label(plot, PLOT_FIRST, strcmp(f->s->score, "elbo") ? "PVI" : "VI");
   if (bayes) {
-    plot_line(plot, PLOT_SECOND, &(PlotPoints){x, z, GRID});
+    plot_line(plot, PLOT_SECOND, &(PlotPoints){bx, by, GRID});
     plot_label(plot, PLOT_SECOND, "Bayes (its mean and sd)");
   }
   return plot;
@@ -351,24 +363,41 @@ static bool may_be_axis(const Findings *f, const DataVar *v) {
   return n == FEW;
 }
 
+/* An observation as it is shown: a binomial one by its rate. */
+typedef struct {
+  double x, y, mean, low, high;
+} Along;
+
+static double scale_of(const Findings *f, size_t k) {
+  return f->trials && f->trials[k] > 0 ? 1 / f->trials[k] : 1;
+}
+
+static double *shown_means(const Findings *f) {
+  double *means = numbers(f, f->predictions->n);
+  for (size_t k = 0; k < f->predictions->n; k++)
+    means[k] = scale_of(f, k) * f->predictions->mean[k];
+  return means;
+}
+
+static bool is_same(const DataVar *v, const double *x) {
+  return x && !memcmp(v->values, x, v->n * sizeof *x);
+}
+
 /* The column of the data that predictions follow most; NULL: none has a value an observation. */
 static const DataVar *covariate(const Findings *f) {
   const DataVar *best = NULL;
+  const double *means = shown_means(f);
   double most = 0.05;
   for (size_t k = 0; k < f->problem->data->vars.count; k++) {
     const DataVar *v = f->problem->data->vars.items[k].value;
-    if (v->n != f->predictions->n || !memcmp(v->values, f->y, v->n * sizeof *f->y) ||
+    if (v->n != f->predictions->n || is_same(v, f->y) || is_same(v, f->trials) ||
         !may_be_axis(f, v))
       continue;
-    double r = fabs(stat_correlation(v->values, f->predictions->mean, v->n));
+    double r = fabs(stat_correlation(v->values, means, v->n));
     if (r > most && r < 1) most = r, best = v;
   }
   return best;
 }
-
-typedef struct {
-  double x, y, mean, low, high;
-} Along;
 
 enum { MOST_POINTS = 1500 }; /* more cannot be told apart */
 
@@ -386,9 +415,12 @@ static void against_covariate(const Findings *f, FigureList *out) {
   size_t n = q->n;
   if (!v) return;
   Along *all = NEW_ARRAY(&f->c->arena, Along, n);
-  for (size_t k = 0; k < n; k++)
-    all[k] = (Along){v->values[k], f->y[k], q->mean[k], q->quantiles[k * q->nlevels],
-                     q->quantiles[k * q->nlevels + q->nlevels - 1]};
+  for (size_t k = 0; k < n; k++) {
+    const double *quantiles = q->quantiles + k * q->nlevels;
+    double one = scale_of(f, k);
+    all[k] = (Along){v->values[k], one * f->y[k], one * q->mean[k], one * quantiles[0],
+                     one * quantiles[q->nlevels - 1]};
+  }
   qsort(all, n, sizeof *all, by_x);
   size_t every = 1 + (n - 1) / MOST_POINTS, shown = 0;
   double *x = numbers(f, n), *y = numbers(f, n), *m = numbers(f, n), *low = numbers(f, n),
@@ -400,7 +432,8 @@ static void against_covariate(const Findings *f, FigureList *out) {
   }
   n = shown;
   Plot *p = plot_make(&f->c->arena,
-                      &(PlotText){"Predictions and outcomes", v->name, "outcome",
+                      &(PlotText){"Predictions and outcomes", v->name,
+                                  f->trials ? "rate of the outcome" : "outcome",
                                   arena_format(&f->c->arena,
                                                "outcomes and their predictive means and intervals "
                                                "against %s",

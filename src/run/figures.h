@@ -17,6 +17,7 @@ typedef struct {
   const Problem *problem; /* program and data of the fit */
   const Predictions *predictions;
   const double *y;        /* the outcome of every observation; NaN: not known */
+  const double *trials;   /* of every observation: of a binomial; NULL: there are none */
   const double *pit;      /* where it fell in its predictive distribution, 0 to 1 */
   const char *no_problem; /* why there is no problem */
 } Findings;
