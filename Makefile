@@ -31,6 +31,8 @@ PACKAGES          := gcc make libc6-dev libcmocka-dev python3
 PACKAGES_torture  := clang libclang-rt-14-dev
 PACKAGES_valgrind := valgrind
 PACKAGES_format   := clang-format
+PACKAGES_deb      := dpkg
+PACKAGES_html     := pandoc
 
 # Kernels are written once (KERNELS) and compiled per instruction set.
 ISA_base   :=
@@ -224,6 +226,14 @@ install: all ## into PREFIX (/usr/local), below DESTDIR when given; LIBDIR (lib)
 	$(BUILD)/pvi completion bash > $(DEST)/share/bash-completion/completions/pvi
 	$(BUILD)/pvi completion zsh > $(DEST)/share/zsh/site-functions/_pvi
 
+deb: all ## a Debian package, build/pvi_VERSION_ARCH.deb, unpacked and tried
+	@tool/deps.sh $(PACKAGES_deb)
+	@+tool/deb.sh $(BUILD) $(VERSION)
+
+html: ## the pages of doc/ as HTML, in build/html
+	@tool/deps.sh $(PACKAGES_html)
+	@tool/html.sh $(BUILD)/html
+
 uninstall: ## remove what install put there
 	rm -f $(DEST)/bin/pvi $(DEST)/$(LIBDIR)/libpvi.a $(DEST)/$(LIBDIR)/libpvi.so* $(DEST)/include/pvi.h \
 	  $(DEST)/$(LIBDIR)/pkgconfig/pvi.pc $(DEST)/share/man/man1/pvi.1 \
@@ -242,5 +252,5 @@ help: ## this list
 # Dependencies are made by compiling, never by a rule of their own.
 $(BUILD)/%.d: ;
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: all reference sbc bench mutants campaign crash deps docs heldout race demo test tests examples static torture valgrind format format-check install uninstall clean help
+.PHONY: all deb html reference sbc bench mutants campaign crash deps docs heldout race demo test tests examples static torture valgrind format format-check install uninstall clean help
 .SECONDARY:
