@@ -55,12 +55,43 @@ check $? "without its program a run still has a report" "$(cat "$dir/said")"
 [ $? -eq 3 ]
 check $? "what is no run is an error" "$(cat "$dir/said")"
 
-if browser=$(command -v chromium); then
+# opens PAGE NAME: light and dark, narrow and wide; the console stays empty, nothing is asked for outside, every figure has a size
+opens() {
+  local width scheme
   for width in 400 1280; do
-    "$browser" --headless --no-sandbox --disable-gpu --enable-logging=stderr --user-data-dir="$dir/profile" --window-size=$width,2000 --screenshot="$dir/$width.png" "file://$page" >"$dir/said" 2>&1
-    [ -s "$dir/$width.png" ] && ! grep -q 'CONSOLE' "$dir/said"
-    check $? "chromium opens the page, $width wide, without a word on its console" "$(grep CONSOLE "$dir/said")"
+    for scheme in 0 1; do # dark, light
+      "$browser" --headless --no-sandbox --disable-gpu --enable-logging=stderr --user-data-dir="$dir/profile" --host-resolver-rules='MAP * ~NOTFOUND' \
+        --blink-settings=preferredColorScheme=$scheme --window-size=$width,2000 --screenshot="$dir/$2-$width-$scheme.png" "file://$1" >"$dir/said" 2>&1
+      [ -s "$dir/$2-$width-$scheme.png" ] && ! grep -q 'CONSOLE\|ERR_NAME_NOT_RESOLVED' "$dir/said"
+      check $? "chromium opens the report of $2, $width wide, scheme $scheme, and its console stays empty" "$(grep CONSOLE "$dir/said")"
+    done
   done
+  cmp -s "$dir/$2-1280-0.png" "$dir/$2-1280-1.png"
+  [ $? -eq 1 ]
+  check $? "dark and light differ: $2"
+  sed 's|</body>|<script>document.title = [...document.querySelectorAll("svg.plot")].every(e => e.getBoundingClientRect().width > 200 \&\& e.getBoundingClientRect().right <= innerWidth) ? "figures fit" : "a figure does not fit"</script></body>|' "$1" >"$dir/measured.html"
+  "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$dir/profile" --window-size=400,2000 --dump-dom "file://$dir/measured.html" 2>/dev/null | grep -q '<title>figures fit'
+  check $? "every figure has a size, and fits 400 pixels: $2"
+}
+
+# of MODEL DATA NAME OPTIONS...: its report, opened
+of() {
+  local model=$1 data=$2 name=$3
+  shift 3
+  if [ ! -r "$data" ]; then
+    echo "ok - the report of $name # SKIP $data is not there"
+    return
+  fi
+  "$PVI" fit "examples/paper/$model.stan" "$data" --out "$dir/$name" --report --quiet "$@"
+  opens "$dir/$name/report.html" "$name"
+}
+
+if browser=$(command -v chromium); then
+  DATA=${PVI_SHARED:-../shared}/data/posteriordb
+  opens "$page" golf
+  of earnings $DATA/earnings.json earnings
+  of election $DATA/election88.json election --family meanfield --lambda 0.1
+  of radon $DATA/radon_mn.json radon --family meanfield --lambda 0.1 --folds 5
 else
   echo "# skip: chromium is not installed, so no browser opens the page"
 fi

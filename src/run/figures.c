@@ -99,9 +99,11 @@ static double *numbers(const Findings *f, size_t n) {
 
 /* ---- marginals ------------------------------------------------------------------------------- */
 
-/* How far a parameter moved from Bayes, in standard deviations and in log width. */
+/* How far a parameter moved from Bayes, in standard deviations and in log width. Below 0: there is
+ * no Bayes beside it; then scalars come before elements of containers. */
 static double moved(const SummaryParameter *p) {
-  if (isnan(p->bayes_mean) || !(p->bayes_sd > 0) || !(p->sd > 0)) return -1;
+  if (isnan(p->bayes_mean) || !(p->bayes_sd > 0) || !(p->sd > 0))
+    return strpbrk(p->name, "[.") ? -2 : -1;
   return fabs(p->mean - p->bayes_mean) / p->bayes_sd + fabs(log(p->sd / p->bayes_sd));
 }
 

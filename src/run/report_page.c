@@ -126,11 +126,13 @@ static void put_parameters(Ctx *c, const Summary *s, Text *out) {
   enum { MOST = 200 };
   static const char *const heads[] = {"parameter", "mean",       "sd",       "5%",      "50%",
                                       "95%",       "Bayes mean", "Bayes sd", "sd ratio"};
-  text_puts(out,
-            "<h2>All parameters</h2>\n<div class=\"wide\"><table><caption>q describes the "
-            "population from which "
-            "predictions are made, not what is uncertain about it: that is Bayes.</caption>\n");
-  put_cells(out, "th", heads, 9);
+  bool bayes = s->nparameters && !isnan(s->parameters[0].bayes_sd);
+  size_t columns = bayes ? 9 : 6;
+  text_puts(out, "<h2>All parameters</h2>\n<div class=\"wide\"><table>");
+  if (bayes)
+    text_puts(out, "<caption>q describes the population from which predictions are made, not what "
+                   "is uncertain about it: that is Bayes.</caption>\n");
+  put_cells(out, "th", heads, columns);
   for (size_t k = 0; k < s->nparameters && k < MOST; k++) {
     const SummaryParameter *p = &s->parameters[k];
     const char *cells[] = {p->name,
@@ -142,7 +144,7 @@ static void put_parameters(Ctx *c, const Summary *s, Text *out) {
                            number(c, p->bayes_mean, 4),
                            number(c, p->bayes_sd, 3),
                            number(c, p->sd / p->bayes_sd, 3)};
-    put_cells(out, "td", cells, 9);
+    put_cells(out, "td", cells, columns);
   }
   text_puts(out, "</table></div>\n");
   if (s->nparameters > MOST)
