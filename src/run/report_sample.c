@@ -150,22 +150,23 @@ static void put_table(const SampleRun *s, size_t most, Text *out) {
   if (shown < n) text_printf(out, "... and %zu more (summary.json has all)\n", n - shown);
 }
 
-static void put_scores(Ctx *c, const SampleRun *s, Text *out) {
+static void put_scores(Ctx *c, const SampleRun *s, size_t width, Text *out) {
   Summary parts = {.n_obs = s->run->problem->model->n_obs};
   memcpy(parts.parts, s->run->scores->parts, sizeof parts.parts);
   text_puts(out, "\n");
   report_scores(c, &parts, out);
   const SampleLoo *l = s->loo;
   if (!l) return;
-  text_printf(out, "leave-one-out log score (PSIS-LOO): %.6g, standard error %.2g; ", l->sum.sum,
-              l->sum.se * (double)l->sum.n);
-  if (l->bad)
-    text_printf(out,
-                "%zu of %zu observations have a Pareto k above 0.7 (at most %.2f): their "
-                "scores are not to be trusted, hold them out instead\n",
-                l->bad, l->sum.n, l->worst);
-  else
-    text_printf(out, "every Pareto k is below 0.7\n");
+  const char *trust =
+      l->bad ? arena_format(&c->arena,
+                            "%zu of %zu observations have a Pareto k above 0.7 (at most %.2f): "
+                            "their scores are not to be trusted, hold them out instead",
+                            l->bad, l->sum.n, l->worst)
+             : "every Pareto k is below 0.7";
+  text_wrap(out, width, 2,
+            arena_format(&c->arena,
+                         "leave-one-out log score (PSIS-LOO): %.6g, standard error %.2g; %s",
+                         l->sum.sum, l->sum.se * (double)l->sum.n, trust));
 }
 
 void report_sample(Ctx *c, const SampleRun *s, const Options *o, Text *out) {
@@ -175,7 +176,7 @@ void report_sample(Ctx *c, const SampleRun *s, const Options *o, Text *out) {
   }
   put_head(c, s, report_width(o), out);
   put_table(s, (size_t)o->most, out);
-  put_scores(c, s, out);
+  put_scores(c, s, report_width(o), out);
   if (s->run->folder) text_printf(out, "\nrun folder: %s\n", s->run->folder);
 }
 
