@@ -47,7 +47,7 @@ LIB_OBJ  := $(LIB_SRC:src/%.c=$(BUILD)/%.o) $(foreach i,$(ISAS),$(KERNELS:src/%.
 CLI_OBJ  := $(CLI_SRC:src/%.c=$(BUILD)/%.o)
 TESTS    := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/test_*.c)) \
             $(BUILD)/test/test_vmath_avx2 $(BUILD)/test/test_vmath_avx512
-FORMATTED = $(wildcard include/*.h src/*/*.[ch] test/*.[ch] bench/*.[ch] examples/*.h examples/*/*.c)
+FORMATTED = $(wildcard include/*.h src/*/*.[ch] test/*.[ch] bench/*.[ch] examples/*.h examples/*/*.c r/src/*.c)
 
 all: $(BUILD)/pvi $(BUILD)/libpvi.so ## build/pvi and build/libpvi.so (the default)
 

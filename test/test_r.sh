@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# test_r.sh: the R package: it installs, gives the draws of the command line, and its errors are R's. Speaks TAP. Needs R (Debian's r-base-core).
+set -uo pipefail
+cd "$(dirname "$0")/.."
+PVI=${PVI:-build/pvi}
+. test/tap.sh
+if ! command -v R >/dev/null || [[ $PVI == *-torture/* ]] || [ ! -f build/libpvi.a ]; then
+  echo "ok - the R package # SKIP R is not installed (r-base-core), or this is no plain build"
+  exit 0
+fi
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+mkdir "$dir/library"
+cp -r r "$dir/package"
+rm -f "$dir"/package/src/*.o "$dir"/package/src/*.so
+PVI_HOME=$PWD R CMD INSTALL --no-docs --no-test-load --library="$dir/library" "$dir/package" >"$dir/said" 2>&1
+check $? "the R package installs" "$(cat "$dir/said")"
+! grep -q 'warning' "$dir/said"
+check $? "without a warning of the compiler" "$(grep warning "$dir/said")"
+"$PVI" fit examples/golf/geometric.stan examples/golf/golf.csv --seed 3 --lambda 0.1 --out "$dir/run" --quiet
+R_LIBS="$dir/library" Rscript r/tests/test.R "$PWD" "$dir/run" 2>"$dir/said" | tee "$dir/tap"
+[ "${PIPESTATUS[0]}" -eq 0 ] && [ -s "$dir/tap" ]
+check $? "every check of the package" "$(tail -n 5 "$dir/said")"
+grep -q '^not ok' "$dir/tap" && failed=1
+exit $failed
