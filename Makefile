@@ -161,6 +161,10 @@ heldout: deps ## nested cross-validation over posteriordb: does a tuned fit beat
 	@[ -d "$(POSTERIORDB)/posterior_database" ] || { echo 'skipped: POSTERIORDB must name a checkout of posteriordb'; exit 0; } && \
 	  python3 tool/heldout.py $(BUILD)/pvi $(POSTERIORDB) $(or $(PVI_SHARED),../shared)/data/posteriordb $(HELDOUT_NAMES)
 
+calibrate: deps ## how often diagnose flags what, on simulated data (CALIBRATE_SETS=200, CALIBRATE='glmm slope')
+	@+$(SUBMAKE) all
+	@python3 tool/calibrate.py $(BUILD)/pvi $(or $(CALIBRATE_SETS),200) $(CALIBRATE)
+
 SHARED_DATA = $(or $(PVI_SHARED),../shared)/data
 campaign: deps ## how every posterior of posteriordb is fitted (POSTERIORDB=checkout, CAMPAIGN='--seconds 60 --seeds 5 WORD')
 	@+$(SUBMAKE) all
@@ -252,5 +256,5 @@ help: ## this list
 # Dependencies are made by compiling, never by a rule of their own.
 $(BUILD)/%.d: ;
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: all deb html reference sbc bench mutants campaign crash deps docs heldout race demo test tests examples static torture valgrind format format-check install uninstall clean help
+.PHONY: all deb html reference sbc bench calibrate mutants campaign crash deps docs heldout race demo test tests examples static torture valgrind format format-check install uninstall clean help
 .SECONDARY:

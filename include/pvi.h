@@ -75,7 +75,8 @@ typedef struct {
 size_t pvi_messages(const pvi_context *c); /* of the last call */
 pvi_message pvi_message_at(const pvi_context *c, size_t k);
 
-/* How far a fit is. total: iterations in all where that is known, else 0. */
+/* How far a fit is. total: iterations in all where that is known, else 0. While lambda and what is
+ * free are chosen, and in a diagnosis, done and total count fits, and the objective is NaN. */
 typedef struct {
   const char *stage;
   long done, total, evaluations;

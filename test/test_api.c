@@ -797,6 +797,37 @@ static int watch(void *self, const pvi_progress *p) {
   return ++w->calls == w->stop_at;
 }
 
+/* What is told while lambda is chosen on folds: fits that are done, of about so many. */
+typedef struct {
+  long told, done, most;
+  bool ordered;
+} Choosing;
+
+static int watch_choosing(void *self, const pvi_progress *p) {
+  Choosing *w = self;
+  char text[128];
+  if (!isnan(p->objective)) return 0;
+  w->told++;
+  w->ordered &= p->done > w->done && p->done <= p->total && p->done % 5 == 0;
+  w->done = p->done;
+  w->most = p->total > w->most ? p->total : w->most;
+  pvi_progress_line(text, sizeof text, 100, "golf", p);
+  w->ordered &= strstr(text, "folds") != NULL && !strstr(text, "nan");
+  return 0;
+}
+
+TEST(progress_of_choosing) {
+  pvi_context *p = open_context();
+  pvi_model *m;
+  Choosing w = {.ordered = true};
+  succeeds(p, pvi_load(p, LOGISTIC, GOLF, NULL, &m));
+  pvi_on_progress(p, watch_choosing, &w);
+  pvi_run_free(run_of(p, m, "lambda=auto", NULL));
+  assert_true(w.told > 5 && w.ordered && w.most < 500);
+  pvi_model_free(m);
+  pvi_close(p);
+}
+
 /* A cancelled fit has a whole result; with a folder it goes on where it stopped, to the same end.
  */
 TEST(cancel_and_resume) {
@@ -1013,6 +1044,7 @@ int main(void) {
   SUITE_ADD(&s, constrained_and_back);
   SUITE_ADD(&s, draws_of_q);
   SUITE_ADD(&s, save_and_read);
+  SUITE_ADD(&s, progress_of_choosing);
   SUITE_ADD(&s, cancel_and_resume);
   SUITE_ADD(&s, four_contexts_at_once);
   SUITE_ADD(&s, one_model_for_four_threads);

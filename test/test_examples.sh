@@ -97,4 +97,17 @@ if [ -x "$dir/likelihood_free/likelihood_free" ]; then
   check $? "squares.stan takes the data that likelihood_free prints" "$said"
   rm -f "$data"
 fi
+
+# Of an election program without ethnicity and income, and of the right one, the words are right.
+if [ $torture -eq 0 ]; then
+  out=$(mktemp -d)
+  for program in state varying; do
+    "$PVI" fit examples/election/$program.stan examples/election/synthetic.csv --out "$out/$program" >"$out/$program.txt" 2>&1
+  done
+  tr '\n' ' ' <"$out/state.txt" | grep -q "held-out gain over Bayes +[5-7][0-9][0-9].*what *varies most: b1"
+  check $? "election without ethnicity and income: wide" "$(head -n 8 "$out/state.txt")"
+  grep -q "Bayes is enough here" "$out/varying.txt"
+  check $? "election with a slope for every state: right" "$(head -n 8 "$out/varying.txt")"
+  rm -rf "$out"
+fi
 exit $failed

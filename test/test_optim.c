@@ -87,6 +87,22 @@ static bool barrier(void *self, const double *x, double *value, double *g) {
   return true;
 }
 
+/* A hill that begins at the foot, where it curves upwards: -cos(x) - cos(y) is at its top at (pi,
+ * pi). Steps are short, so that many end where the curvature has the wrong sign: they tell nothing
+ * about the top. */
+static bool hill(void *self, const double *x, double *value, double *g) {
+  (void)self;
+  *value = -cos(x[0]) - cos(x[1]);
+  g[0] = sin(x[0]);
+  g[1] = sin(x[1]);
+  return true;
+}
+static void short_steps(void *self, const double *x, double *reach) {
+  (void)self;
+  (void)x;
+  reach[0] = reach[1] = 0.1;
+}
+
 static double distance(const OptimResult *r, size_t n, double (*truth)(size_t)) {
   double d = 0;
   for (size_t i = 0; i < n; i++) d = fmax(d, fabs(r->phi[i] - truth(i)));
@@ -184,6 +200,17 @@ static bool liar(void *self, const double *x, double *value, double *g) {
   bool ok = quadratic(self, x, value, g);
   for (size_t i = 0; i < ((Quadratic *)self)->n; i++) g[i] = -g[i];
   return ok;
+}
+
+static void lbfgs_hill(void **unused) {
+  (void)unused;
+  double phi[] = {0.02, 0.05};
+  Objective f = {.dim = 2, .eval = hill, .reach = short_steps};
+  OptimOptions o = optim_defaults(OPTIM_LBFGS);
+  OptimResult r = optim_run(&ctx.arena, &f, phi, &o);
+  printf("  hill: %ld iterations, %ld evaluations\n", r.iterations, r.evaluations);
+  assert_true(r.converged);
+  assert_true(fabs(r.phi[0] - acos(-1)) < 1e-4 && fabs(r.phi[1] - acos(-1)) < 1e-4);
 }
 
 static void lbfgs_stuck(void **unused) {
@@ -444,6 +471,7 @@ int main(void) {
       cmocka_unit_test(lbfgs_quadratic),
       cmocka_unit_test(lbfgs_precise),
       cmocka_unit_test(lbfgs_barrier),
+      cmocka_unit_test(lbfgs_hill),
       cmocka_unit_test(lbfgs_stuck),
       cmocka_unit_test(limits),
       cmocka_unit_test(interrupted_runs),

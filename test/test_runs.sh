@@ -207,6 +207,14 @@ check $? "--free NAME leaves the others as Bayes has them" "$(means "$dir/freed"
 "$PVI" fit $WILD --free logs 2>"$dir/said"
 [ $? -eq 2 ] && grep -q 'unknown parameter in --free "logs"; did you mean "log_s"?' "$dir/said"
 check $? "a parameter that is not there" "$(cat "$dir/said")"
+sed 's/real a; real b;/vector[2] c;/; s/a ~ [^;]*;//; s/b ~ [^;]*;//; s/a + b \* x/c[1] + c[2] * x/' "$dir/wild.stan" >"$dir/vector.stan"
+sds() { sed -n '/"sds"/p' "$1/q.json" | tr -d '[] ' | cut -d: -f2; }
+"$PVI" fit "$dir/vector.stan" "$dir/wild.json" --score elbo --family meanfield --out "$dir/still" --quiet && "$PVI" fit "$dir/vector.stan" "$dir/wild.json" --free 'c[2]' --family meanfield --out "$dir/second" --quiet &&
+  paste -d, <(sds "$dir/still") <(sds "$dir/second") | awk -F, '{n = int(NF / 2); for (k = 1; k <= n; k++) if (($k == $(k + n)) == (k == 2)) bad = 1; exit bad}'
+check $? "--free of an element leaves the others as Bayes has them" "$(sds "$dir/still"; sds "$dir/second")"
+"$PVI" fit "$dir/vector.stan" "$dir/wild.json" --free common:c --family meanfield --out "$dir/common" --quiet &&
+  paste -d, <(sds "$dir/still") <(sds "$dir/common") | awk -F, '{n = int(NF / 2); d = ($(n + 1)^2 - $1^2) - ($(n + 2)^2 - $2^2); exit !(d * d < 1e-12 && $(n + 1) != $1 && $n == $(2 * n))}'
+check $? "--free common:NAME adds one variance to all elements" "$(sds "$dir/still"; sds "$dir/common")"
 "$PVI" fit $WILD --free none --out "$dir/none" --quiet && grep -q '"score": "elbo"' "$dir/none/summary.json"
 check $? "--free none is Bayes"
 

@@ -2,6 +2,7 @@
 #include "api/api_int.h"
 
 #include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
 const char *pvi_version(void) { return PVI_VERSION; }
@@ -176,7 +177,8 @@ size_t pvi_progress_line(char *out, size_t size, size_t columns, const char *lab
   char detail[128];
   if (out && size) out[0] = 0;
   if (!out || !size || !label || !p || !p->stage) return 0;
-  snprintf(detail, sizeof detail, "%s, objective %.6g", p->stage, p->objective);
+  snprintf(detail, sizeof detail, isnan(p->objective) ? "%s" : "%s, objective %.6g", p->stage,
+           p->objective);
   return progress_line(out, size, columns,
                        &(ProgressState){.label = label,
                                         .detail = detail,

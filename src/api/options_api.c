@@ -68,7 +68,8 @@ const Options *api_options(Ctx *ctx, const pvi_options *o) {
 size_t pvi_option_count(void) { return OPTION_COUNT; }
 
 pvi_option pvi_option_at(size_t k) {
-  static const char *const kinds[] = {"flag", "whole", "real", "text", "choice", "names", "list"};
+  static const char *const kinds[] = {"flag",   "whole",  "real",  "text",
+                                      "choice", "choice", "names", "list"};
   const OptionRow *r = option_row(k);
   if (!r) return (pvi_option){0};
   return (pvi_option){r->name, kinds[r->kind], r->value,    r->byself, r->least,

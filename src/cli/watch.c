@@ -40,7 +40,8 @@ static size_t columns(void) {
 static int show(void *self, const pvi_progress *p) {
   (void)self;
   char text[512];
-  if (line.shown && p->seconds - line.last < 0.1) return 0;
+  double since = p->seconds - line.last; /* negative: another stage, with a clock of its own */
+  if (line.shown && since >= 0 && since < 0.1) return 0;
   line.last = p->seconds;
   line.shown = true;
   pvi_progress_line(text, sizeof text, columns(), line.label, p);

@@ -41,7 +41,7 @@ static bool has_large_counts(const Observed *o, int block) {
 }
 
 static const char *cannot(const Observed *o, const Target *t, const Q *q) {
-  unsigned needs = score_needs(t->score);
+  unsigned needs = target_needs(t);
   if (!q_is_normal(q)) return "q is not normal";
   if (needs & (NEEDS_SIM | NEEDS_VECTOR_SIM)) return "the score simulates outcomes";
   if (!o->reduction) return o->not_reduced ? o->not_reduced : "the observations were not reduced";
@@ -144,7 +144,7 @@ static Tape *make_tape(Arena *a, const Exact *e, const Integral *I, const Graph 
   for (int32_t k = 0; k < n; k++) select[k] = b.select ? b.select[k] : k;
   VmBlock v = {.rows = b.rows, .select = select, .nselect = n};
   for (int h = 0; h < VM_HEADS; h++) v.heads[h] = NO_NODE;
-  unsigned needs = I->prior ? NEEDS_LL : score_needs(e->target.score);
+  unsigned needs = I->prior ? NEEDS_LL : target_needs(&e->target);
   bool mean = I->prior || e->target.score == SCORE_elbo;
   if (needs & NEEDS_LL) v.heads[HEAD_LL] = mean ? b.mean : b.density;
   for (int k = 0; needs & NEEDS_KIND && k < kind_parameters(I->kind); k++)
@@ -163,7 +163,7 @@ static void make_integral(Arena *a, Integral *I, const Graph *g) {
   I->work = vm_work(a, make_tape(a, e, I, g), I->M, I->pool);
   I->ld = vm_lanes(I->work);
   (given ? given_make : leaves_make)(a, I);
-  if (!I->prior && score_keeps_hints(e->target.score)) I->hint = NEW_ARRAY(a, double, 2 * rows);
+  if (!I->prior && target_needs(&e->target) & KEEPS_HINTS) I->hint = NEW_ARRAY(a, double, 2 * rows);
   if (C > 1) I->adj_w = NEW_ARRAY(a, double, vm_chunks(I->work) * I->ld);
   if (I->M > e->most_lanes) e->most_lanes = I->M;
 }
@@ -199,7 +199,7 @@ static Exact *begin(Arena *a, const Observed *o, const Target *t, const Q *q, Po
       .o = o, .target = *t, .q = q, .score = score_of(t->score), .k = kernels_best(), .pool = pool};
   if (!e->target.nodes) e->target.nodes = EXACT_NODES;
   e->workers = pool ? pool_threads(pool) : 1;
-  e->posterior = t->regularizer == REG_POSTERIOR ? t->lambda : 0;
+  e->posterior = target_posterior(t);
   e->laws = q_laws(a, q);
   return e;
 }
@@ -227,7 +227,7 @@ static void make_rooms(Arena *a, Exact *e) {
   e->row_prior = NEW_ARRAY(a, double, e->nprior + 1);
   e->lane_size = (e->most_lanes + LANES) / LANES * LANES;
   e->scratch_size =
-      (score_scratch(e->most_lanes, 0, target_counts(&e->target, e->o)) + LANES) / LANES * LANES;
+      (target_scratch(&e->target, e->o, e->most_lanes, e->lane_size) + LANES) / LANES * LANES;
   e->scratch = NEW_ARRAY(a, double, workers * e->scratch_size);
   e->lane_row = NEW_ARRAY(a, double, 3 * workers * e->lane_size);
   e->unsettled = NEW_ARRAY(a, bool, workers);
@@ -307,7 +307,8 @@ bool exact_eval(Exact *e, const double *phi, PredictiveValue *v, double *grad) {
   double prior = lambda == 0 ? 0 : e->prior_constant + stat_sum(e->row_prior, e->nprior);
   double entropy = lambda == 0 ? 0 : q_entropy(e->q, phi, &e->draws, lambda, g);
   v->score = observed_sum(e->o, e->row_score);
-  v->regularizer = -(prior + entropy) - (e->posterior != 0 ? observed_sum(e->o, e->row_mean) : 0);
+  v->regularizer = -(prior + entropy);
+  if (e->posterior != 0) v->regularizer -= e->posterior / lambda * observed_sum(e->o, e->row_mean);
   v->value = e->target.score_weight * v->score - (lambda == 0 ? 0 : lambda * v->regularizer);
   if (!isfinite(v->value)) return false;
   if (!grad) return true;

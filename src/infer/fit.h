@@ -11,6 +11,7 @@
 #include "infer/optim.h"
 #include "infer/predictive.h"
 #include "infer/q.h"
+#include "infer/subspace.h"
 
 typedef struct Journal Journal;
 
@@ -42,9 +43,9 @@ typedef struct {
   /* one more start: phi of the given family and shape, asked for when q is known; NULL: none */
   const double *(*start)(void *self, const Q *q);
   void *start_self;
-  /* Flags of parameters that keep the distribution they have in `start`, dim of them; NULL: none.
-   * Goes with `warm` and families of normals. */
-  const bool *fixed;
+  /* What may leave the distribution it has in `start`; NULL: all. Goes with `warm` and families of
+   * normals. */
+  const Freedom *free;
   bool warm;          /* begin at `start` at once: no VI, no other starts */
   bool rough;         /* one of many neighbours, compared by predictions: to fewer digits */
   const double *init; /* the point where it begins, dim numbers; NULL: zero, and random points */

@@ -65,7 +65,8 @@ typedef struct {
   bool validates; /* every iterate from now on is scored there */
   double *valid_scores, *best_phi, best_valid;
   /* steps.c */
-  Predictive *running; /* of the optimizer at work */
+  Predictive *running; /* of the optimizer at work, */
+  Subspace *within;    /* and the part of phi on which it works; NULL: all */
   const char *stage;
   long planned;                   /* iterations of the run that is under way; 0: not known */
   Memory memories[MOST_MEMORIES]; /* of what is in use */
@@ -97,7 +98,7 @@ uint64_t fit_seed(const Fitter *f, uint64_t what);
 void fit_note(Fitter *f, const char *text);
 /* Scores with kinks (the interval score, wherever a quantile crosses a datum) are approached
  * through rounded ones, and an optimum may be a kink. */
-static inline bool fit_kinked(const Fitter *f) { return score_is_kinked(f->target.score); }
+static inline bool fit_kinked(const Fitter *f) { return target_needs(&f->target) & KINKED; }
 bool fit_is_exact(const Fitter *f);
 /* Families that can put a component on a single datum need more draws from the beginning. */
 bool fit_is_rich(const Fitter *f);

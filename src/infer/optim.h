@@ -53,6 +53,7 @@ typedef struct OptimOptions {
   double gradient_scale; /* multiplies the gradient after clipping */
   /* L-BFGS only */
   size_t history;      /* pairs kept */
+  bool near;           /* it begins near the optimum: curvature is worth its cost at once */
   double tol_relative; /* converged when an iteration gains less than this times max(|value|, 1),
                           ... */
   double tol_absolute; /* ... or less than this, ... */

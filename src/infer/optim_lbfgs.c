@@ -123,7 +123,7 @@ static bool decompose(Lbfgs *b) {
 /* H0 from the curvature here; the pairs are of H0s before. */
 static void renew(Lbfgs *b) {
   Run *r = b->r;
-  long due = b->renewed ? b->renewed - 1 + RENEWAL : FIRST_RENEWAL;
+  long first = r->o->near ? 0 : FIRST_RENEWAL, due = b->renewed ? b->renewed - 1 + RENEWAL : first;
   if (!r->f->curvature || r->iterations < due) return;
   long cost = r->f->curvature(r->f->self, r->phi, b->curvature);
   r->evaluations += cost;

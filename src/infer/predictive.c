@@ -28,7 +28,8 @@ struct Predictive {
   double *row_score;   /* per observation: its score */
   double *row_mean;    /* per observation: mean log likelihood, for the posterior regularizer */
   double scale;        /* of the observations' sum: all / those in the mini-batch */
-  double posterior;    /* lambda where the posterior regularizes, else 0 */
+  double posterior;    /* the weight of KL(q || posterior) */
+  unsigned needs;      /* flags of the score */
   double *scratch;     /* per worker: for the score */
   size_t scratch_size;
   double *vectors; /* per worker: simulated vectors, simulation by simulation, and their adjoints */
@@ -50,13 +51,46 @@ struct Predictive {
 bool target_counts(const Target *t, const Observed *o) {
   bool any = false;
   for (int b = 0; b < o->model->nblocks; b++) any |= kind_is_count(o->kinds[b]);
-  return any && score_needs(t->score) & NEEDS_KIND;
+  return any && target_needs(t) & NEEDS_KIND;
+}
+
+unsigned target_needs(const Target *t) { return score_flags(t->score, &t->score_options); }
+
+double target_posterior(const Target *t) {
+  return t->regularizer == REG_PRIOR       ? 0
+         : t->regularizer == REG_POSTERIOR ? t->lambda
+                                           : t->lambda * t->share;
+}
+
+size_t target_scratch(const Target *t, const Observed *o, size_t M, size_t ld) {
+  bool simulated = o->wants & WANT_SIM;
+  size_t room = score_scratch(M, simulated ? M : 0, target_counts(t, o)), rows = 1, width = 1;
+  if (t->score != SCORE_sum) return room;
+  for (int b = 0; b < o->model->nblocks; b++) {
+    const ObsBlock *k = &o->model->blocks[b];
+    if (o->kinds[b] == KIND_CATEGORICAL && (size_t)k->width > rows) rows = (size_t)k->width;
+    if ((size_t)k->sim_width > width) width = (size_t)k->sim_width;
+  }
+  return room + score_sum_scratch(ld, rows, simulated ? M * width : 0);
+}
+
+bool target_allows(Ctx *c, const Model *m, const Target *t, const char **why) {
+  if (t->score != SCORE_sum) return observed_allows(c, m, t->score, why);
+  for (size_t k = 0; k < t->score_options.nparts; k++) {
+    ScoreId id = t->score_options.parts[k].id;
+    if (id == SCORE_elbo) {
+      *why = "elbo is ordinary VI, no score of predictions, and so no part of a sum; to hold q to "
+             "Bayes, use " OPTION("regularize") " posterior";
+      return false;
+    }
+    if (!observed_allows(c, m, id, why)) return false;
+  }
+  return true;
 }
 
 unsigned target_wants(const Target *t) {
-  unsigned needs = score_needs(t->score);
-  unsigned wants =
-      needs & NEEDS_LL || (t->regularizer == REG_POSTERIOR && t->lambda != 0) ? WANT_LL : 0;
+  unsigned needs = target_needs(t);
+  unsigned wants = needs & NEEDS_LL || target_posterior(t) != 0 ? WANT_LL : 0;
   if (needs & NEEDS_KIND) wants |= WANT_PARAMETERS;
   return needs & (NEEDS_SIM | NEEDS_VECTOR_SIM) ? wants | WANT_SIM : wants;
 }
@@ -92,7 +126,7 @@ static void make_rooms(Arena *a, Predictive *p) {
   p->row_score = NEW_ARRAY(a, double, p->o->n);
   p->row_mean = NEW_ARRAY(a, double, p->o->n);
   p->gradient = NEW_ARRAY(a, double, q_size(p->q));
-  size_t scratch = score_scratch(p->M, simulated ? p->M : 0, target_counts(&p->target, p->o));
+  size_t scratch = target_scratch(&p->target, p->o, p->M, p->ld);
   p->scratch_size = (scratch + LANES) / LANES * LANES;
   p->scratch = NEW_ARRAY(a, double, workers * p->scratch_size);
   if (simulated) make_vectors(a, p);
@@ -108,7 +142,8 @@ static void make_work(Arena *a, Predictive *p, size_t M, Pool *pool) {
   p->work = vm_work(a, observed_tape(p->o), M, pool);
   p->M = M;
   p->ld = vm_lanes(p->work);
-  p->posterior = t->regularizer == REG_POSTERIOR ? t->lambda : 0;
+  p->posterior = target_posterior(t);
+  p->needs = target_needs(t);
   p->draws = q_draws(a, p->q, M, p->ld, vm_kernels(p->work));
   if (draws_by_rows(p)) vm_by_rows(p->work, give_row, take_row, p);
   if (p->prior || t->lambda == 0) vm_skip_roots(p->work);
@@ -203,8 +238,7 @@ static ScoreCase case_of(const Predictive *p, const TileView *t, size_t r, Score
                  .k = p->draws.noise.k,
                  .scratch = p->scratch + (size_t)t->worker * p->scratch_size};
   if (t->heads[HEAD_LL]) c.ll = t->heads[HEAD_LL] + r * ld;
-  if (t->adj[HEAD_LL] && score_needs(p->target.score) & NEEDS_LL)
-    adj->ll = t->adj[HEAD_LL] + r * ld;
+  if (t->adj[HEAD_LL] && p->needs & NEEDS_LL) adj->ll = t->adj[HEAD_LL] + r * ld;
   if (kind == KIND_NONE) return c;
   c.y = observed_y(o, t->block, t->row + r);
   c.q.size = observed_size(o, t->block, t->row + r);
@@ -225,7 +259,7 @@ static void simulate_case(const Predictive *p, const TileView *t, size_t r, Scor
   c->y = c->yvec[0];
   c->nsim = p->M;
   c->dim = width;
-  if (!(score_needs(p->target.score) & NEEDS_VECTOR_SIM)) {
+  if (!(p->needs & NEEDS_VECTOR_SIM)) {
     c->sim = sim;
     if (t->adj[HEAD_SIM]) adj->sim = t->adj[HEAD_SIM] + r * width * ld;
     return;
@@ -242,7 +276,7 @@ static void return_vectors(const Predictive *p, const TileView *t, size_t r,
                            const ScoreAdjoint *adj, double factor) {
   size_t ld = t->lanes, width = (size_t)p->o->model->blocks[t->block].sim_width;
   double *to = t->adj[HEAD_SIM] + r * width * ld;
-  bool vectors = score_needs(p->target.score) & NEEDS_VECTOR_SIM;
+  bool vectors = p->needs & NEEDS_VECTOR_SIM;
   for (size_t j = 0; j < p->M; j++)
     for (size_t k = 0; k < width; k++)
       to[k * ld + j] = factor * (vectors ? adj->sim[j * width + k] : to[k * ld + j]);
@@ -386,7 +420,8 @@ bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, doubl
   }
   v->score = p->scale * observed_sum(p->o, p->row_score);
   v->regularizer =
-      kl.regularizer - (p->posterior != 0 ? p->scale * observed_sum(p->o, p->row_mean) : 0);
+      kl.regularizer -
+      (p->posterior != 0 ? p->posterior / lambda * p->scale * observed_sum(p->o, p->row_mean) : 0);
   v->value = p->target.score_weight * v->score - (lambda == 0 ? 0 : lambda * v->regularizer);
   if (!isfinite(v->value)) return false;
   if (grad) {

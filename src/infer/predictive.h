@@ -3,8 +3,10 @@
  *     L(phi) = sum_i S(int p(. | theta) q_phi(theta) d theta, y_i) - lambda r(phi),
  *
  * on given base noise: with the noise fixed it is a deterministic function of phi, with new noise
- * each time a stochastic one. r is KL(q || prior), or KL(q || posterior) up to its constant.
- * Ordinary VI is S = elbo with the prior and lambda = 1.
+ * each time a stochastic one. r is KL(q || prior), or KL(q || posterior) up to its constant, or a
+ * mean of both: lambda ((1 - share) KL(q || prior) + share KL(q || posterior)) = lambda (KL(q ||
+ * prior) - share E log p(y | theta)) + constant. Ordinary VI is S = elbo with the prior and lambda
+ * = 1.
  */
 #ifndef PVI_PREDICTIVE_H
 #define PVI_PREDICTIVE_H
@@ -15,7 +17,8 @@
 #include "model/model.h"
 #include "score/score.h"
 
-typedef enum { REG_PRIOR, REG_POSTERIOR } Regularizer;
+/* What q is held to; both: shares of lambda. */
+typedef enum { REG_PRIOR, REG_POSTERIOR, REG_BOTH } Regularizer;
 
 /* How the integral over theta is done: exactly where it can be (exact.h), or always by draws of q.
  */
@@ -26,6 +29,7 @@ typedef struct {
   ScoreOptions score_options;
   Regularizer regularizer;
   double lambda;
+  double share;        /* REG_BOTH: of lambda, the posterior's, 0 to 1; the prior has the rest */
   double score_weight; /* of the sum of scores: 1, or 1 - lambda to interpolate VI and PVI */
   Integrate integrate;
   size_t nodes; /* exact integration: per dimension; 0: EXACT_NODES */
@@ -33,9 +37,16 @@ typedef struct {
 } Target;
 enum { EXACT_NODES = 32 };
 
-unsigned target_wants(const Target *t); /* heads that the observations must have */
+unsigned target_needs(const Target *t);   /* flags of its score, or of all that it sums */
+unsigned target_wants(const Target *t);   /* heads that the observations must have */
+double target_posterior(const Target *t); /* the weight of KL(q || posterior) */
 /* Is the score one of parameters, and are some outcomes counts? */
 bool target_counts(const Target *t, const Observed *o);
+/* Numbers of scratch for its score: M lanes, rows ld apart, as many simulated outcomes. */
+size_t target_scratch(const Target *t, const Observed *o, size_t M, size_t ld);
+/* Can the score be computed for every observation? If not, *why is the reason. ELBO is no part of a
+ * sum: exact integration has its mean log density by another way than the density of the mean. */
+bool target_allows(Ctx *c, const Model *m, const Target *t, const char **why);
 
 /* A set of draws: how many, and the seed of their noise. Exact integration has none. */
 typedef struct {

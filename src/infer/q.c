@@ -314,3 +314,16 @@ long q_owner(const Q *q, size_t e) {
   }
   return -1;
 }
+
+long q_spread_entry(const Q *q, size_t k) {
+  FamilyPart parts[FAMILY_PARTS];
+  size_t d = q->shape.dim, at = 0;
+  while (at < d && free_at(q, at) != k) at++;
+  if (at == d || !q_is_normal(q)) return -1;
+  int n = family_of(q->family)->parts(&q->shape, parts);
+  for (int p = 1; p < n; p++) {
+    if (q->family == FAMILY_fullrank) return (long)(parts[p].offset + at * (at + 3) / 2);
+    if (parts[p].rows == d && parts[p].cols == 1) return (long)(parts[p].offset + at);
+  }
+  return -1;
+}

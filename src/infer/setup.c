@@ -39,7 +39,7 @@ static bool is_continuous(const Fitter *f) {
 /* Scores of a continuous outcome's distribution integrate over it exactly, draw by draw: they are
  * smooth in theta and need fewer draws, and each draw costs more. */
 size_t fit_draws(const Fitter *f, size_t draws) {
-  bool fewer = score_needs(f->target.score) & NEEDS_KIND && is_continuous(f);
+  bool fewer = target_needs(&f->target) & NEEDS_KIND && is_continuous(f);
   return (fewer ? draws / 4 : draws) * (fit_is_rich(f) ? 2 : 1);
 }
 
@@ -208,9 +208,8 @@ void fit_setup(Fitter *f, const Split *split) {
     t->regularizer = REG_PRIOR;
     t->lambda = 1;
   }
-  if (!observed_allows(f->ctx, f->model, t->score, &why))
-    ctx_fail(f->ctx, PVI_USAGE, NOWHERE, "%s", why);
-  if (!model_has_densities(f->model) && t->regularizer == REG_POSTERIOR && t->lambda != 0)
+  if (!target_allows(f->ctx, f->model, t, &why)) ctx_fail(f->ctx, PVI_USAGE, NOWHERE, "%s", why);
+  if (!model_has_densities(f->model) && target_posterior(t) != 0)
     ctx_fail(f->ctx, PVI_USAGE, NOWHERE,
              "without a density there is no posterior: use " OPTION(
                  "regularize") " prior, or " OPTION("lambda") " 0");
@@ -233,11 +232,16 @@ static void mix_double(uint64_t *h, double x) {
 
 static void mix_target(uint64_t *h, const Target *t) {
   const ScoreOptions *s = &t->score_options;
-  const double numbers[] = {s->alpha, s->smooth, s->bandwidth, t->lambda, t->score_weight};
+  const double numbers[] = {s->alpha,  s->smooth, s->bandwidth,
+                            t->lambda, t->share,  t->score_weight};
   const uint64_t choices[] = {t->score, s->halves, t->regularizer, t->integrate, t->nodes};
   for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) mix_double(h, numbers[k]);
   for (size_t k = 0; k < sizeof choices / sizeof *choices; k++) mix(h, choices[k]);
   for (size_t k = 0; k < s->nlevels; k++) mix_double(h, s->levels[k]);
+  for (size_t k = 0; k < s->nparts; k++) {
+    mix(h, s->parts[k].id);
+    mix_double(h, s->parts[k].weight);
+  }
 }
 
 static void mix_options(uint64_t *h, const FitOptions *o) {

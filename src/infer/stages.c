@@ -115,10 +115,13 @@ static const char *nodes_verdict(const Fitter *f, const OptimResult *r, const Fi
 }
 
 /* What twice the nodes may change of an objective. A grid over scales that all observations share
- * grows with every axis, so there a gap far below what the data can tell will do. */
+ * grows with every axis, so there a gap far below what the data can tell will do; so it will for
+ * one of many neighbouring fits. */
 static double allowed_gap(const Fitter *f, double value) {
   double fine = 1e-4 + (fit_kinked(f) ? 1e-5 : 1e-7) * fabs(value);
-  double part = exact_is_sampled(f->train) ? 0.1 : exact_has_scales(f->train) ? 0.01 : 0;
+  double part = f->o->rough || exact_is_sampled(f->train) ? 0.1
+                : exact_has_scales(f->train)              ? 0.01
+                                                          : 0;
   return fmax(fine, part * fit_tolerated_gap(f));
 }
 
@@ -211,7 +214,7 @@ static double value_on(Fitter *f, const double *phi, size_t nodes) {
 /* A start that needs more nodes than usual tells so at once: where twice as many change it by much
  * more than they may in the end, an optimum on the few would be for nothing. */
 static size_t first_nodes(Fitter *f, const double *phi) {
-  size_t nodes = EXACT_NODES, most = exact_most_nodes(f->train);
+  size_t nodes = f->o->rough ? EXACT_NODES / 2 : EXACT_NODES, most = exact_most_nodes(f->train);
   double value = value_on(f, phi, nodes);
   for (; 2 * nodes <= most; nodes *= 2) {
     double next = value_on(f, phi, 2 * nodes);

@@ -211,6 +211,11 @@ static double validate(Fitter *f, const double *phi) {
   return s;
 }
 
+/* The phi of an iterate. */
+static const double *whole(const Fitter *f, const double *x) {
+  return f->within ? subspace_phi(f->within, x) : x;
+}
+
 static bool observe(void *self, const OptimState *s) {
   Fitter *f = self;
   PredictiveValue v = predictive_last(f->running);
@@ -221,7 +226,7 @@ static bool observe(void *self, const OptimState *s) {
                   v.regularizer,
                   s->gradient_norm,
                   s->step,
-                  f->validates ? validate(f, s->phi) : NAN};
+                  f->validates ? validate(f, whole(f, s->phi)) : NAN};
   PUSH(&f->ctx->arena, f->fit->trace, f->fit->ntrace, f->fit->cap_trace, row);
   if (f->o->progress)
     f->o->progress(f->o->progress_self,
@@ -233,7 +238,7 @@ static bool observe(void *self, const OptimState *s) {
                                   .seconds = row.seconds});
   if (f->best_phi && row.validation > f->best_valid) {
     f->best_valid = row.validation;
-    memcpy(f->best_phi, s->phi, q_size(&f->q) * sizeof *f->best_phi);
+    memcpy(f->best_phi, whole(f, s->phi), q_size(&f->q) * sizeof *f->best_phi);
   }
   return true;
 }
@@ -283,65 +288,12 @@ OptimResult fit_optimize(Fitter *f, Predictive *p, const Objective *objective, d
   f->fit->iterations += r.iterations;
   f->fit->skipped += r.skipped;
   if (r.status == OPTIM_INTERRUPTED) {
-    if (!f->keep_phi) take_phi(f, predictive_q(p), r.phi);
+    if (!f->keep_phi) take_phi(f, predictive_q(p), whole(f, r.phi));
     interrupt(f);
   }
   memcpy(phi, r.phi, objective->dim * sizeof *phi);
   if (!known) record(f, &(JournalStep){.kind = STEP_RUN, .run = r, .dim = objective->dim});
   return r;
-}
-
-/* An objective some of whose entries do not move: their derivatives are taken to be zero. */
-typedef struct {
-  Objective inner;
-  const bool *still; /* by entry of phi */
-} Masked;
-
-/* Entries of parameters that are fixed, and those that belong to several. */
-static const bool *still_entries(Fitter *f, const Q *q) {
-  bool *still = NEW_ARRAY(f->arena, bool, q_size(q));
-  for (size_t e = 0; e < q_size(q); e++) {
-    long k = q_owner(q, e);
-    still[e] = k < 0 || f->o->fixed[k];
-  }
-  return still;
-}
-
-static bool masked_eval(void *self, const double *phi, double *value, double *grad) {
-  const Masked *m = self;
-  bool finite = m->inner.eval(m->inner.self, phi, value, grad);
-  for (size_t e = 0; grad && e < m->inner.dim; e++)
-    if (m->still[e]) grad[e] = 0;
-  return finite;
-}
-
-/* H0 between two projections: nothing goes into what is still, and nothing comes from it. */
-static void masked_precondition(void *self, const double *phi, double *x) {
-  const Masked *m = self;
-  m->inner.precondition(m->inner.self, phi, x);
-  for (size_t e = 0; e < m->inner.dim; e++)
-    if (m->still[e]) x[e] = 0;
-}
-
-/* What is still has a curvature of its own, and none with the others. */
-static long masked_curvature(void *self, const double *phi, double *A) {
-  const Masked *m = self;
-  size_t n = m->inner.dim;
-  long cost = m->inner.curvature(m->inner.self, phi, A);
-  for (size_t i = 0; i < n; i++)
-    for (size_t k = 0; k < n; k++)
-      if (m->still[i] || m->still[k]) A[i * n + k] = i == k;
-  return cost;
-}
-
-static void masked_reach(void *self, const double *phi, double *d) {
-  const Masked *m = self;
-  m->inner.reach(m->inner.self, phi, d);
-}
-
-static void masked_state(void *self, Archive *a) {
-  const Masked *m = self;
-  m->inner.state(m->inner.self, a);
 }
 
 OptimResult fit_lbfgs(Fitter *f, Predictive *p, double *phi, long iterations, double tolerance,
@@ -354,15 +306,16 @@ OptimResult fit_lbfgs(Fitter *f, Predictive *p, double *phi, long iterations, do
   /* On draws, gains far below their own noise are not worth an iteration. */
   if (!predictive_is_exact(p)) o.tol_absolute = 1e-5 * fit_tolerated_gap(f);
   /* One of many neighbouring fits is compared with the others by what it predicts of few data. */
-  if (f->o->rough) o.tol_absolute = 2e-4 * fit_tolerated_gap(f);
-  Masked masked = {objective, f->o->fixed ? still_entries(f, predictive_q(p)) : NULL};
-  if (f->o->fixed)
-    objective = (Objective){.dim = objective.dim,
-                            .self = &masked,
-                            .eval = masked_eval,
-                            .precondition = objective.precondition ? masked_precondition : NULL,
-                            .curvature = objective.curvature ? masked_curvature : NULL,
-                            .reach = masked_reach,
-                            .state = objective.state ? masked_state : NULL};
-  return fit_optimize(f, p, &objective, phi, &o, stage);
+  if (f->o->rough) o.tol_absolute = 2e-3 * fit_tolerated_gap(f);
+  o.near = f->o->rough;
+  if (!f->o->free) return fit_optimize(f, p, &objective, phi, &o, stage);
+  Subspace *part = subspace_make(f->arena, predictive_q(p), f->o->free, &objective, phi);
+  Objective of_part = subspace_objective(part);
+  double *x = NEW_ARRAY(f->arena, double, of_part.dim + 1);
+  subspace_start(part, x);
+  f->within = part;
+  OptimResult r = fit_optimize(f, p, &of_part, x, &o, stage);
+  f->within = NULL;
+  memcpy(phi, subspace_phi(part, x), objective.dim * sizeof *phi);
+  return r;
 }

@@ -13,7 +13,7 @@ Timed timing_make(Ctx *c, const Model *m, const Split *split, const TimingOption
                   Pool *pool) {
   const Target *t = &options->target;
   const char *why;
-  if (!observed_allows(c, m, t->score, &why)) ctx_fail(c, PVI_USAGE, NOWHERE, "%s", why);
+  if (!target_allows(c, m, t, &why)) ctx_fail(c, PVI_USAGE, NOWHERE, "%s", why);
   Arena *a = &c->arena;
   Observed *o =
       observed_make(a, m, split->rows[PART_TRAIN], split->count[PART_TRAIN], target_wants(t));

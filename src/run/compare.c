@@ -20,7 +20,7 @@ static Compared from_folder(Ctx *c, const char *folder) {
                     .s = summary_read(c, arena_format(&c->arena, "%s/summary.json", folder)),
                     .scores = scores_read(c, arena_format(&c->arena, "%s/scores.csv", folder)),
                     .data_hash = arena_text(&c->arena, a->data.hash, strlen(a->data.hash)),
-                    .score = score_name((ScoreId)a->options->score),
+                    .score = run_score_title(c, a->options, (ScoreId)a->options->score),
                     .seed = a->options->seed};
 }
 
@@ -53,7 +53,7 @@ static Scores *sample_folds(Ctx *c, const Sampled *asked, const ScoreList *list)
   Scores *out = evaluate_none(c, list, asked->folds->n);
   Sampled j = *asked;
   j.out = out;
-  jobs_run(c, asked->o->threads, asked->folds->count, sample_fold, &j, "fold");
+  jobs_run(c, asked->o->threads, &(Jobs){asked->folds->count, sample_fold, &j, "fold", NULL});
   evaluate_sum(c, out, PART_TEST);
   return out;
 }
@@ -129,7 +129,7 @@ static Compared fitted(Ctx *c, const Problem *p, const Options *o, const RunHook
   return (Compared){.s = r->summary,
                     .scores = folder_scores(c, r),
                     .data_hash = p->data_origin.hash,
-                    .score = score_name((ScoreId)o->score),
+                    .score = run_score_title(c, o, (ScoreId)o->score),
                     .seed = o->seed};
 }
 
@@ -281,13 +281,14 @@ static ComparedScore difference(Ctx *c, const ScoreTable *a, size_t x, const Sco
   return s;
 }
 
-/* Proper scores that every fit has, by the first one's names. */
+/* Proper scores that every fit has, by the first one's names; and the sum that all maximise. */
 static size_t scores_of_all(Ctx *c, const Compared *f, size_t n, const Counted *w,
                             const char **names) {
   size_t count = 0;
-  for (int k = 0; k < SCORE_COUNT; k++) {
-    const char *name = score_name((ScoreId)k);
-    bool all = true;
+  ScoreId row;
+  for (int k = 0; k <= SCORE_COUNT; k++) {
+    const char *name = k < SCORE_COUNT ? score_name((ScoreId)k) : f[0].score;
+    bool all = k < SCORE_COUNT || !score_find(name, &row);
     for (size_t j = 0; j < n && all; j++)
       all = column_of(c, f[j].scores, name, w) < f[j].scores->nscores;
     if (all) names[count++] = name;
@@ -332,7 +333,7 @@ static Comparison *compare(Ctx *c, Compared *f, size_t n) {
     check_parts(c, &f[0], &f[k]);
     if (w.folds) check_folds(c, &f[0], &f[k]);
   }
-  const char **names = NEW_ARRAY(&c->arena, const char *, SCORE_COUNT);
+  const char **names = NEW_ARRAY(&c->arena, const char *, SCORE_COUNT + 1);
   *r = (Comparison){.fits = f, .n = n, .scores = names};
   r->rows = w.folds ? arena_format(&c->arena, "held out (folds %s)", f[0].s->folds_rule)
                     : part_names[w.part];

@@ -24,7 +24,7 @@ static const double LEVEL = 0.05, COLLAPSED = 0.1; /* of Bayes' sd: such a width
 typedef struct {
   const char *name;
   int32_t first, count; /* unconstrained */
-  const bool *fixed;    /* all others */
+  Freedom free;
 } Candidate;
 
 typedef struct {
@@ -39,7 +39,18 @@ typedef struct {
   size_t n;
   Q q; /* VI's */
   const double *phi;
+  double began; /* the stage under way, in seconds */
 } Study;
+
+/* How far a stage is, on the line of progress. */
+static void tell(const Study *s, const char *stage, size_t done, size_t total) {
+  if (!s->fit.progress) return;
+  s->fit.progress(s->fit.progress_self, &(FitProgress){.stage = stage,
+                                                       .iterations = (long)done,
+                                                       .total = (long)total,
+                                                       .objective = NAN,
+                                                       .seconds = base_seconds() - s->began});
+}
 
 /* ---- candidates ------------------------------------------------------------------------------ */
 
@@ -48,7 +59,7 @@ static void add_candidate(Study *s, const char *name, int32_t first, int32_t cou
   bool *fixed = NEW_ARRAY(&s->c->arena, bool, dim + 1);
   memset(fixed, true, dim);
   for (int32_t k = 0; k < count; k++) fixed[first + k] = false;
-  s->candidates[s->n++] = (Candidate){name, first, count, fixed};
+  s->candidates[s->n++] = (Candidate){name, first, count, {.fixed = fixed}};
 }
 
 /* Every variable, or every element of a short vector of numbers by itself. */
@@ -93,11 +104,11 @@ static double total(Ctx *c, const Study *s, const Problem *p, const double *phi)
   return training_scores(c, s, p, phi)->parts[PART_TRAIN].scores[s->column].sum;
 }
 
-/* Little by little to no regularization at all: where q is narrow, its width is a saddle. */
-static void let_go(Ctx *c, const Study *s, const Problem *p, const bool *fixed, double *phi) {
-  static const double lambdas[] = {1, 0.1, 0.01, 0};
+/* In two steps to no regularization at all: where q is narrow, its width is a saddle. */
+static void let_go(Ctx *c, const Study *s, const Problem *p, const Freedom *free, double *phi) {
+  static const double lambdas[] = {0.1, 0};
   FitOptions o = s->fit;
-  o.fixed = fixed;
+  o.free = free;
   for (size_t k = 0; k < sizeof lambdas / sizeof *lambdas; k++) {
     o.target.lambda = lambdas[k];
     refit(c, s, p, &o, phi);
@@ -154,7 +165,7 @@ static void gains_inside(Ctx *c, const Study *s, const Problem *p, double *gains
   for (size_t k = 0; k < s->n; k++) {
     const Candidate *x = &s->candidates[k];
     memcpy(phi, bayes, size * sizeof *phi);
-    let_go(c, s, p, x->fixed, phi);
+    let_go(c, s, p, &x->free, phi);
     gains[k] = fmax(0, total(c, s, p, phi) - base);
     if (!widths) continue;
     q_moments(&s->q, phi, mean, sd);
@@ -228,6 +239,11 @@ typedef struct {
   double *gains; /* [count x candidates] */
 } Null;
 
+static void tell_simulated(void *self, size_t begun, size_t count) {
+  const Null *t = self;
+  tell(t->s, "simulated data", begun, count);
+}
+
 static bool simulate_one(Ctx *c, void *self, size_t k) {
   const Null *t = self;
   size_t n = t->s->rows->model->n_obs;
@@ -275,7 +291,8 @@ static void test_all(Study *s, const Options *o, Diagnosed *v, Diagnosis *d) {
   if (!variable || !count) return;
   Null t = {s, variable, replicas(s, count), count,
             NEW_ARRAY(&s->c->arena, double, count * s->n + 1)};
-  jobs_run(s->c, o->threads, count, simulate_one, &t, "simulated data");
+  s->began = base_seconds();
+  jobs_run(s->c, o->threads, &(Jobs){count, simulate_one, &t, "simulated data", tell_simulated});
   judge(&t, v);
   d->simulations = count;
 }
@@ -336,11 +353,24 @@ static double accounted(Ctx *c, const double *x, const DataVar *v, Diagnosed *ho
   return between / square - (groups - 1) / (double)n;
 }
 
-/* May the column explain something? The outcome itself does not, and of what the program does not
- * declare only groups are taken: other columns may be forms of the outcome. */
+/* Are these the trials of binomial outcomes? */
+static bool is_trials(const Model *m, const DataVar *column) {
+  bool any = false;
+  for (int b = 0; b < m->nblocks; b++) {
+    const ObsBlock *k = &m->blocks[b];
+    for (int32_t i = 0; k->size && i < k->rows; i++) {
+      if (column->values[k->obs[i]] != (double)k->size[i]) return false;
+      any = true;
+    }
+  }
+  return any;
+}
+
+/* May the column explain something? The outcome itself does not, nor do its trials, and of what the
+ * program does not declare only groups are taken: other columns may be forms of the outcome. */
 static bool may_explain(const Study *s, const DataVar *column) {
   const Decl *d = stan_find_decl(s->problem->program, BLOCK_DATA, column->name);
-  if (column->n != s->problem->model->n_obs) return false;
+  if (column->n != s->problem->model->n_obs || is_trials(s->problem->model, column)) return false;
   return d ? !stan_is_only_outcome(s->problem->program, d) : column->is_int;
 }
 
@@ -368,6 +398,11 @@ typedef struct {
   const char *const *texts; /* NULL: as it is */
   double *log; /* [programs x n_obs]: held-out log scores; NaN: it could not be fitted */
 } Trials;
+
+static void tell_larger(void *self, size_t begun, size_t count) {
+  const Trials *t = self;
+  tell(t->s, "larger programs", begun, count);
+}
 
 /* An error of a larger program is no error of the user's: then it is not suggested. */
 static bool try_program(Ctx *c, void *self, size_t k) {
@@ -450,7 +485,7 @@ static int by_gain(const void *a, const void *b) {
 }
 
 /* Those that could be fitted, with their gains, the best first. */
-static void try_larger(const Study *s, const char *folds, const Diagnosed *v, Diagnosis *d) {
+static void try_larger(Study *s, const char *folds, const Diagnosed *v, Diagnosis *d) {
   Arena *a = &s->c->arena;
   size_t n = s->problem->model->n_obs, most = MOST_EXPANSIONS * s->n + 1;
   Expanded *e = NEW_ARRAY(a, Expanded, most);
@@ -458,8 +493,10 @@ static void try_larger(const Study *s, const char *folds, const Diagnosed *v, Di
   size_t count = suggestions(s, v, e, texts);
   d->expanded = e;
   if (!count) return;
+  s->began = base_seconds();
   Trials t = {s, options_of_trials(s, folds), texts, NEW_ARRAY(a, double, (count + 1) * n)};
-  jobs_run(s->c, s->r->o->threads, count + 1, try_program, &t, "larger program");
+  jobs_run(s->c, s->r->o->threads,
+           &(Jobs){count + 1, try_program, &t, "larger program", tell_larger});
   for (size_t k = 0; k < count; k++) {
     double *larger = t.log + (k + 1) * n;
     for (size_t i = 0; i < n; i++) larger[i] -= t.log[i];
@@ -526,11 +563,11 @@ static Study study_make(Ctx *c, Run *r, const RunHooks *h) {
 }
 
 static void held_out(Study *s, const Folds *folds, Diagnosed *v) {
-  const bool **fixed = NEW_ARRAY(&s->c->arena, const bool *, s->n + 1);
+  Freedom *free = NEW_ARRAY(&s->c->arena, Freedom, s->n + 1);
   TuneStep *steps = NEW_ARRAY(&s->c->arena, TuneStep, s->n + 1);
-  for (size_t k = 0; k < s->n; k++) fixed[k] = s->candidates[k].fixed;
+  for (size_t k = 0; k < s->n; k++) free[k] = s->candidates[k].free;
   Pool *pool = pool_make(s->c, (int)s->r->o->threads);
-  tune_each(s->c, s->r, folds, &(TuneOptions){&s->fit, &s->list, true, true, pool}, fixed, s->n,
+  tune_each(s->c, s->r, folds, &(TuneOptions){&s->fit, &s->list, true, true, pool}, free, s->n,
             steps);
   pool_free(pool);
   for (size_t k = 0; k < s->n; k++) v[k].gain = steps[k].gain, v[k].se = steps[k].se;
@@ -559,7 +596,7 @@ const Diagnosis *diagnose(Ctx *c, const Problem *p, const Options *o, const RunH
   Diagnosed *v = NEW_ARRAY(&c->arena, Diagnosed, s.n + 1);
   double *gains = NEW_ARRAY(&c->arena, double, s.n + 1);
   Width *widths = NEW_ARRAY(&c->arena, Width, s.n + 1);
-  s.list = evaluate_one(c, p->model, s.fit.target.score, &s.column);
+  s.list = evaluate_one(c, p->model, &s.fit.target, &s.column);
   const char *rule = folds_rule(c, r);
   held_out(&s, folds_make(c, p, r->split, rule, (uint64_t)r->o->seed), v);
   stop_if_asked(c, h);

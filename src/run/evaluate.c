@@ -13,11 +13,26 @@ static const double TOLERANCE = 1e-6;
 
 /* ---- which scores ---------------------------------------------------------------------------- */
 
+ScoreOptions evaluate_score_options(const Options *o) {
+  const OptionParts *p = &o->parts[OPTION_score];
+  ScorePart *parts = NEW_ARRAY(o->arena, ScorePart, p->count + 1);
+  for (size_t k = 0; k < p->count; k++)
+    parts[k] = (ScorePart){(ScoreId)p->items[k].word, p->items[k].weight};
+  return (ScoreOptions){.alpha = o->alpha, .parts = parts, .nparts = p->count};
+}
+
 static void add_score(ScoreList *l, ScoreId id) {
   for (int k = 0; k < l->nids; k++)
     if (l->ids[k] == id) return;
   l->ids[l->nids++] = id;
   l->names[l->count++] = score_name(id);
+}
+
+static void add_sum(Ctx *c, ScoreList *l, const ScoreOptions *o) {
+  l->ids[l->nids++] = SCORE_sum;
+  l->names[l->count++] = score_title(&c->arena, SCORE_sum, o);
+  l->parts = o->parts;
+  l->nparts = o->nparts;
 }
 
 static void add_asked(Ctx *c, const Model *m, const char *asked, ScoreList *l) {
@@ -41,7 +56,8 @@ static void add_asked(Ctx *c, const Model *m, const char *asked, ScoreList *l) {
                 &(UnknownWord){"value of " OPTION("metric"), asked, NULL, names, SCORE_COUNT});
 }
 
-ScoreList evaluate_list(Ctx *c, const Model *m, const OptionList *asked) {
+/* What every fit of the model reports. */
+static ScoreList usual_list(Ctx *c, const Model *m) {
   static const ScoreId known[] = {SCORE_quadratic, SCORE_crps, SCORE_interval},
                        simulated[] = {SCORE_crps_sim, SCORE_energy};
   ScoreList l = {.count = 0};
@@ -56,7 +72,16 @@ ScoreList evaluate_list(Ctx *c, const Model *m, const OptionList *asked) {
     ScoreId id = densities ? known[k] : simulated[k];
     if (observed_allows(c, m, id, &why)) add_score(&l, id);
   }
+  return l;
+}
+
+ScoreList evaluate_list(Ctx *c, const Model *m, const OptionList *asked, const Options *fitted) {
+  ScoreList l = usual_list(c, m);
   for (size_t k = 0; k < asked->count; k++) add_asked(c, m, asked->items[k], &l);
+  ScoreOptions sum = evaluate_score_options(fitted);
+  Target t = {.score = SCORE_sum, .score_options = sum};
+  const char *why;
+  if (sum.nparts && target_allows(c, m, &t, &why)) add_sum(c, &l, &sum);
   return l;
 }
 
@@ -65,15 +90,16 @@ static size_t draws_for(size_t usual, double work, size_t n) {
   return most > (double)usual ? usual : most < LEAST_DRAWS ? LEAST_DRAWS : (size_t)most;
 }
 
-ScoreList evaluate_one(Ctx *c, const Model *m, ScoreId id, size_t *column) {
-  static const OptionList none = {0};
-  ScoreList all = evaluate_list(c, m, &none), l = {.count = all.first, .first = all.first};
+ScoreList evaluate_one(Ctx *c, const Model *m, const Target *t, size_t *column) {
+  ScoreList all = usual_list(c, m), l = {.count = all.first, .first = all.first};
   for (size_t k = 0; k < all.first; k++) l.names[k] = all.names[k];
   *column = 0;
-  if (id == SCORE_log && all.first) return l;
+  if (t->score == SCORE_log && all.first) return l;
   *column = l.count;
-  l.ids[l.nids++] = id;
-  l.names[l.count++] = score_name(id);
+  if (t->score == SCORE_sum)
+    add_sum(c, &l, &t->score_options);
+  else
+    add_score(&l, t->score);
   return l;
 }
 
@@ -135,7 +161,7 @@ static void score_batch(const Scorer *s, const ModelRows *rows, Scores *out) {
   if (l->first) log_scores(&b, o);
   for (int k = 0; k < l->nids; k++) {
     Target t = {.score = l->ids[k],
-                .score_options = {.alpha = s->how->alpha},
+                .score_options = {.alpha = s->how->alpha, .parts = l->parts, .nparts = l->nparts},
                 .regularizer = REG_PRIOR,
                 .score_weight = 1,
                 .integrate = s->how->integrate};

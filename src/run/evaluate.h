@@ -7,7 +7,7 @@
 #include "report/summary.h"
 #include "run/options.h"
 
-enum { MOST_SCORES = SCORE_COUNT + 2 };
+enum { MOST_SCORES = SCORE_COUNT + 3 };
 
 /* Which scores are reported: the log score and the log density at the mean of q (their difference
  * is what the width of q is worth), then those that the outcomes allow. */
@@ -16,8 +16,10 @@ typedef struct {
   size_t count;
   size_t
       first; /* number of the first of `ids` among them: 2 where the log score is known, else 0 */
-  ScoreId ids[SCORE_COUNT];
+  ScoreId ids[SCORE_COUNT + 1];
   int nids;
+  const ScorePart *parts; /* of SCORE_sum among them */
+  size_t nparts;
 } ScoreList;
 
 /* How the scores are computed. The same numbers give the same scores to the last digit, so a run
@@ -57,10 +59,13 @@ typedef struct {
   const GivenDraws *given; /* NULL: q itself */
 } Scorer;
 
-/* The scores that can be had of every observation; those of --metric must be. */
-ScoreList evaluate_list(Ctx *c, const Model *m, const OptionList *asked);
-/* One score alone, and which column it is. */
-ScoreList evaluate_one(Ctx *c, const Model *m, ScoreId id, size_t *column);
+/* What the options say of scores: the level of intervals, and the parts of a sum. */
+ScoreOptions evaluate_score_options(const Options *o);
+/* The scores that can be had of every observation; those of --metric must be. A sum of scores that
+ * `fitted` maximises is among them. */
+ScoreList evaluate_list(Ctx *c, const Model *m, const OptionList *asked, const Options *fitted);
+/* The score of the target alone, and which column it is. */
+ScoreList evaluate_one(Ctx *c, const Model *m, const Target *t, size_t *column);
 /* Few draws where there are very many observations, whose sum has less noise. */
 ScoringPlan evaluate_scoring(const Options *o, size_t n_obs);
 /* r->parts[part]: sums and means over the observations of the part, in their order. */

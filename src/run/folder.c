@@ -283,7 +283,7 @@ static void add_option(Text *t, const Options *o, size_t k) {
   const OptionRow *row = option_row(k);
   if (k == OPTION_score || !o->given[k].count || !changes_fit(k)) return;
   text_puts(t, "-");
-  if (row->kind != OPT_CHOICE) add_plain(t, row->name);
+  if (row->kind != OPT_CHOICE && row->kind != OPT_MIX) add_plain(t, row->name);
   for (size_t i = 0; row->kind != OPT_FLAG && i < o->given[k].count; i++) {
     const char *value = o->given[k].items[i], *slash = strrchr(value, '/');
     if (i || row->kind == OPT_TEXT) text_puts(t, "-");
@@ -291,11 +291,17 @@ static void add_option(Text *t, const Options *o, size_t k) {
   }
 }
 
+/* The score, or its parts, as the user wrote it. */
+static const char *score_word(const Options *o) {
+  const OptionList *given = &o->given[OPTION_score];
+  return given->count ? given->items[given->count - 1] : score_name((ScoreId)o->score);
+}
+
 const char *folder_default(Ctx *c, const Run *r) {
   enum { LONGEST = 120 };
   Text t = text_make(&c->arena);
-  text_printf(&t, "pvi-runs/%s-%s", r->problem->name,
-              r->sampling ? "sample" : score_name((ScoreId)r->o->score));
+  text_printf(&t, "pvi-runs/%s-%s", r->problem->name, r->sampling ? "sample" : "");
+  if (!r->sampling) add_plain(&t, score_word(r->o));
   for (size_t k = 0; k < OPTION_COUNT; k++) add_option(&t, r->o, k);
   if (t.n > LONGEST) {
     t.s[LONGEST] = 0;

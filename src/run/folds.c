@@ -202,7 +202,7 @@ Scores *folds_score(Ctx *c, const Run *r, const Folds *f, const FitOptions *o,
                     const ScoreList *list, const FoldStarts *starts) {
   Scores *out = list ? evaluate_none(c, list, f->n) : NULL;
   FoldFits j = {.r = r, .f = f, .o = o, .list = list, .starts = starts, .out = out};
-  jobs_run(c, r->o->threads, f->count, fit_fold, &j, "fold");
+  jobs_run(c, r->o->threads, &(Jobs){f->count, fit_fold, &j, "fold", NULL});
   if (out) evaluate_sum(c, out, PART_TEST);
   return out;
 }

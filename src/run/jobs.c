@@ -9,16 +9,14 @@
 #include <unistd.h>
 
 typedef struct {
-  Job *job;
-  void *self;
-  size_t count;
+  const Jobs *all;
   atomic_size_t next;
   atomic_bool over;
   Status *status; /* of each */
   char **message; /* of one that failed: malloc'ed */
-} Jobs;
+} Queue;
 
-static void run_one(Jobs *j, size_t k) {
+static void run_one(Queue *j, size_t k) {
   Ctx own;
   jmp_buf here;
   ctx_init(&own);
@@ -28,44 +26,55 @@ static void run_one(Jobs *j, size_t k) {
     atomic_store(&j->over, true);
   } else {
     own.trap = &here;
-    if (!j->job(&own, j->self, k)) atomic_store(&j->over, true);
+    if (!j->all->job(&own, j->all->self, k)) atomic_store(&j->over, true);
   }
   own.trap = NULL;
   ctx_free(&own);
 }
 
+static bool next_job(Queue *j, size_t *k) {
+  return (*k = atomic_fetch_add(&j->next, 1)) < j->all->count;
+}
+
 static void *work(void *arg) {
-  Jobs *j = arg;
-  for (size_t k; (k = atomic_fetch_add(&j->next, 1)) < j->count;)
+  Queue *j = arg;
+  for (size_t k; next_job(j, &k);)
     if (!atomic_load(&j->over)) run_one(j, k);
   return NULL;
 }
 
-static void on_threads(Jobs *j, long threads) {
+/* The same by the thread that waits for all. */
+static void work_and_tell(Queue *j) {
+  for (size_t k; next_job(j, &k);) {
+    if (j->all->tell) j->all->tell(j->all->self, k, j->all->count);
+    if (!atomic_load(&j->over)) run_one(j, k);
+  }
+}
+
+static void on_threads(Queue *j, long threads) {
   enum { MOST = 64 };
   pthread_t handle[MOST];
   size_t n = 0, wanted = threads > 0 ? (size_t)threads : (size_t)sysconf(_SC_NPROCESSORS_ONLN);
-  if (wanted > j->count) wanted = j->count;
+  if (wanted > j->all->count) wanted = j->all->count;
   while (n + 1 < wanted && n < MOST && !pthread_create(&handle[n], NULL, work, j)) n++;
-  work(j);
+  work_and_tell(j);
   for (size_t k = 0; k < n; k++) pthread_join(handle[k], NULL);
 }
 
-static void tell(Ctx *c, const Jobs *j, const char *what) {
-  for (size_t k = 0; k < j->count; k++)
+static void tell_failure(Ctx *c, const Queue *j) {
+  size_t count = j->all->count;
+  for (size_t k = 0; k < count; k++)
     if (j->status[k] != PVI_OK) {
       const char *text = arena_format(&c->arena, "%s", j->message[k] ? j->message[k] : "");
-      for (size_t i = 0; i < j->count; i++) free(j->message[i]);
-      ctx_fail(c, j->status[k], NOWHERE, "%s %zu: %s", what, k + 1, text);
+      for (size_t i = 0; i < count; i++) free(j->message[i]);
+      ctx_fail(c, j->status[k], NOWHERE, "%s %zu: %s", j->all->what, k + 1, text);
     }
 }
 
-void jobs_run(Ctx *c, long threads, size_t count, Job *job, void *self, const char *what) {
-  Jobs j = {.job = job,
-            .self = self,
-            .count = count,
-            .status = NEW_ARRAY(&c->arena, Status, count + 1),
-            .message = NEW_ARRAY(&c->arena, char *, count + 1)};
+void jobs_run(Ctx *c, long threads, const Jobs *jobs) {
+  Queue j = {.all = jobs,
+             .status = NEW_ARRAY(&c->arena, Status, jobs->count + 1),
+             .message = NEW_ARRAY(&c->arena, char *, jobs->count + 1)};
   on_threads(&j, threads);
-  tell(c, &j, what);
+  tell_failure(c, &j);
 }

@@ -2,6 +2,7 @@
 #include "run/options.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +113,39 @@ static int choice(Ctx *c, size_t k, const char *value) {
                              .count = n});
 }
 
+/* The words of a MIX, apart from each other: word:weight,word:weight. */
+static OptionParts read_parts(Ctx *c, const Options *o, size_t k, const char *value) {
+  OptionParts parts = {0};
+  for (const char *p = value; *p;) {
+    size_t n = strcspn(p, ","), name = strcspn(p, ":,");
+    const char *word = arena_text(&c->arena, p, name), *weight = p + name + (p[name] == ':');
+    char *end;
+    OptionPart one = {choice(c, k, word), strtod(weight, &end)};
+    bool read = p[name] == ':' && end == p + n && end != weight;
+    if (!read || !(one.weight >= rows[k].least && one.weight <= DBL_MAX))
+      ctx_fail(c, PVI_USAGE, NOWHERE,
+               "%s of several takes a weight of each, %s: a:0.5,b:0.5; \"%.*s\" is no such part",
+               fields[k].shown, rows[k].least > 0 ? "above 0" : "0 or more", (int)n, p);
+    for (size_t i = 0; i < parts.count; i++)
+      if (parts.items[i].word == one.word)
+        ctx_fail(c, PVI_USAGE, NOWHERE, "%s names %s twice", fields[k].shown, word);
+    PUSH(o->arena, parts.items, parts.count, parts.cap, one);
+    p += n + (p[n] == ',');
+  }
+  if (parts.count < 2)
+    ctx_fail(c, PVI_USAGE, NOWHERE, "%s: a single one takes no weight; give its name alone",
+             fields[k].shown);
+  return parts;
+}
+
+static int mix(Ctx *c, Options *o, size_t k, const char *value) {
+  const char **words;
+  o->parts[k] = (OptionParts){0};
+  if (!strpbrk(value, ":,")) return choice(c, k, value);
+  o->parts[k] = read_parts(c, o, k, value);
+  return (int)option_words(&c->arena, &rows[k], &words);
+}
+
 /* A REAL whose row names it takes the word `auto` too; the field is then NaN. */
 static bool is_auto(size_t k, const char *value) {
   return rows[k].kind == OPT_REAL && strstr(rows[k].value, "|auto") && !strcmp(value, "auto");
@@ -165,6 +199,7 @@ static void put(Ctx *c, Options *o, size_t k, const char *value) {
   case OPT_WHOLE: *(long *)to = (long)number(c, k, value); break;
   case OPT_REAL: *(double *)to = number(c, k, value); break;
   case OPT_CHOICE: *(int *)to = choice(c, k, value); break;
+  case OPT_MIX: *(int *)to = mix(c, o, k, value); break;
   case OPT_NAMES:
     if (!o->given[k].count) *(OptionList *)to = (OptionList){0};
     add_names(o->arena, to, value);
@@ -175,10 +210,11 @@ static void put(Ctx *c, Options *o, size_t k, const char *value) {
 
 /* The default: zero or nothing where the row has none. */
 static void reset(Ctx *c, Options *o, size_t k) {
-  static const size_t sizes[] = {[OPT_FLAG] = sizeof(bool),      [OPT_TEXT] = sizeof(const char *),
-                                 [OPT_WHOLE] = sizeof(long),     [OPT_REAL] = sizeof(double),
-                                 [OPT_CHOICE] = sizeof(int),     [OPT_NAMES] = sizeof(OptionList),
-                                 [OPT_LIST] = sizeof(OptionList)};
+  static const size_t sizes[] = {
+      [OPT_FLAG] = sizeof(bool),        [OPT_TEXT] = sizeof(const char *),
+      [OPT_WHOLE] = sizeof(long),       [OPT_REAL] = sizeof(double),
+      [OPT_CHOICE] = sizeof(int),       [OPT_MIX] = sizeof(int),
+      [OPT_NAMES] = sizeof(OptionList), [OPT_LIST] = sizeof(OptionList)};
   memset(field(o, k), 0, sizes[rows[k].kind]);
   o->given[k] = (OptionList){0};
   if (rows[k].kind == OPT_CHOICE) *(int *)field(o, k) = -1;

@@ -15,6 +15,7 @@ typedef enum {
   OPT_REAL,
   OPT_TEXT,
   OPT_CHOICE,
+  OPT_MIX,
   OPT_NAMES,
   OPT_LIST
 } OptionKind;
@@ -23,7 +24,7 @@ typedef enum {
 typedef struct {
   const char *name;
   OptionKind kind;
-  const char *value;  /* what help calls it; of a CHOICE the words, separated by | */
+  const char *value;  /* what help calls it; of a CHOICE or MIX the words, separated by | */
   const char *byself; /* the default as text; "" where there is none */
   double least, most; /* of numbers */
   const char *group;
@@ -36,6 +37,17 @@ typedef struct {
   size_t count, cap;
 } OptionList;
 
+/* One word of a MIX, and its weight. */
+typedef struct {
+  int word;
+  double weight;
+} OptionPart;
+
+typedef struct {
+  OptionPart *items;
+  size_t count, cap;
+} OptionParts;
+
 #define USUAL_LAMBDA 0.01 /* where it is neither given nor chosen */
 
 enum OptionId {
@@ -47,12 +59,14 @@ enum OptionId {
 
 typedef struct {
   Arena *arena; /* of the texts */
-  /* One field per option. A CHOICE is the number of its word, -1 where there is no default. */
+  /* One field per option. A CHOICE is the number of its word, -1 where there is no default; of a
+   * MIX of several words, the number of words there are. */
 #define FIELD_FLAG bool
 #define FIELD_WHOLE long
 #define FIELD_REAL double
 #define FIELD_TEXT const char *
 #define FIELD_CHOICE int
+#define FIELD_MIX int
 #define FIELD_NAMES OptionList
 #define FIELD_LIST OptionList
 #define OPT(id, name, kind, ...) FIELD_##kind id;
@@ -63,9 +77,11 @@ typedef struct {
 #undef FIELD_REAL
 #undef FIELD_TEXT
 #undef FIELD_CHOICE
+#undef FIELD_MIX
 #undef FIELD_NAMES
 #undef FIELD_LIST
-  OptionList given[OPTION_COUNT]; /* the texts that were given, in their order */
+  OptionList given[OPTION_COUNT];  /* the texts that were given, in their order */
+  OptionParts parts[OPTION_COUNT]; /* of a MIX of several words; else none */
 } Options;
 
 const OptionRow *option_row(size_t k);

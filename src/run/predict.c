@@ -100,7 +100,7 @@ static const Scores *score(Ctx *c, const Run *r, const Model *m, const Options *
   ScoringPlan how = r->scoring;
   if (options_is_given(o, OPTION_alpha)) how.alpha = o->alpha;
   OptionList metrics = o->metric.count ? o->metric : r->o->metric;
-  ScoreList list = evaluate_list(c, m, &metrics);
+  ScoreList list = evaluate_list(c, m, &metrics, r->o);
   size_t *rows = NEW_ARRAY(&c->arena, size_t, m->n_obs + 1);
   for (size_t k = 0; k < m->n_obs; k++) rows[k] = k;
   Split all = {.n = m->n_obs, .count = {0, 0, m->n_obs}, .rows = {rows, rows, rows}};

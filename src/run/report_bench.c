@@ -44,7 +44,7 @@ static Stages time_stages(Ctx *c, const Timed *t, long evaluations) {
 static TimingOptions timing_options(const Options *o) {
   return (TimingOptions){
       .target = {.score = (ScoreId)o->score,
-                 .score_options = {.alpha = o->alpha},
+                 .score_options = evaluate_score_options(o),
                  .regularizer = REG_PRIOR,
                  .lambda = 1,
                  .score_weight = 1,
@@ -81,7 +81,7 @@ static Bench time_it(Ctx *c, const Model *m, const Options *o) {
   Pool *pool;
   TimingOptions t = timing_options(o);
   Bench b = {.timed = prepare(c, m, o, &t, &pool),
-             .score = score_name(t.target.score),
+             .score = score_title(&c->arena, t.target.score, &t.target.score_options),
              .family = family_name(t.family),
              .exact = t.target.integrate == INTEGRATE_EXACT,
              .model = m};

@@ -12,7 +12,7 @@
 static bool is_vi(const Compared *r) { return !strcmp(r->score, "elbo"); }
 
 /* The sum of a score over a part; NaN where there is none. */
-static double score_sum(const Compared *r, int part, const char *score) {
+static double sum_of_score(const Compared *r, int part, const char *score) {
   const SummaryPart *p = &r->s->parts[part];
   for (size_t k = 0; k < p->count; k++)
     if (!strcmp(p->scores[k].name, score)) return p->scores[k].sum;
@@ -29,12 +29,12 @@ static const Compared *baseline(const Compared *runs, size_t n, const Compared *
 /* What a fit gains over the Bayes fit as a point, its mean: with more data Bayes collapses to it.
  */
 static double gain(const Compared *base, const Compared *r, int part) {
-  return base ? score_sum(r, part, "log") - score_sum(base, part, "log_at_mean") : NAN;
+  return base ? sum_of_score(r, part, "log") - sum_of_score(base, part, "log_at_mean") : NAN;
 }
 
 static bool has_part(const Compared *runs, size_t n, int part) {
   for (size_t k = 0; k < n; k++)
-    if (!isnan(score_sum(&runs[k], part, "log"))) return true;
+    if (!isnan(sum_of_score(&runs[k], part, "log"))) return true;
   return false;
 }
 
@@ -51,8 +51,8 @@ static void put_scores(Ctx *c, const Comparison *r, Text *t) {
     Table *table = table_make(&c->arena, 4, headers);
     for (size_t k = 0; k < r->n; k++) {
       table_word(table, runs[k].label);
-      table_word(table, arena_format(&c->arena, "%.2f", score_sum(&runs[k], p, "log")));
-      table_word(table, arena_format(&c->arena, "%.2f", score_sum(&runs[k], p, "log_at_mean")));
+      table_word(table, arena_format(&c->arena, "%.2f", sum_of_score(&runs[k], p, "log")));
+      table_word(table, arena_format(&c->arena, "%.2f", sum_of_score(&runs[k], p, "log_at_mean")));
       table_word(table,
                  two_decimals(c, "%+.2f", gain(baseline(runs, r->n, &runs[k]), &runs[k], p)));
     }

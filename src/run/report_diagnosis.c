@@ -83,6 +83,7 @@ static void put_expansions(Ctx *c, const Diagnosis *d, size_t width, Text *out) 
                      "whole program):",
                      e->variable, e->what,
                      e->gain > 2 * e->se    ? "better"
+                     : e->gain > e->se      ? "better, though within two standard errors"
                      : e->gain < -2 * e->se ? "worse"
                                             : "about as well",
                      e->gain, e->se, c->option_prefix ? c->option_prefix : ""));

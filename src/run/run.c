@@ -55,6 +55,10 @@ void options_check_fit(Ctx *c, const Options *o) {
         OPTION(
             "lambda") " auto is the path from Bayes: it goes with the posterior regularizer, and "
                       "without " OPTION("interpolate") " and " OPTION("start"));
+  if (o->regularize == REG_BOTH && options_is_given(o, OPTION_lambda))
+    ctx_fail(
+        c, PVI_USAGE, NOWHERE,
+        OPTION("regularize") " of both says how much of each; it goes without " OPTION("lambda"));
   if (o->interpolate && (o->lambda > 1 || o->regularize != REG_POSTERIOR))
     ctx_fail(c, PVI_USAGE, NOWHERE,
              OPTION("interpolate") " takes " OPTION(
@@ -69,11 +73,33 @@ void options_check_fit(Ctx *c, const Options *o) {
                  "optimizer") " adam, rmsprop, sgd or nesterov");
 }
 
+const char *run_score_title(Ctx *c, const Options *o, ScoreId score) {
+  ScoreOptions s = evaluate_score_options(o);
+  return score_title(&c->arena, score, &s);
+}
+
+/* Both regularizers have a weight each: lambda is their sum. */
+static double lambda_of_both(const Options *o) {
+  double sum = 0;
+  for (size_t k = 0; k < o->parts[OPTION_regularize].count; k++)
+    sum += o->parts[OPTION_regularize].items[k].weight;
+  return sum;
+}
+
+static double posterior_share(const Options *o) {
+  const OptionParts *p = &o->parts[OPTION_regularize];
+  double sum = lambda_of_both(o);
+  for (size_t k = 0; k < p->count; k++)
+    if (p->items[k].word == REG_POSTERIOR && sum > 0) return p->items[k].weight / sum;
+  return 0;
+}
+
 static Target target_of(const Options *o) {
   return (Target){.score = (ScoreId)o->score,
-                  .score_options = {.alpha = o->alpha},
+                  .score_options = evaluate_score_options(o),
                   .regularizer = (Regularizer)o->regularize,
                   .lambda = o->lambda,
+                  .share = posterior_share(o),
                   .score_weight = o->interpolate ? 1 - o->lambda : 1,
                   .integrate = (Integrate)o->integrate};
 }
@@ -131,16 +157,23 @@ static const double *path_start(void *self, const Q *q) {
 
 /* ---- the stages ------------------------------------------------------------------------------ */
 
+/* The journal of the fit, from the folder or new. Interrupted while it was chosen what to fit, the
+ * fit is none to go on with: the folder then has what it had, or that nothing is done yet. */
+static void open_journal(Ctx *c, const Run *r, FitOptions *f, RunDir *dir, Arena *a) {
+  bool cut = f->cancelled && f->cancelled(f->cancelled_self);
+  Journal *known = folder_checkpoint(c, dir, a), *j = known ? known : journal_make(a);
+  if (cut && !known) folder_save_checkpoint(dir, j);
+  if (cut) return;
+  f->journal = j;
+  journal_on_save(j, r->o->checkpoint, folder_save_checkpoint, dir);
+}
+
 /* The fit, with checkpoints where there is a folder for them. */
 static const Fit *fit_stage(Ctx *c, Run *r, FitOptions *f, RunDir *dir, Pool *pool) {
   TempArena *temp = temp_open(c);
   StartFile start = {c, r->o->start};
   if (r->o->start && !f->start) f->start = read_start, f->start_self = &start;
-  if (dir) {
-    f->journal = folder_checkpoint(c, dir, &temp->arena);
-    if (!f->journal) f->journal = journal_make(&temp->arena);
-    journal_on_save(f->journal, r->o->checkpoint, folder_save_checkpoint, dir);
-  }
+  if (dir) open_journal(c, r, f, dir, &temp->arena);
   const Fit *fit = fit_run(c, r->problem->model, r->split, f, pool);
   temp_close(temp);
   return fit;
@@ -190,12 +223,14 @@ static void settle_defaults(Options *o, const Model *m) {
   bool lambda = options_is_given(o, OPTION_lambda), free = options_is_given(o, OPTION_free);
   bool named = free && !free_is(o, chosen);
   if (!lambda && (single || named)) o->lambda = USUAL_LAMBDA;
+  if (!lambda && o->regularize == REG_BOTH) o->lambda = lambda_of_both(o);
   if (!free) o->free = (OptionList){isnan(o->lambda) ? &chosen : &all, 1, 1};
 }
 
-/* The prior as the regularizer must be one. */
+/* The prior as the only regularizer must be one. */
 static void check_prior(Ctx *c, const Options *o, const Model *m) {
-  if (o->regularize != REG_PRIOR || o->score == SCORE_elbo || !(o->lambda > 0)) return;
+  bool alone = o->regularize == REG_PRIOR || (o->regularize == REG_BOTH && posterior_share(o) == 0);
+  if (!alone || o->score == SCORE_elbo || !(o->lambda > 0)) return;
   const char *name = run_improper(c, m);
   if (name)
     ctx_fail(c, PVI_USAGE, NOWHERE,
@@ -203,6 +238,13 @@ static void check_prior(Ctx *c, const Options *o, const Model *m) {
              "with " OPTION("regularize") " prior its q would widen without end; give it a prior, "
                                           "or use " OPTION("regularize") " posterior",
              name);
+}
+
+/* Refused before a folder is made. */
+static void check_score(Ctx *c, const Options *o, const Model *m) {
+  Target t = target_of(o);
+  const char *why;
+  if (!target_allows(c, m, &t, &why)) ctx_fail(c, PVI_USAGE, NOWHERE, "%s", why);
 }
 
 Run *run_make(Ctx *c, const Problem *p, const Options *asked, const Split *split) {
@@ -216,6 +258,7 @@ Run *run_make(Ctx *c, const Problem *p, const Options *asked, const Split *split
   r->parameters = parameter_names(c, p->model);
   check_observations(c, p, o);
   options_check_fit(c, o);
+  check_score(c, o, p->model);
   check_prior(c, o, p->model);
   r->split = split ? split : split_of(c, o, p->model);
   check_split(c, o, r->split);
@@ -233,8 +276,8 @@ static void take_choice(Run *r, FitOptions *f) {
   f->target.score = r->score;
   f->target.lambda = r->lambda;
   f->target.regularizer = r->regularizer = t->regularizer;
-  f->fixed = t->fixed;
-  f->warm = t->fixed != NULL;
+  f->free = t->free;
+  f->warm = t->free != NULL;
   f->start = path_start;
   f->start_self = (void *)t;
 }
@@ -252,9 +295,9 @@ static void free_stage(Ctx *c, Run *r, FitOptions *f, Pool *pool) {
         OPTION("free") " is not available for the family %s, because its parameters cannot be told "
                        "apart",
         family_name(bayes->q.family));
-  t->fixed = tune_fixed(c, r->problem->model, &r->o->free);
+  t->free = tune_freedom(c, r->problem->model, &r->o->free);
   t->start = bayes->phi;
-  f->fixed = t->fixed;
+  f->free = t->free;
   f->warm = true;
   f->choose_family = false;
   f->family = bayes->q.family;
@@ -298,7 +341,7 @@ Run *run_fit(Ctx *c, const Problem *p, const Options *asked, const Split *split,
   Run *r = run_make(c, p, asked, split);
   const Options *o = r->o;
   bool tuned = is_tuned(o);
-  ScoreList list = evaluate_list(c, p->model, &r->o->metric);
+  ScoreList list = evaluate_list(c, p->model, &r->o->metric, r->o);
   const Folds *folds = folds_stage(c, r);
   const bool *kept = run_kept(c, p->model, &o->save);
   r->left_out = run_left_out(c, p->model, kept);

@@ -52,6 +52,8 @@ typedef struct {
 Run *run_fit(Ctx *c, const Problem *p, const Options *o, const Split *split, const RunHooks *h);
 /* The same up to where it would begin: what was asked, checked. */
 Run *run_make(Ctx *c, const Problem *p, const Options *o, const Split *split);
+/* The score that it maximises, as people read it. */
+const char *run_score_title(Ctx *c, const Options *o, ScoreId score);
 /* What the options ask of a fit. */
 FitOptions run_fit_options(const Options *o, const RunHooks *h);
 const Summary *run_summarise(Ctx *c, const Run *r);

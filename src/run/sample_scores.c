@@ -80,8 +80,8 @@ void sample_score(Ctx *c, SampleRun *s, Run *r, Pool *pool) {
   Q q = mean_q(a, x, mean);
   GivenDraws given = {spread_draws(a, x, total, true), spread_draws(a, x, few, true), total, few};
   size_t column;
-  ScoreList list = r->o->metric.count ? evaluate_list(c, m, &r->o->metric)
-                                      : evaluate_one(c, m, SCORE_log, &column);
+  ScoreList list = r->o->metric.count ? evaluate_list(c, m, &r->o->metric, r->o)
+                                      : evaluate_one(c, m, &(Target){.score = SCORE_log}, &column);
   r->scoring = evaluate_scoring(r->o, m->n_obs);
   r->scoring.integrate = INTEGRATE_DRAWS;
   Scorer scorer = {c, m, &q, mean, &r->scoring, pool, &given};

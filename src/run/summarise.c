@@ -13,11 +13,20 @@ static size_t count_parameters(const Model *m, const Draws *d) {
   return n;
 }
 
-/* sigma, beta and tau */
+/* sigma, beta[2] and the elements of alpha by one common width */
 static const char *listed(Ctx *c, const TunePath *t) {
+  static const char common[] = "common:";
   Text out = text_make(&c->arena);
-  for (size_t k = 0; k < t->nfreed; k++)
-    text_printf(&out, "%s%s", k == 0 ? "" : k + 1 < t->nfreed ? ", " : " and ", t->freed[k].name);
+  for (size_t k = 0; k < t->nfreed; k++) {
+    const char *name = t->freed[k].name;
+    bool all = !strncmp(name, common, sizeof common - 1);
+    text_printf(&out, "%s%s%s%s",
+                k == 0              ? ""
+                : k + 1 < t->nfreed ? ", "
+                                    : " and ",
+                all ? "the elements of " : "", all ? name + sizeof common - 1 : name,
+                all ? " by one common width" : "");
+  }
   return out.s;
 }
 
@@ -43,7 +52,9 @@ static const char *widened(Ctx *c, const Summary *s) {
   if (!n) return "";
   Text t = text_make(&c->arena);
   for (size_t k = 0; k < n; k++)
-    text_printf(&t, "%s%s (%.2g times Bayes' sd)",
+    text_printf(&t,
+                p[k]->sd < 100 * p[k]->bayes_sd ? "%s%s (%.2g times Bayes' sd)"
+                                                : "%s%s (%.0f times Bayes' sd)",
                 k == 0       ? "; what varies most: "
                 : k + 1 == n ? " and "
                              : ", ",
@@ -57,7 +68,7 @@ static const char *verdict(Ctx *c, const TunePath *t, const Summary *s) {
     return "Bayes is enough here: nothing predicts observations that were held out better than VI "
            "by "
            "more than one standard error";
-  if (t->fixed)
+  if (t->free)
     return arena_format(
         &c->arena,
         "%s var%s: held-out gain over Bayes %+.1f (standard error %.1f) when only %s may "
@@ -92,10 +103,10 @@ static void add_path(Ctx *c, const Run *r, Summary *s) {
     freed[k] = (SummaryFreed){t->freed[k].name, t->freed[k].gain, t->freed[k].se};
   s->path = steps;
   s->npath = t->n;
-  s->best = t->fixed ? t->n : t->best;
+  s->best = t->free ? t->n : t->best;
   s->freed = freed;
   s->nfreed = t->nfreed;
-  s->freeing = t->fixed != NULL;
+  s->freeing = t->free != NULL;
   const char **notes = NEW_ARRAY(&c->arena, const char *, s->nnotes + 1);
   s->verdict = notes[0] = verdict(c, t, s);
   for (size_t k = 0; k < s->nnotes; k++) notes[k + 1] = s->notes[k];
@@ -176,6 +187,15 @@ static bool has_khat(const Run *r) {
          !r->fit->interrupted && model_has_densities(r->problem->model);
 }
 
+/* What q was held to; of both, with their weights. */
+static const char *regularizer_name(Ctx *c, const Run *r) {
+  const OptionParts *p = &r->o->parts[OPTION_regularize];
+  static const char *const names[] = {"prior", "posterior"};
+  if (r->regularizer != REG_BOTH) return names[r->regularizer];
+  return arena_format(&c->arena, "%s %g + %s %g", names[p->items[0].word], p->items[0].weight,
+                      names[p->items[1].word], p->items[1].weight);
+}
+
 const Summary *run_summarise(Ctx *c, const Run *r) {
   const Fit *fit = r->fit;
   const Options *o = r->o;
@@ -189,9 +209,9 @@ const Summary *run_summarise(Ctx *c, const Run *r) {
                  .program = r->program_origin.shown,
                  .data = r->data_origin.shown,
                  .seed = (uint64_t)o->seed,
-                 .score = score_name(r->score),
+                 .score = run_score_title(c, r->o, r->score),
                  .family = family_name(r->q.family),
-                 .regularizer = vi || r->regularizer == REG_PRIOR ? "prior" : "posterior",
+                 .regularizer = vi ? "prior" : regularizer_name(c, r),
                  .lambda = vi ? 1 : r->lambda,
                  .exact = fit->exact,
                  .draws = (long)fit->draws,

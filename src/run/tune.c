@@ -2,7 +2,7 @@
  *
  * With the posterior as the regularizer, lambda infinite is VI in the same family, and with lambda
  * falling q goes over into the one that only predicts. Every step begins where the one before
- * ended, in every fold and with all data, so it costs a few evaluations.
+ * ended, in every fold, so it costs a few evaluations; all data are fitted for the choice alone.
  */
 #include "run/tune.h"
 
@@ -10,6 +10,7 @@
 #include "num/stats.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static const double path[] = {10, 3, 1, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001},
@@ -18,7 +19,7 @@ enum {
   STEPS = sizeof path / sizeof *path,
   PRIOR_STEPS = sizeof prior_path / sizeof *prior_path,
 };
-static const double FREE_LAMBDA = 0.01; /* of fits with few variables free */
+static const double FREE_LAMBDA = 0.01, HALF_WAY = 0.1; /* of fits with few variables free */
 
 /* Sum, and paired difference to Bayes. */
 static TuneStep step_of(Ctx *c, const Scores *bayes, const Scores *now, size_t column,
@@ -60,30 +61,19 @@ static const Fit *bayes_fit(Ctx *c, const Run *r, FitOptions vi, Pool *pool) {
   return fit_run(c, r->problem->model, r->split, &vi, pool);
 }
 
-/* One step that all folds took; the fit to all data takes the steps of the choice alone, at the
- * end. */
-typedef struct Move {
-  const struct Move *before; /* NULL: at Bayes */
-  Regularizer regularizer;
-  double lambda;
-  const bool *fixed;
-} Move;
-
-/* The q of every fold, and how it came there. */
+/* The q of every fold. */
 typedef struct {
   FoldStarts folds;
   size_t count;
-  const Move *last;
 } Place;
 
 static Place place_make(Arena *a, size_t folds, size_t size) {
-  return (Place){{NEW_ARRAY(a, double, folds *size), size}, folds, NULL};
+  return (Place){{NEW_ARRAY(a, double, folds *size), size}, folds};
 }
 
 static void place_copy(Place *to, const Place *from) {
   size_t size = from->folds.size;
   memcpy(to->folds.phi, from->folds.phi, from->count * size * sizeof(double));
-  to->last = from->last;
 }
 
 /* Everything that the search needs at hand. */
@@ -97,47 +87,45 @@ typedef struct {
   size_t column;       /* of it */
   const Scores *bayes; /* held out, by VI */
   Place start, best;   /* at Bayes; at the choice */
+  size_t done, left;   /* steps that all folds took, and about how many are to come */
+  double began;        /* seconds */
 } Search;
 
-static FitOptions options_of(const Search *s, const Move *m) {
+/* One more step is done: the line of progress counts fits. */
+static void tell(Search *s, const char *format, double number) {
+  char stage[64];
+  size_t folds = s->f->count;
+  s->done++;
+  s->left -= s->left > 0;
+  if (!s->o.progress) return;
+  snprintf(stage, sizeof stage, format, number);
+  s->o.progress(s->o.progress_self, &(FitProgress){.stage = stage,
+                                                   .iterations = (long)(folds * s->done),
+                                                   .total = (long)(folds * (s->done + s->left)),
+                                                   .objective = NAN,
+                                                   .seconds = base_seconds() - s->began});
+}
+
+static FitOptions options_at(const Search *s, double lambda, const Freedom *free) {
   FitOptions o = s->o;
-  o.target.regularizer = m->regularizer;
-  o.target.lambda = m->lambda;
-  o.fixed = m->fixed;
+  o.target.lambda = lambda;
+  o.free = free;
   return o;
 }
 
-/* All folds moved on to lambda, some parameters fixed. */
-static const Move *move(const Search *s, Place *at, double lambda, const bool *fixed) {
-  Move *m = NEW(&s->c->arena, Move);
-  *m = (Move){at->last, s->o.target.regularizer, lambda, fixed};
-  at->last = m;
-  return m;
-}
-
-/* Only on the way: nothing is scored. */
-static void pass(const Search *s, Place *at, double lambda, const bool *fixed) {
-  TempArena *temp = temp_open(s->c);
-  FitOptions o = options_of(s, move(s, at, lambda, fixed));
+/* All folds on to lambda, and only on the way: nothing is scored. free NULL: all parameters are. */
+static void pass(Search *s, Place *at, double lambda, const Freedom *free) {
+  FitOptions o = options_at(s, lambda, free);
   folds_score(s->c, s->r, s->f, &o, NULL, &at->folds);
-  temp_close(temp);
 }
 
-/* What the folds score where they then are. */
-static TuneStep advance(const Search *s, Place *at, double lambda, const bool *fixed) {
-  TempArena *temp = temp_open(s->c);
-  FitOptions o = options_of(s, move(s, at, lambda, fixed));
+/* The same, and what the folds score where they then are. */
+static TuneStep advance(Search *s, Place *at, double lambda, const Freedom *free) {
+  FitOptions o = options_at(s, lambda, free);
   const Scores *scores = folds_score(s->c, s->r, s->f, &o, &s->list, &at->folds);
-  temp_close(temp);
-  return step_of(s->c, s->bayes, scores, s->column, lambda);
-}
-
-/* phi, VI's q of all data, goes the way that the folds went. */
-static void follow(const Search *s, const Move *m, double *phi) {
-  if (!m) return;
-  follow(s, m->before, phi);
-  FitOptions o = options_of(s, m);
-  tune_refit(s->c, s->r->problem->model, s->r->split, &o, s->pool, phi);
+  TuneStep t = step_of(s->c, s->bayes, scores, s->column, lambda);
+  tell(s, free ? "folds, what is free: gain %+.3g" : "folds, lambda: gain %+.3g", t.gain);
+  return t;
 }
 
 static double worth(const TuneStep *t) { return t->gain - t->se; }
@@ -161,7 +149,8 @@ static void go_down(Search *s, const LambdaPath *l, TunePath *p, TuneStep *steps
   int down = 0;
   place_copy(&at, &s->start);
   s->o.target.regularizer = l->regularizer;
-  for (int k = 0; k < l->count && down < l->down; k++, p->n++) {
+  int k = 0;
+  for (; k < l->count && down < l->down; k++, p->n++) {
     TuneStep t = advance(s, &at, l->lambdas[k], NULL);
     t.regularizer = l->regularizer;
     steps[p->n] = t;
@@ -175,6 +164,7 @@ static void go_down(Search *s, const LambdaPath *l, TunePath *p, TuneStep *steps
     p->se = t.se;
     place_copy(&s->best, &at);
   }
+  s->left -= (size_t)(l->count - k);
   s->o.target.regularizer = REG_POSTERIOR;
 }
 
@@ -186,98 +176,197 @@ static void search_lambda(Search *s, TunePath *p) {
   p->steps = steps;
   p->n = 1;
   go_down(s, &paths[0], p, steps);
-  if (!run_improper(s->c, s->r->problem->model)) go_down(s, &paths[1], p, steps);
+  if (run_improper(s->c, s->r->problem->model)) return;
+  s->left += PRIOR_STEPS;
+  go_down(s, &paths[1], p, steps);
 }
 
 /* ---- which variables are free ---------------------------------------------------------------- */
+
+enum { SHORT = 10 }; /* elements of a vector that may be let go one by one */
+
+/* Parameters that are let go together: all elements of a variable, one element, or the common part
+ * of their widths. */
+typedef struct {
+  const char *name; /* as the option `free` takes it */
+  int32_t first, count;
+  bool common;
+} Candidate;
 
 static bool is_variable(const Output *o) {
   return o->block == BLOCK_PARAMETERS && o->unconstrained > 0;
 }
 
-static void set_free(const Output *o, bool *fixed) {
-  for (int32_t i = 0; i < o->unconstrained; i++) fixed[o->offset + i] = false;
+/* Has it elements that are unconstrained numbers by themselves? */
+static bool has_elements(const Output *o) {
+  return o->n == o->unconstrained && o->ndims && o->n > 1;
 }
 
-const bool *tune_fixed(Ctx *c, const Model *m, const OptionList *free) {
-  bool *fixed = NEW_ARRAY(&c->arena, bool, m->dim + 1);
-  const char **names = NEW_ARRAY(&c->arena, const char *, m->noutputs + 1);
+/* All that could be let go of a variable; n: room for them. */
+static size_t add_candidates(Arena *a, const Model *m, const Output *o, int32_t most,
+                             Candidate *out) {
   size_t n = 0;
-  memset(fixed, true, m->dim);
+  if (o->unconstrained > 1)
+    out[n++] =
+        (Candidate){arena_format(a, "common:%s", o->name), o->offset, o->unconstrained, true};
+  for (int32_t i = 0; has_elements(o) && o->n <= most && i < o->n; i++)
+    out[n++] = (Candidate){model_unconstrained_name(m, a, (size_t)(o->offset + i)), o->offset + i,
+                           1, false};
+  out[n++] = (Candidate){o->name, o->offset, o->unconstrained, false};
+  return n;
+}
+
+/* Of all variables; elements of those that have at most so many. */
+static Candidate *candidates_of(Arena *a, const Model *m, int32_t most, size_t *n) {
+  Candidate *all = NEW_ARRAY(a, Candidate, m->dim + 2 * (size_t)m->noutputs + 1);
+  *n = 0;
   for (int k = 0; k < m->noutputs; k++)
-    if (is_variable(&m->outputs[k])) names[n++] = m->outputs[k].name;
-  for (size_t v = 0; v < free->count; v++) {
-    bool found = false;
-    for (int k = 0; k < m->noutputs; k++) {
-      if (!is_variable(&m->outputs[k]) || strcmp(m->outputs[k].name, free->items[v])) continue;
-      set_free(&m->outputs[k], fixed);
-      found = true;
-    }
-    if (!found)
+    if (is_variable(&m->outputs[k])) *n += add_candidates(a, m, &m->outputs[k], most, all + *n);
+  return all;
+}
+
+/* ---- what is free ---- */
+
+/* Let go is x, and what was before (NULL: nothing). What is free altogether needs no common width
+ * any more. */
+static const Freedom *freedom_with(Arena *a, size_t dim, const Freedom *from, const Candidate *x) {
+  Freedom *f = NEW(a, Freedom); /* a move keeps it */
+  bool *fixed = NEW_ARRAY(a, bool, dim + 1);
+  int *group = NEW_ARRAY(a, int, dim + 1), most = 0;
+  for (size_t k = 0; k < dim; k++) {
+    fixed[k] = from ? from->fixed[k] : true;
+    group[k] = from ? from->group[k] : 0;
+    most = group[k] > most ? group[k] : most;
+  }
+  for (int32_t k = x->first; k < x->first + x->count; k++) {
+    if (x->common && fixed[k] && !group[k]) group[k] = most + 1;
+    if (!x->common) fixed[k] = false, group[k] = 0;
+  }
+  *f = (Freedom){fixed, group};
+  return f;
+}
+
+/* Would it change anything? */
+static bool is_free(const Freedom *f, const Candidate *x) {
+  for (int32_t k = x->first; f && k < x->first + x->count; k++)
+    if (f->fixed[k] && !(x->common && f->group[k])) return false;
+  return f != NULL;
+}
+
+const Freedom *tune_freedom(Ctx *c, const Model *m, const OptionList *names) {
+  size_t n;
+  Candidate *all = candidates_of(&c->arena, m, INT32_MAX, &n);
+  const char **known = NEW_ARRAY(&c->arena, const char *, n + 1);
+  const Freedom *f = NULL;
+  for (size_t k = 0; k < n; k++) known[k] = all[k].name;
+  for (size_t v = 0; v < names->count; v++) {
+    size_t k = 0;
+    while (k < n && strcmp(known[k], names->items[v]) != 0) k++;
+    if (k == n)
       ctx_unknown(c, PVI_USAGE, NOWHERE,
-                  &(UnknownWord){"parameter in " OPTION("free"), free->items[v], NULL, names, n});
+                  &(UnknownWord){"parameter in " OPTION("free"), names->items[v], NULL, known, n});
+    f = freedom_with(&c->arena, m->dim, f, &all[k]);
   }
-  return fixed;
+  return f;
 }
 
-/* From where it stands towards little regularization, in three steps: a narrow q is a saddle. */
-static TuneStep loosen(const Search *s, Place *at, const bool *fixed) {
-  const double to = isnan(s->o.target.lambda) ? FREE_LAMBDA : s->o.target.lambda;
-  for (double lambda = 1; lambda > 3 * to && lambda > 0.003; lambda *= 0.1)
-    pass(s, at, lambda, fixed);
-  return advance(s, at, to, fixed);
+/* ---- forward selection ---- */
+
+static double free_lambda(const Search *s) {
+  return isnan(s->o.target.lambda) ? FREE_LAMBDA : s->o.target.lambda;
 }
 
-/* One round: of the variables that are still fixed, the one whose freedom is worth most. */
-static const Output *best_candidate(Search *s, const bool *fixed, Place *at, Place *found,
-                                    TuneStep *step) {
-  const Model *m = s->r->problem->model;
-  Place tried = place_make(&s->c->arena, s->f->count, at->folds.size);
-  const Output *best = NULL;
-  for (int k = 0; k < m->noutputs; k++) {
-    const Output *o = &m->outputs[k];
-    if (!is_variable(o) || !fixed[o->offset]) continue;
-    bool *trial = NEW_ARRAY(&s->c->arena, bool, m->dim + 1); /* a move keeps it */
-    memcpy(trial, fixed, m->dim * sizeof *trial);
-    set_free(o, trial);
-    place_copy(&tried, at);
-    TuneStep t = loosen(s, &tried, trial);
-    if (best && !(worth(&t) > worth(step))) continue;
-    best = o;
+/* A narrow q is close to a saddle: with many parameters free, they are let go in two steps. */
+static bool in_two_steps(const Search *s, const Freedom *free) {
+  size_t many = 0;
+  for (size_t k = 0; k < s->r->problem->model->dim; k++) many += !free->fixed[k];
+  return many > SHORT && 3 * free_lambda(s) < HALF_WAY;
+}
+
+/* From where it stands to little regularization. */
+static TuneStep loosen(Search *s, Place *at, const Freedom *free) {
+  if (in_two_steps(s, free)) pass(s, at, HALF_WAY, free);
+  return advance(s, at, free_lambda(s), free);
+}
+
+/* One or two numbers of q can hardly overfit: half a standard error is safety enough for them. */
+static double worth_of(const Candidate *x, const TuneStep *t) {
+  return t->gain - (x->common || x->count == 1 ? 0.5 : 1) * t->se;
+}
+
+/* The state of a forward selection. */
+typedef struct {
+  Candidate *left; /* those that may still add something */
+  size_t n;
+  const Freedom *free; /* what was taken so far; NULL: nothing */
+  double top;          /* what it is worth */
+  Place at, tried, found;
+} Selection;
+
+/* One round: of the candidates, the one whose freedom is worth most. Those that add nothing to what
+ * was taken are not tried again. */
+static const Candidate *best_candidate(Search *s, Selection *l, TuneStep *step) {
+  Arena *a = &s->c->arena;
+  size_t dim = s->r->problem->model->dim, kept = 0;
+  Candidate *best = NEW(a, Candidate);
+  bool any = false;
+  double most = 0;
+  s->left += l->free ? l->n : 0; /* those of the first round were foreseen */
+  for (size_t k = 0; k < l->n; k++) {
+    Candidate x = l->left[k];
+    if (is_free(l->free, &x)) {
+      s->left--;
+      continue;
+    }
+    place_copy(&l->tried, &l->at);
+    TuneStep t = loosen(s, &l->tried, freedom_with(a, dim, l->free, &x));
+    double value = worth_of(&x, &t);
+    if (value > l->top) l->left[kept++] = x;
+    if (any && !(value > most)) continue;
+    any = true;
+    most = value;
+    *best = x;
     *step = t;
-    place_copy(found, &tried);
+    place_copy(&l->found, &l->tried);
   }
-  return best;
+  l->n = kept;
+  return any ? best : NULL;
+}
+
+static Selection selection_make(const Search *s) {
+  Arena *a = &s->c->arena;
+  size_t folds = s->f->count, size = s->start.folds.size;
+  Selection l = {.at = place_make(a, folds, size),
+                 .tried = place_make(a, folds, size),
+                 .found = place_make(a, folds, size)};
+  l.left = candidates_of(a, s->r->problem->model, SHORT, &l.n);
+  place_copy(&l.at, &s->start);
+  return l;
 }
 
 /* Forward selection, as long as it pays. */
 static void search_free(Search *s, TunePath *p) {
-  const double pays = 0.5; /* nats of gain minus standard error */
-  Arena *a = &s->c->arena;
+  const double pays = 0.5; /* nats */
   const Model *m = s->r->problem->model;
-  bool *fixed = NEW_ARRAY(a, bool, m->dim + 1);
-  FreedVariable *freed = NEW_ARRAY(a, FreedVariable, m->noutputs + 1);
-  Place at = place_make(a, s->f->count, s->start.folds.size),
-        found = place_make(a, s->f->count, s->start.folds.size);
-  place_copy(&at, &s->start);
-  memset(fixed, true, m->dim);
-  double top = 0;
+  Selection l = selection_make(s);
+  FreedVariable *freed = NEW_ARRAY(&s->c->arena, FreedVariable, l.n + 1);
   for (TuneStep t = {0};;) {
-    const Output *o = best_candidate(s, fixed, &at, &found, &t);
-    if (!o || !(worth(&t) > top + pays)) break;
-    top = worth(&t);
-    set_free(o, fixed);
-    place_copy(&at, &found);
-    freed[p->nfreed++] = (FreedVariable){o->name, t.gain, t.se};
+    const Candidate *x = best_candidate(s, &l, &t);
+    if (!x || !(worth_of(x, &t) > l.top + pays)) break;
+    l.top = worth_of(x, &t);
+    l.free = freedom_with(&s->c->arena, m->dim, l.free, x);
+    place_copy(&l.at, &l.found);
+    freed[p->nfreed++] = (FreedVariable){x->name, t.gain, t.se};
   }
   p->freed = freed;
-  if (!p->nfreed || !(top > p->gain - p->se)) return;
-  p->fixed = fixed;
+  const FreedVariable *last = p->nfreed ? &freed[p->nfreed - 1] : NULL;
+  if (!last || (!isinf(p->lambda) && !(last->gain - last->se > p->gain - p->se))) return;
+  p->free = l.free;
   p->regularizer = REG_POSTERIOR;
-  p->lambda = isnan(s->o.target.lambda) ? FREE_LAMBDA : s->o.target.lambda;
-  p->gain = freed[p->nfreed - 1].gain;
-  p->se = freed[p->nfreed - 1].se;
-  place_copy(&s->best, &at);
+  p->lambda = free_lambda(s);
+  p->gain = last->gain;
+  p->se = last->se;
+  place_copy(&s->best, &l.at);
 }
 
 /* ---- both ------------------------------------------------------------------------------------ */
@@ -309,18 +398,32 @@ static const Scores *settle(Search *s, const TunePath *p, const ScoreList *list)
   o.target.score = bayes ? SCORE_elbo : o.target.score;
   o.target.lambda = bayes ? 1 : p->lambda;
   o.target.regularizer = p->regularizer;
-  o.fixed = p->fixed;
+  o.free = p->free;
   return folds_score(s->c, s->r, s->f, &o, list, &s->best.folds);
+}
+
+/* Where the fit to all data begins: at Bayes, if that stays as it is in some parameters; else where
+ * the last fold has come to, which is the one with most data where folds go forward. */
+static const double *start_of(const Search *s, const TunePath *p) {
+  size_t size = s->start.folds.size;
+  const double *last = s->best.folds.phi + (s->f->count - 1) * size;
+  if (!p->free) return isinf(p->lambda) ? s->r->phi : last;
+  double *phi = NEW_ARRAY(&s->c->arena, double, size);
+  memcpy(phi, s->r->phi, size * sizeof *phi);
+  FitOptions o = options_at(s, HALF_WAY, p->free);
+  if (in_two_steps(s, p->free))
+    tune_refit(s->c, s->r->problem->model, s->r->split, &o, s->pool, phi);
+  return phi;
 }
 
 static Search search_make(Ctx *c, Run *r, const Folds *f, const TuneOptions *t) {
   const Model *m = r->problem->model;
   const char *why;
-  if (!observed_allows(c, m, t->fit->target.score, &why))
-    ctx_fail(c, PVI_USAGE, NOWHERE, "%s", why);
+  if (!target_allows(c, m, &t->fit->target, &why)) ctx_fail(c, PVI_USAGE, NOWHERE, "%s", why);
   Search s = {.c = c, .r = r, .f = f, .pool = t->pool, .o = *t->fit};
-  s.list = evaluate_one(c, m, s.o.target.score, &s.column);
+  s.list = evaluate_one(c, m, &s.o.target, &s.column);
   s.o.journal = NULL;
+  s.began = base_seconds();
   begin(&s, t->fit);
   return s;
 }
@@ -330,24 +433,25 @@ TunePath *tune(Ctx *c, Run *r, const Folds *f, const TuneOptions *t) {
   TunePath *p = NEW(&c->arena, TunePath);
   p->lambda = INFINITY;
   p->regularizer = REG_POSTERIOR;
+  size_t candidates;
+  candidates_of(&c->arena, r->problem->model, SHORT, &candidates);
+  s.left = (t->lambda ? STEPS : 0) + (t->free ? candidates : 0);
   if (t->lambda) search_lambda(&s, p);
   if (t->free && q_is_normal(&r->q)) search_free(&s, p);
   p->bayes = r->q;
   p->bayes_phi = r->phi;
-  double *phi = NEW_ARRAY(&c->arena, double, s.start.folds.size);
-  memcpy(phi, r->phi, s.start.folds.size * sizeof *phi);
-  follow(&s, s.best.last, phi);
-  p->start = phi;
   p->scores = settle(&s, p, t->list);
+  p->start = start_of(&s, p);
   return p;
 }
 
-void tune_each(Ctx *c, Run *r, const Folds *f, const TuneOptions *t, const bool *const *fixed,
-               size_t n, TuneStep *out) {
+void tune_each(Ctx *c, Run *r, const Folds *f, const TuneOptions *t, const Freedom *free, size_t n,
+               TuneStep *out) {
   Search s = search_make(c, r, f, t);
   Place at = place_make(&c->arena, f->count, s.start.folds.size);
+  s.left = n;
   for (size_t k = 0; k < n; k++) {
     place_copy(&at, &s.start);
-    out[k] = loosen(&s, &at, fixed[k]);
+    out[k] = loosen(&s, &at, &free[k]);
   }
 }

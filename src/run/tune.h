@@ -13,7 +13,7 @@ typedef struct {
   double gain, se; /* over Bayes, with the standard error of the paired difference */
 } TuneStep;
 
-/* One variable of the program that was let go from its Bayes distribution, and what the fit gained
+/* What was let go: a variable of the program, an element, or common:NAME; and what the fit gained
  * over Bayes with it and those before it. */
 typedef struct {
   const char *name;
@@ -25,14 +25,13 @@ typedef struct TunePath {
   size_t n, best;
   const FreedVariable *freed; /* forward selection; none: NULL */
   size_t nfreed;
-  const bool
-      *fixed; /* where freeing some beats the best lambda: the parameters that stay; else NULL */
+  const Freedom *free;     /* where freeing some beats the best lambda: which; else NULL */
   Regularizer regularizer; /* what the final fit has, */
   double lambda;           /* and its weight; infinite: Bayes is enough */
   double gain, se;         /* of the choice, over Bayes */
   Q bayes;                 /* VI of all training data, */
   const double *bayes_phi;
-  const double *start;  /* and where the final fit begins: the q that was found for them */
+  const double *start;  /* and where the fit of the choice to them begins */
   const Scores *scores; /* of every observation when it was held out, under the choice */
 } TunePath;
 
@@ -49,11 +48,11 @@ TunePath *tune(Ctx *c, Run *r, const Folds *f, const TuneOptions *t);
 /* One fit from phi, without other starts; what it finds goes there. */
 void tune_refit(Ctx *c, const Model *m, const Split *split, const FitOptions *o, Pool *pool,
                 double *phi);
-/* What each of n sets of parameters gains when it alone is let go: fixed[k] flags those that stay.
- * VI's q is left in the run. */
-void tune_each(Ctx *c, Run *r, const Folds *f, const TuneOptions *t, const bool *const *fixed,
-               size_t n, TuneStep *out);
-/* With given variables free: the parameters that stay, by their flags. */
-const bool *tune_fixed(Ctx *c, const Model *m, const OptionList *free);
+/* What each of n freedoms gains alone. VI's q is left in the run. */
+void tune_each(Ctx *c, Run *r, const Folds *f, const TuneOptions *t, const Freedom *free, size_t n,
+               TuneStep *out);
+/* What the option `free` names: variables, elements b[2], or common:b, the widths of b's elements
+ * grown by one number. */
+const Freedom *tune_freedom(Ctx *c, const Model *m, const OptionList *names);
 
 #endif

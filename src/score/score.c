@@ -9,18 +9,32 @@ static const struct {
   unsigned flags;
   ScoreFunction *code;
   ScoreRowsFunction *rows;
-} scores[SCORE_COUNT] = {
+} scores[SCORE_COUNT + 1] = {
 #define SCORE(id, name, flags, rows, formula) [SCORE_##id] = {name, flags, score_##id, rows},
 #include "score/scores.def"
 #undef SCORE
+    [SCORE_sum] = {"sum", 0, score_sum, NULL},
 };
 
 ScoreFunction *score_of(ScoreId id) { return scores[id].code; }
 ScoreRowsFunction *score_rows_of(ScoreId id) { return scores[id].rows; }
 const char *score_name(ScoreId id) { return scores[id].name; }
 unsigned score_needs(ScoreId id) { return scores[id].flags; }
-bool score_is_kinked(ScoreId id) { return scores[id].flags & KINKED; }
-bool score_keeps_hints(ScoreId id) { return scores[id].flags & KEEPS_HINTS; }
+
+unsigned score_flags(ScoreId id, const ScoreOptions *o) {
+  unsigned flags = scores[id].flags;
+  for (size_t k = 0; id == SCORE_sum && k < o->nparts; k++) flags |= scores[o->parts[k].id].flags;
+  return flags;
+}
+
+/* 0.5 log + 0.5 interval: without commas, for it is the name of a column, too. */
+const char *score_title(Arena *a, ScoreId id, const ScoreOptions *o) {
+  if (id != SCORE_sum) return scores[id].name;
+  Text t = text_make(a);
+  for (size_t k = 0; k < o->nparts; k++)
+    text_printf(&t, "%s%.6g %s", k ? " + " : "", o->parts[k].weight, scores[o->parts[k].id].name);
+  return t.s;
+}
 
 bool score_find(const char *name, ScoreId *id) {
   for (int k = 0; k < SCORE_COUNT; k++)

@@ -24,6 +24,20 @@ typedef struct {
   size_t size;                        /* categories (categorical), trials (binomial) */
 } Mixture;
 
+typedef enum {
+#define SCORE(id, name, flags, rows, formula) SCORE_##id,
+#include "score/scores.def"
+#undef SCORE
+  SCORE_COUNT,
+  SCORE_sum = SCORE_COUNT /* no row, but a weighted sum of rows: ScoreOptions.parts */
+} ScoreId;
+
+/* A score in a sum, weight > 0. */
+typedef struct {
+  ScoreId id;
+  double weight;
+} ScorePart;
+
 /* What a score may be told besides. */
 typedef struct {
   double alpha;  /* interval: its level is 1 - alpha; 0: 0.1 */
@@ -32,8 +46,10 @@ typedef struct {
   const double *levels; /* quantile: levels, weighted_interval: alphas; none: the deciles, the
                            forecast hubs' */
   size_t nlevels;
-  double bandwidth; /* mmd: of its kernel; 0: 1 */
-  bool halves;      /* energy, mmd: only the pairs (k, k + nsim / 2), in O(nsim) */
+  double bandwidth;       /* mmd: of its kernel; 0: 1 */
+  bool halves;            /* energy, mmd: only the pairs (k, k + nsim / 2), in O(nsim) */
+  const ScorePart *parts; /* SCORE_sum: different rows, none of them twice */
+  size_t nparts;
 } ScoreOptions;
 
 typedef struct {
@@ -75,16 +91,10 @@ typedef enum {
   KEEPS_HINTS = 256
 } ScoreFlags;
 
-typedef enum {
-#define SCORE(id, name, flags, rows, formula) SCORE_##id,
-#include "score/scores.def"
-#undef SCORE
-  SCORE_COUNT,
-} ScoreId;
-
 #define SCORE(id, name, flags, rows, formula) ScoreFunction score_##id;
 #include "score/scores.def"
 #undef SCORE
+ScoreFunction score_sum;
 
 /* Several observations at once, lanes of equal weight: for scores that see nothing but log
  * densities. */
@@ -101,9 +111,10 @@ ScoreRowsFunction score_log_rows, score_elbo_rows;
 ScoreFunction *score_of(ScoreId id);
 ScoreRowsFunction *score_rows_of(ScoreId id); /* NULL: one by one */
 const char *score_name(ScoreId id);
-unsigned score_needs(ScoreId id); /* its flags: NEEDS_LL ... */
-bool score_is_kinked(ScoreId id); /* optimizers go by way of ScoreOptions.smooth */
-bool score_keeps_hints(ScoreId id);
+unsigned score_needs(ScoreId id); /* the flags of its row: NEEDS_LL ... */
+/* The same where it may be a sum: the flags of all parts; and a name for people. */
+unsigned score_flags(ScoreId id, const ScoreOptions *o);
+const char *score_title(Arena *a, ScoreId id, const ScoreOptions *o);
 bool score_find(const char *name, ScoreId *id);
 /* Is it defined for outcomes of this kind, by parameters, with useful derivatives? */
 bool score_allows(ScoreId id, Kind kind);
@@ -111,6 +122,9 @@ bool score_allows(ScoreId id, Kind kind);
 bool score_evaluates(ScoreId id, Kind kind);
 /* Numbers of scratch that any score needs for these sizes; counts: of outcomes that may be. */
 size_t score_scratch(size_t M, size_t nsim, bool counts);
+/* What a sum needs besides, for the derivatives of one part: rows of par[0], numbers in all
+ * simulated outcomes. */
+size_t score_sum_scratch(size_t ld, size_t rows, size_t simulated);
 
 /* Not a score: the predictive distribution in a few numbers. c->y is not looked at; the kind must
  * be known. mean and sd are NaN, or sd inf, where there is none. */
