@@ -28,6 +28,7 @@ SUBMAKE = $(MAKE) --no-print-directory $(if $(V),,-s)
 
 # Debian's names: what building and testing need, and what only some targets need.
 PACKAGES          := gcc make libc6-dev libcmocka-dev python3
+PACKAGES_test     := python3-numpy
 PACKAGES_torture  := clang libclang-rt-14-dev
 PACKAGES_valgrind := valgrind
 PACKAGES_format   := clang-format
@@ -118,7 +119,9 @@ demo: deps ## build, then fit the golf example
 	@+$(SUBMAKE) all
 	@PVI=$(BUILD)/pvi tool/demo.sh
 
+# Without numpy the tests of the Python package are skipped, visibly.
 test: deps ## build, run every test; the last line is "N passed, M failed"
+	@tool/deps.sh $(PACKAGES_test) || true
 	@+$(SUBMAKE) all static tests
 	@PVI=$(BUILD)/pvi tool/test.sh $(BUILD)/test
 

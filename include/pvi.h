@@ -126,8 +126,8 @@ pvi_option pvi_option_at(size_t k);
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
-/* A program and its data (Stan JSON or CSV; NULL: none are needed): files, or their texts. Options
- * (NULL: defaults) that matter: set, include, observe, simulate, observed. */
+/* A program and its data (Stan JSON, CSV or a dump of R; NULL: none are needed): files, or their
+ * texts. Options (NULL: defaults) that matter: set, include, observe, simulate, observed. */
 int pvi_load(pvi_context *c, const char *program, const char *data, const pvi_options *o,
              pvi_model **out);
 int pvi_load_text(pvi_context *c, const char *program, const char *data, const pvi_options *o,
@@ -297,6 +297,9 @@ int pvi_compare_report(pvi_context *c, const char *const *places, size_t n, cons
 /* Run folders as one self-contained HTML file; options: page, plots, threads. The text names it. */
 int pvi_page_report(pvi_context *c, const char *const *runs, size_t n, const pvi_options *o,
                     const char **text);
+/* A run folder (of a fit or of draws of the posterior) as a tree that ArviZ and xarray read;
+ * options: to (zarr, netcdf), out. The text says what was written. */
+int pvi_export_report(pvi_context *c, const char *folder, const pvi_options *o, const char **text);
 /* Which variables vary in the population beyond what Bayes says. Options: simulations, folds,
  * score, family, seed, threads. */
 int pvi_diagnose_report(pvi_context *c, const pvi_model *m, const pvi_options *o,
@@ -333,6 +336,21 @@ typedef struct {
 /* Options: score (by default crps_sim; energy where width > 1), family (meanfield), alpha, knots,
  * layers, hidden, lambda (of the prior), draws (256), seed. */
 int pvi_fit_simulator(pvi_context *c, const pvi_simulator *s, const pvi_options *o, pvi_run **out);
+
+/* ---- CmdStan's command lines ----------------------------------------------------------------- */
+
+/* What CmdStan's tools call, for `pvi cmdstan` and whoever stands in for it. Lines for standard
+ * output go to `print` as they come; messages are in the context, as always. */
+typedef void (*pvi_printer)(void *self, const char *text);
+/* A model executable with its arguments (method=sample num_samples=1000 ...).
+ * PVI_STATUS_NOT_CONVERGED: it ended without what was asked for, and has said so. */
+int pvi_cmdstan_model(pvi_context *c, const char *executable, int argc, const char *const *argv,
+                      pvi_printer print, void *self);
+/* stanc (--info FILE, --auto-format FILE ...; --executable=MODEL makes a model executable that
+ * calls the program of --pvi=PATH; --threads: several chains may be asked of it), stansummary or
+ * diagnose (files of draws). */
+int pvi_cmdstan_tool(pvi_context *c, const char *tool, int argc, const char *const *argv,
+                     pvi_printer print, void *self);
 
 #if defined __GNUC__
 #pragma GCC visibility pop

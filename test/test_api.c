@@ -551,6 +551,11 @@ TEST(wrong_simulators) {
   pvi_close(p);
 }
 
+static void ignore_text(void *self, const char *text) {
+  (void)self;
+  (void)text;
+}
+
 /* NULL where something is needed is a mistake like any other, and never a crash. */
 TEST(nothing_given) {
   pvi_context *p = open_context();
@@ -571,6 +576,14 @@ TEST(nothing_given) {
   assert_int_equal(pvi_read(p, NULL, NULL, &r), PVI_STATUS_USAGE);
   assert_int_equal(pvi_check_report(p, NULL, NULL, NULL, &text), PVI_STATUS_USAGE);
   assert_int_equal(pvi_check_report(p, LOGISTIC, GOLF, NULL, NULL), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_export_report(p, NULL, NULL, &text), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_export_report(p, "absent", NULL, &text), PVI_STATUS_DATA);
+  assert_int_equal(pvi_cmdstan_model(p, NULL, 0, NULL, ignore_text, NULL), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_cmdstan_model(p, "absent", 0, NULL, ignore_text, NULL), PVI_STATUS_DATA);
+  assert_int_equal(pvi_cmdstan_model(p, LOGISTIC, 1, NULL, ignore_text, NULL), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_cmdstan_tool(p, "stanc", 0, NULL, NULL, NULL), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_cmdstan_tool(p, "stanc", 0, NULL, ignore_text, NULL), PVI_STATUS_USAGE);
+  assert_int_equal(pvi_cmdstan_tool(p, "nothing", 0, NULL, ignore_text, NULL), PVI_STATUS_USAGE);
   assert_int_equal(pvi_set(NULL, "lambda", "1"), PVI_STATUS_USAGE);
   assert_int_equal(pvi_dim(NULL), 0);
   assert_null(pvi_parameter(NULL, 0));

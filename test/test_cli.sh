@@ -69,9 +69,11 @@ expect 0 'nan.csv:3:1: warning: x[2] is NaN (as are 1 more)' "NaN in a table" ch
 printf 'x,y\r1,0\r2,1\r3,1\r' >"$dir/cr.csv"
 expect 0 "3 observations" "lines that end with a carriage return" check "$dir/good.stan" "$dir/cr.csv"
 printf 'N <- 3\nx <- c(1, 2, 3)\ny <- c(0, 1, 1)\n' >"$dir/dump.data.R"
-expect 3 "write_stan_json" "a dump of R" check "$dir/good.stan" "$dir/dump.data.R"
+expect 0 "3 observations" "a dump of R" check "$dir/good.stan" "$dir/dump.data.R"
 cp "$dir/dump.data.R" "$dir/dump"
-expect 3 "R's dump()" "a dump of R by its content" check "$dir/good.stan" "$dir/dump"
+expect 0 "3 observations" "a dump of R by its content" check "$dir/good.stan" "$dir/dump"
+printf 'N <- 3L\nx <- c(1, 2 3)\n' >"$dir/wrong.R"
+expect 3 "wrong.R:2:13: error: expected \`)\` here" "a dump of R that is wrong, with its place" check "$dir/good.stan" "$dir/wrong.R"
 printf '{"N": 3, "y": [0, 1, 1]}' >"$dir/nox.json"
 expect 3 "nox.json'
 " "nothing given is meant by what is missing" check "$dir/good.stan" "$dir/nox.json"

@@ -272,6 +272,62 @@ static void test_good_json(void **state) {
     check_good(&good_json[k], "test.json");
 }
 
+/* What R's dump() writes: its first index is the fastest. */
+static const GoodRow good_dump[] = {
+    {"N <- 3L\n", "N", 0, {0}, true, 1, {3}},
+    {"# a comment\n`x` <-\n-1.5e2\n", "x", 0, {0}, false, 1, {-150}},
+    {"\"y\" <-\nc(1, 2.5, NaN, -Inf)", "y", 1, {4}, false, 4, {1, 2.5, NAN, -INFINITY}},
+    {"a <- 1\nb <- 2:4\nd <- 3:1", "b", 1, {3}, true, 3, {2, 3, 4}},
+    {"a <- 1; d <- c(3:1, 9L)", "d", 1, {4}, true, 4, {3, 2, 1, 9}},
+    {"e <- integer(0)", "e", 1, {0}, true, 0, {0}},
+    {"z <- double(2)", "z", 1, {2}, true, 2, {0, 0}},
+    {"t <- c(TRUE, FALSE)", "t", 1, {2}, true, 2, {1, 0}},
+    {"X <- structure(c(1, 2, 3, 4, 5, 6), .Dim = c(2L, 3L))",
+     "X",
+     2,
+     {2, 3},
+     true,
+     6,
+     {1, 3, 5, 2, 4, 6}},
+    {"X <- structure(1:8, .Dim = c(2, 2, 2))",
+     "X",
+     3,
+     {2, 2, 2},
+     true,
+     8,
+     {1, 5, 3, 7, 2, 6, 4, 8}},
+};
+
+static void test_good_dump(void **state) {
+  (void)state;
+  for (size_t k = 0; k < sizeof good_dump / sizeof *good_dump; k++)
+    check_good(&good_dump[k], "test.data.R");
+}
+
+static void read_as_dump(Ctx *c, const void *text) { data_read_text(c, "test.R", text, NULL); }
+
+static void test_bad_dump(void **state) {
+  (void)state;
+  static const struct {
+    const char *text, *says;
+    unsigned line, column;
+  } rows[] = {
+      {"N <- \n", "expected a number", 2, 1},
+      {"N 3", "expected `=`", 1, 3},
+      {"x <- c(1, 2", "expected `)`", 1, 12},
+      {"x <- structure(c(1, 2), .Dim = c(2, 2))", "do not give as many", 1, 40},
+      {"x <- structure(c(1, 2))", "expected `,`", 1, 23},
+      {"x <- 1:999999999", "so long a range", 1, 17},
+      {"x <- \"a\"", "expected a number", 1, 6},
+  };
+  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+    Ctx c;
+    assert_int_equal(attempt(&c, read_as_dump, rows[k].text), PVI_DATA);
+    expect_message(&c, rows[k].text, rows[k].says, rows[k].line, rows[k].column);
+    ctx_free(&c);
+  }
+}
+
 /* Arrays that grow over the number stack, after and inside others. */
 static void test_long_array(void **state) {
   (void)state;
@@ -1243,6 +1299,8 @@ int main(void) {
       cmocka_unit_test(test_bind_tuple),
       cmocka_unit_test(test_bounds),
       cmocka_unit_test(test_structures),
+      cmocka_unit_test(test_good_dump),
+      cmocka_unit_test(test_bad_dump),
       cmocka_unit_test(test_bad_splits),
       cmocka_unit_test(test_split_read),
       cmocka_unit_test(test_random_splits),

@@ -467,20 +467,13 @@ static void names(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(lbfgs_rosenbrock),
-      cmocka_unit_test(lbfgs_quadratic),
-      cmocka_unit_test(lbfgs_precise),
-      cmocka_unit_test(lbfgs_barrier),
-      cmocka_unit_test(lbfgs_hill),
-      cmocka_unit_test(lbfgs_stuck),
-      cmocka_unit_test(limits),
-      cmocka_unit_test(interrupted_runs),
-      cmocka_unit_test(foreign_states),
-      cmocka_unit_test(noisy_quadratic),
-      cmocka_unit_test(paper_clipping),
-      cmocka_unit_test(rates),
-      cmocka_unit_test(skipped_steps),
-      cmocka_unit_test(names),
+      cmocka_unit_test(lbfgs_rosenbrock), cmocka_unit_test(lbfgs_quadratic),
+      cmocka_unit_test(lbfgs_precise),    cmocka_unit_test(lbfgs_barrier),
+      cmocka_unit_test(lbfgs_hill),       cmocka_unit_test(lbfgs_stuck),
+      cmocka_unit_test(limits),           cmocka_unit_test(interrupted_runs),
+      cmocka_unit_test(foreign_states),   cmocka_unit_test(noisy_quadratic),
+      cmocka_unit_test(paper_clipping),   cmocka_unit_test(rates),
+      cmocka_unit_test(skipped_steps),    cmocka_unit_test(names),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }

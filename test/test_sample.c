@@ -247,9 +247,22 @@ TEST(windows_fill_the_warmup) {
   WarmupWindow w[WARMUP_MOST];
   for (size_t warmup = 0; warmup < 3000; warmup += 37)
     for (size_t chains = 1; chains < 40; chains += 13) {
-      size_t sum = 0, n = warmup_windows(warmup, chains, w);
+      size_t sum = 0, n = warmup_windows(warmup, chains, NULL, w);
       for (size_t k = 0; k < n; k++) sum += w[k].length;
       assert_int_equal(sum, warmup);
+    }
+}
+
+TEST(windows_of_any_plan_fill_the_warmup) {
+  WarmupWindow w[WARMUP_MOST];
+  for (size_t warmup = 0; warmup < 2000; warmup += 7)
+    for (size_t k = 0; k < 64; k++) {
+      WarmupPlan plan = {k % 4 * 60, k / 4 % 4 * 25, k / 16 * 40};
+      size_t sum = 0, n = warmup_windows(warmup, 1, &plan, w);
+      for (size_t j = 0; j < n; j++) sum += w[j].length;
+      assert_int_equal(sum, warmup);
+      if (warmup >= 20 && plan.first + plan.window + plan.last <= warmup && plan.first)
+        assert_int_equal(w[0].length, plan.first);
     }
 }
 
@@ -496,6 +509,7 @@ int main(void) {
   SUITE_ADD(&s, resumed_is_the_same);
   SUITE_ADD(&s, damaged_state_is_refused);
   SUITE_ADD(&s, windows_fill_the_warmup);
+  SUITE_ADD(&s, windows_of_any_plan_fill_the_warmup);
   SUITE_ADD(&s, ess_of_autoregression);
   SUITE_ADD(&s, rhat_of_shifted_chains);
   SUITE_ADD(&s, nested_rhat_of_shifted_superchains);

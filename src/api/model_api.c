@@ -42,12 +42,12 @@ static int run_load(pvi_context *c, LoadArgs *a, pvi_model **out) {
 
 int pvi_load(pvi_context *c, const char *program, const char *data, const pvi_options *o,
              pvi_model **out) {
-  return run_load(c, &(LoadArgs){{program, data, false, false}, o, NULL}, out);
+  return run_load(c, &(LoadArgs){{.program = program, .data = data}, o, NULL}, out);
 }
 
 int pvi_load_text(pvi_context *c, const char *program, const char *data, const pvi_options *o,
                   pvi_model **out) {
-  return run_load(c, &(LoadArgs){{program, data, true, false}, o, NULL}, out);
+  return run_load(c, &(LoadArgs){{.program = program, .data = data, .text = true}, o, NULL}, out);
 }
 
 void pvi_model_free(pvi_model *m) {

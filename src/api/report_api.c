@@ -35,6 +35,7 @@ REPORT(draws, report_draws(ctx, a->run, a->problem, o, out))
 REPORT(diagnose, report_diagnosis(ctx, a->problem, o, &a->hooks, out))
 REPORT(compare, report_comparison(ctx, a->places, a->n, o, &a->hooks, out))
 REPORT(page, report_page(ctx, a->places, a->n, o, out))
+REPORT(export_run, report_export(ctx, a->places[0], o, out))
 REPORT(folder, text_puts(out, folder_default(ctx, run_make(ctx, a->problem, o, NULL))))
 REPORT(sample_folder, text_puts(out, folder_default(ctx, sample_make(ctx, a->problem, o, NULL))))
 #undef REPORT
@@ -43,7 +44,8 @@ int pvi_check_report(pvi_context *c, const char *program, const char *data, cons
                      const char **text) {
   if (!c) return PVI_STATUS_USAGE;
   NEED(c, program);
-  return api_report(c, check, &(ReportArgs){.source = {program, data, false, false}, .o = o}, text);
+  return api_report(c, check, &(ReportArgs){.source = {.program = program, .data = data}, .o = o},
+                    text);
 }
 
 int pvi_density_report(pvi_context *c, const pvi_model *m, const pvi_options *o,
@@ -86,6 +88,12 @@ int pvi_compare_report(pvi_context *c, const char *const *places, size_t n, cons
   for (size_t k = 0; k < n; k++) NEED(c, places[k]);
   return api_report(c, compare,
                     &(ReportArgs){.places = places, .n = n, .o = o, .hooks = api_hooks(c)}, text);
+}
+
+int pvi_export_report(pvi_context *c, const char *folder, const pvi_options *o, const char **text) {
+  if (!c) return PVI_STATUS_USAGE;
+  NEED(c, folder);
+  return api_report(c, export_run, &(ReportArgs){.places = &folder, .n = 1, .o = o}, text);
 }
 
 int pvi_page_report(pvi_context *c, const char *const *runs, size_t n, const pvi_options *o,

@@ -57,6 +57,9 @@ void completion_zsh(FILE *to);
 void watch_begin(Cli *cli, const char *label);
 int watch_end(Cli *cli); /* 128 + the signal that came, or 0 */
 
+/* cmdstan_home.c: `pvi cmdstan WORD ...` with CmdStan's own arguments. */
+int cmdstan_executable(int argc, char **argv);
+
 /* Messages of the last call go to stderr; returns the status. */
 int cli_said(Cli *cli, int status);
 

@@ -171,6 +171,12 @@ int cmd_report(Cli *cli) {
   return print(cli, status, text);
 }
 
+int cmd_export(Cli *cli) {
+  const char *text = "";
+  int status = pvi_export_report(cli->c, place(cli, 0), cli->o, &text);
+  return print(cli, status, text);
+}
+
 /* ---- about pvi itself ------------------------------------------------------------------------ */
 
 typedef struct {

@@ -65,6 +65,8 @@ static int dispatch(int argc, char **argv) {
     printf("pvi %s\n", pvi_version());
     return PVI_STATUS_OK;
   }
+  if (!strcmp(first, "cmdstan") && argc > 2 && argv[2][0] != '-')
+    return cmdstan_executable(argc - 2, argv + 2);
   const Command *command = find(first);
   return command ? run_command(command, argc - 2, argv + 2) : unknown_command(first);
 }

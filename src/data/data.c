@@ -308,15 +308,14 @@ static void end_lines(Arena *a, Source *s) {
 static Data *read_source(Ctx *c, DataText *text, const DataOptions *o) {
   size_t errors = c->nerrors;
   end_lines(&text->memory->arena, text->source);
-  if (looks_like_r(text->source))
-    ctx_fail(c, PVI_DATA, (Loc){text->source, 1, 1, 1},
-             "this is a file of R's dump(), which is not read; data are Stan JSON or a CSV. In R: "
-             "d <- new.env(); source(\"%s\", d); cmdstanr::write_stan_json(as.list(d), "
-             "\"data.json\")",
-             text->source->name);
+  bool dump = looks_like_r(text->source);
+  if (dump) {
+    text->source->text = rdump_json(c, &text->memory->arena, text->source);
+    text->source->length = strlen(text->source->text);
+  }
   Data *d = data_new(c, text->source);
   d->text = text;
-  if (looks_like_csv(text->source)) {
+  if (!dump && looks_like_csv(text->source)) {
     data_add_csv(c, d, text->source);
   } else {
     add_json_file(c, d, text->source);

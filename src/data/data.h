@@ -1,7 +1,7 @@
 /* data.h: Data, the second noun: what the user measured, by name; and Split, which rows are for
  * what.
  *
- *   data_read      a Stan JSON or CSV file -> Data
+ *   data_read      a Stan JSON or CSV file, or a dump of R -> Data
  *   data_bind      Data x declaration -> the values of a data-block variable, in its layout
  *   data_check_*   values x what is declared of them -> errors
  *   split_*        parts of the rows: train, valid, test
@@ -53,8 +53,8 @@ typedef struct {
   size_t ndeclared;
 } DataOptions;
 
-/* .csv and .json by extension, else by content. o may be NULL. ctx_fail(PVI_DATA) when unreadable
- * or malformed. */
+/* .csv, .json and .R by extension, else by content. o may be NULL. ctx_fail(PVI_DATA) when
+ * unreadable or malformed. */
 Data *data_read(Ctx *c, const char *path, const DataOptions *o);
 Data *data_read_text(Ctx *c, const char *name, const char *text,
                      const DataOptions *o); /* the same, from memory */

@@ -23,9 +23,10 @@ double sampler_accept(SamplerId id) { return rows[id].accept; }
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 /* The vectors of a chain, each dim numbers, and where they belong. */
-Chain *chain_make(Arena *a, size_t dim, const Metric *metric, uint64_t seed, uint64_t number) {
+Chain *chain_make(Arena *a, const Metric *metric, long depth, uint64_t seed, uint64_t number) {
   Chain *c = NEW(a, Chain);
-  c->dim = dim;
+  size_t dim = c->dim = metric->dim, room = (size_t)depth * dim;
+  c->most_depth = depth;
   c->metric = metric;
   c->key = rng_make(seed, 2 * number + 1);
   c->rng = rngs_make(seed, 2 * number + 2);
@@ -36,10 +37,10 @@ Chain *chain_make(Arena *a, size_t dim, const Metric *metric, uint64_t seed, uin
                         &c->sub_gradient,  &c->last_r};
   double **trees[] = {&c->start_r, &c->start_rho, &c->before_r};
   size_t n = sizeof vectors / sizeof *vectors, m = sizeof trees / sizeof *trees;
-  c->nmemory = (n + m * SAMPLER_DEPTH) * dim;
+  c->nmemory = n * dim + m * room;
   double *at = c->memory = NEW_ARRAY(a, double, c->nmemory + 1);
   for (size_t k = 0; k < n; k++, at += dim) *vectors[k] = at;
-  for (size_t k = 0; k < m; k++, at += SAMPLER_DEPTH * dim) *trees[k] = at;
+  for (size_t k = 0; k < m; k++, at += room) *trees[k] = at;
   return c;
 }
 

@@ -15,7 +15,10 @@
 #include "infer/metric.h"
 #include "num/rng.h"
 
-enum { SAMPLER_DEPTH = 10 }; /* trees of at most 2^10 steps */
+enum {
+  SAMPLER_DEPTH = 10,
+  SAMPLER_MOST_DEPTH = 30
+}; /* trees of at most 2^10 steps, unless asked */
 
 /* What goes with a draw, as CmdStan's columns have it. */
 typedef struct {
@@ -56,8 +59,8 @@ typedef struct Chain {
   double *rho, *sub_rho;
   double *sub, *sub_gradient, sub_lp, sub_energy;
   double log_weight, sub_log_weight;
-  long depth, leaf;
-  double *start_r, *start_rho, *before_r; /* [SAMPLER_DEPTH x dim]: checkpoints, see nuts.c */
+  long depth, leaf, most_depth;
+  double *start_r, *start_rho, *before_r; /* [most_depth x dim]: checkpoints, see nuts.c */
   double *last_r;
   /* what came of it */
   double *draws; /* [room x dim] */
@@ -67,7 +70,8 @@ typedef struct Chain {
   size_t nmemory;
 } Chain;
 
-Chain *chain_make(Arena *a, size_t dim, const Metric *metric, uint64_t seed, uint64_t number);
+/* depth: of trees, at most. */
+Chain *chain_make(Arena *a, const Metric *metric, long depth, uint64_t seed, uint64_t number);
 void chain_room(Arena *a, Chain *c, size_t room); /* for so many draws; those there were are gone */
 void chain_more_room(Arena *a, Chain *c, size_t room); /* they stay */
 void chain_state(Chain *c, Archive *a);

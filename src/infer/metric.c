@@ -116,7 +116,7 @@ void metric_estimate(Arena *work, Metric *m, const double *const *draws, size_t 
                      MetricKind kind) {
   enum { MOST_AUTO = 128 };
   size_t dim = m->dim;
-  if (n < 4) return;
+  if (n < 4 || kind == METRIC_AS_GIVEN) return;
   double *mean = NEW_ARRAY(work, double, dim + 1), *var = NEW_ARRAY(work, double, dim + 1);
   mean_of(draws, n, dim, mean);
   variances(m, draws, n, mean, var);

@@ -32,7 +32,12 @@ bool metric_dense(Metric *m, const double *cov); /* false: it is not positive de
 
 /* From n draws of the posterior, draw i at draws + i dim. Few draws say little: variances shrink to
  * `unit` squared, covariances to nothing. METRIC_AUTO is dense where that is worth its cost. */
-typedef enum { METRIC_DIAG, METRIC_DENSE, METRIC_AUTO } MetricKind;
+typedef enum {
+  METRIC_DIAG,
+  METRIC_DENSE,
+  METRIC_AUTO,
+  METRIC_AS_GIVEN /* draws do not change it */
+} MetricKind;
 void metric_estimate(Arena *work, Metric *m, const double *const *draws, size_t n, MetricKind kind);
 
 #endif

@@ -136,7 +136,7 @@ static bool join(Chain *c) {
   bool turned = tree_turns(c);
   copy_place(&c->ends[side(c)], &c->at, c->dim);
   la_axpy(1, c->sub_rho, c->rho, c->dim);
-  return ++c->depth == SAMPLER_DEPTH || turned;
+  return ++c->depth == c->most_depth || turned;
 }
 
 static bool take(Chain *c) {

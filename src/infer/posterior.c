@@ -23,6 +23,7 @@ struct Posterior {
   Lanes sizes[MOST_SIZES];
   int nsizes;
   size_t dim;
+  bool no_jacobian;
 };
 
 Observed *posterior_observed(Arena *a, const Model *m, const size_t *rows, size_t nrows) {
@@ -51,6 +52,8 @@ Posterior *posterior_make(Arena *a, const Observed *o, size_t points, Pool *pool
   return p;
 }
 
+void posterior_without_jacobian(Posterior *p) { p->no_jacobian = true; }
+
 /* The likelihood is a sum, every point for itself: its derivative in a row's log density is how
  * often the row was seen. */
 static void add_tile(void *self, const TileView *t) {
@@ -77,7 +80,7 @@ static void take_results(const Posterior *p, const Lanes *l, const PosteriorPoin
   const double *prior = vm_value(l->work, ROOT_PRIOR, 0),
                *jacobian = vm_value(l->work, ROOT_JACOBIAN, 0), *grad = vm_theta_adjoint(l->work);
   for (size_t j = 0; j < n; j++) {
-    double value = prior[j] + jacobian[j];
+    double value = prior[j] + (p->no_jacobian ? 0 : jacobian[j]);
     for (size_t c = 0; c < l->chunks; c++) value += l->likelihood[c * l->lanes + j];
     bool finite = isfinite(value);
     for (size_t k = 0; k < p->dim; k++) {
@@ -95,6 +98,6 @@ void posterior_eval(Posterior *p, const PosteriorPoint *points, size_t n) {
   memset(l->likelihood, 0, l->chunks * l->lanes * sizeof *l->likelihood);
   vm_forward(l->work, vm_theta(l->work));
   vm_tiles(l->work, add_tile, l, true);
-  vm_backward(l->work, (double[]){1, 1}, NULL, vm_theta_adjoint(l->work));
+  vm_backward(l->work, (double[]){1, p->no_jacobian ? 0 : 1}, NULL, vm_theta_adjoint(l->work));
   take_results(p, l, points, n);
 }

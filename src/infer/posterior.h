@@ -17,6 +17,9 @@ Observed *posterior_observed(Arena *a, const Model *m, const size_t *rows, size_
  * at a time; several Posteriors of the same observations may work in several threads. */
 typedef struct Posterior Posterior;
 Posterior *posterior_make(Arena *a, const Observed *o, size_t points, Pool *pool);
+/* From now on without the Jacobians: the density of the constrained parameters, whose maximum
+ * penalised maximum likelihood is. */
+void posterior_without_jacobian(Posterior *p);
 
 /* A point: where it is, and where value and gradient go (dim numbers each). The value is -inf, and
  * the gradient nothing to rely on, where there is no density. */

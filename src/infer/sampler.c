@@ -2,7 +2,6 @@
 #include "infer/sampler.h"
 
 #include "infer/ess.h"
-#include "infer/warmup.h"
 #include "num/stats.h"
 
 #include <math.h>
@@ -274,9 +273,9 @@ static void renew_metric(Sampler *s) {
 
 /* A window in which every chain adapts its own step. */
 static bool window_alone(Sampler *s, size_t length) {
-  set_all(s, s->s->step, 0, true);
+  set_all(s, s->s->step, 0, !s->o->as_given);
   if (!advance(s, length)) return false;
-  s->s->step = common_step(s);
+  if (!s->o->as_given) s->s->step = common_step(s);
   return true;
 }
 
@@ -303,18 +302,32 @@ static bool window_together(Sampler *s, size_t length) {
   return true;
 }
 
+/* The draws of a window go before those of the next. */
+static void keep_window(const Sampler *s) {
+  size_t dim = s->s->dim;
+  for (size_t k = 0; s->o->keep_warmup && k < s->s->chains; k++) {
+    const Chain *c = s->s->chain[k];
+    size_t n = s->s->before[k].n;
+    memcpy(s->s->before[k].draws + n * dim, c->draws, c->ndraws * dim * sizeof *c->draws);
+    memcpy(s->s->before[k].stats + n, c->stats, c->ndraws * sizeof *c->stats);
+    s->s->before[k].n += c->ndraws;
+  }
+}
+
 /* False: interrupted. */
 static bool warm_up(Sampler *s) {
   WarmupWindow windows[WARMUP_MOST];
-  size_t n = warmup_windows(s->o->warmup, s->s->chains, windows);
+  size_t n = warmup_windows(s->o->warmup, s->s->chains, s->o->plan, windows);
   for (size_t w = (size_t)s->window_number; w < n; w++) {
     TempArena *temp = temp_open(s->ctx);
     s->window = &temp->arena;
     for (size_t k = 0; k < s->s->chains; k++)
-      chain_room(s->window, s->s->chain[k], windows[w].metric ? windows[w].length : 0);
+      chain_room(s->window, s->s->chain[k],
+                 windows[w].metric || s->o->keep_warmup ? windows[w].length : 0);
     bool whole =
         (s->s->method == SAMPLER_chees ? window_together : window_alone)(s, windows[w].length);
-    if (whole && windows[w].metric) renew_metric(s);
+    keep_window(s);
+    if (whole && windows[w].metric && !s->o->as_given) renew_metric(s);
     temp_close(temp);
     if (!whole) return false;
     s->window_number++;
@@ -347,13 +360,21 @@ static Sample *make_sample(Ctx *c, const Model *m, const SampleOptions *o) {
                 .dim = m->dim,
                 .warmup = o->warmup,
                 .metric = metric_make(&c->arena, m->dim),
-                .step = m->dim ? pow((double)m->dim, -0.25) : 1,
+                .step = o->step > 0 ? o->step
+                        : m->dim    ? pow((double)m->dim, -0.25)
+                                    : 1,
                 .trajectory = 2,
                 .accept = o->accept > 0 ? o->accept : sampler_accept(o->method)};
   metric_copy(&s->metric, o->first);
   s->chain = NEW_ARRAY(&c->arena, Chain *, o->chains + 1);
-  for (size_t k = 0; k < o->chains; k++)
-    s->chain[k] = chain_make(&c->arena, m->dim, &s->metric, o->seed, k);
+  s->before = arena_array(&c->arena, o->chains + 1, sizeof *s->before);
+  for (size_t k = 0; k < o->chains; k++) {
+    s->chain[k] = chain_make(&c->arena, &s->metric, o->depth ? o->depth : SAMPLER_DEPTH, o->seed,
+                             o->chain + k);
+    size_t kept = o->keep_warmup ? o->warmup : 0;
+    s->before[k].draws = NEW_ARRAY(&c->arena, double, kept * m->dim + 1);
+    s->before[k].stats = NEW_ARRAY(&c->arena, DrawStats, kept + 1);
+  }
   return s;
 }
 

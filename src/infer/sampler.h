@@ -11,6 +11,7 @@
 #include "infer/chain.h"
 #include "infer/fit.h"
 #include "infer/posterior.h"
+#include "infer/warmup.h"
 
 typedef struct {
   SamplerId method;
@@ -19,9 +20,16 @@ typedef struct {
   MetricKind metric;
   double accept; /* 0: the method's own */
   uint64_t seed;
-  const double *start;  /* [chains x dim] */
-  const double *centre; /* dim: a point with a density, towards which starts without one move */
-  const Metric *first;  /* the metric to begin with */
+  /* what CmdStan can be asked for, besides; 0: nothing special */
+  uint64_t chain;         /* the number of the first chain, for its random numbers */
+  long depth;             /* of trees */
+  double step;            /* to begin with */
+  bool as_given;          /* step and metric are not adapted */
+  const WarmupPlan *plan; /* the windows of warm-up */
+  bool keep_warmup;       /* its draws are wanted, too */
+  const double *start;    /* [chains x dim] */
+  const double *centre;   /* dim: a point with a density, towards which starts without one move */
+  const Metric *first;    /* the metric to begin with */
   /* Told the state of everything, now and then and when it is interrupted; NULL: nobody is. */
   void (*save)(void *self, const Text *state);
   void *save_self;
@@ -39,6 +47,11 @@ typedef struct {
       draws; /* draws: of each chain; fewer than asked for where it was interrupted */
   size_t warmup;
   Chain **chain; /* its draws and stats */
+  struct {       /* of every chain: those of warm-up, where they are wanted */
+    double *draws;
+    DrawStats *stats;
+    size_t n;
+  } * before;
   Metric metric;
   double step, trajectory;
   double accept; /* the target */

@@ -12,17 +12,22 @@ static void add(WarmupWindow *windows, size_t *n, size_t length, bool metric) {
   if (length && *n < WARMUP_MOST) windows[(*n)++] = (WarmupWindow){length, metric};
 }
 
-/* Stan's: 75 transitions to arrive, windows for the metric of 25, 50, 100, ..., the last as long as
- * it takes, and 50 for the step. */
-static size_t windows_of_stan(size_t warmup, WarmupWindow *windows) {
-  size_t n = 0, first = 75, last = 50, left = warmup - first - last;
-  add(windows, &n, first, false);
-  for (size_t length = 25; left; length *= 2) {
+/* Windows for the metric of 25, 50, 100, ..., the last as long as it takes. A warm-up that is too
+ * short for the plan is divided 15 : 75 : 10, and one of fewer than 20 transitions adapts the step
+ * alone. */
+static size_t windows_of_stan(size_t warmup, WarmupPlan p, WarmupWindow *windows) {
+  size_t n = 0;
+  if (warmup < 20) p = (WarmupPlan){.first = warmup};
+  if (p.first + p.last + (warmup < 20 ? 0 : p.window) > warmup)
+    p = (WarmupPlan){warmup * 15 / 100, warmup - warmup * 15 / 100 - warmup / 10, warmup / 10};
+  size_t left = warmup - p.first - p.last;
+  add(windows, &n, p.first, false);
+  for (size_t length = p.window ? p.window : 1; left; length *= 2) {
     if (left < 3 * length) length = left;
     add(windows, &n, length, true);
     left -= length;
   }
-  add(windows, &n, last, false);
+  add(windows, &n, p.last, false);
   return n;
 }
 
@@ -38,9 +43,11 @@ static size_t windows_of_many(size_t warmup, WarmupWindow *windows) {
   return n;
 }
 
-size_t warmup_windows(size_t warmup, size_t chains, WarmupWindow *windows) {
+size_t warmup_windows(size_t warmup, size_t chains, const WarmupPlan *plan, WarmupWindow *windows) {
+  static const WarmupPlan stan = {75, 25, 50};
   bool few = chains < 8 && warmup >= 150;
-  return few ? windows_of_stan(warmup, windows) : windows_of_many(warmup, windows);
+  if (plan || few) return windows_of_stan(warmup, plan ? *plan : stan, windows);
+  return windows_of_many(warmup, windows);
 }
 
 /* ---- the length of trajectories -------------------------------------------------------------- */

@@ -11,8 +11,14 @@ typedef struct {
   bool metric;
 } WarmupWindow;
 enum { WARMUP_MOST = 32 };
-/* How many there are. Together they have `warmup` transitions. */
-size_t warmup_windows(size_t warmup, size_t chains, WarmupWindow *windows);
+/* Stan's plan: transitions to arrive, the first window for the metric (each next one is twice as
+ * long), and transitions for the step at the end. */
+typedef struct {
+  size_t first, window, last;
+} WarmupPlan;
+/* How many there are. Together they have `warmup` transitions. plan NULL: Stan's for few chains,
+ * and a shorter one for many. */
+size_t warmup_windows(size_t warmup, size_t chains, const WarmupPlan *plan, WarmupWindow *windows);
 
 /* The length T of trajectories that moves |z - mean|^2 most, z in the metric's units: stochastic
  * gradient ascent on log T, with Adam's steps. */

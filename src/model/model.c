@@ -79,9 +79,9 @@ void model_run_block(Eval *E, BlockId id, bool quiet) {
   for (size_t k = first; k < E->nloops; k++) E->loops[k].block = id;
 }
 
-/* Random numbers of transformed data: one stream, the same in every run. */
-static void run_transformed_data(Eval *E) {
-  RngStream rng = rngs_make(1, 0);
+/* Random numbers of transformed data: one stream, the same in every run unless a seed is given. */
+static void run_transformed_data(Eval *E, uint64_t seed) {
+  RngStream rng = rngs_make(seed ? seed : 1, 0);
   E->rng = &rng;
   model_run_block(E, BLOCK_TRANSFORMED_DATA, true);
   E->rng = NULL;
@@ -324,7 +324,7 @@ Model *model_make(Ctx *c, const Program *p, const Data *d, const ModelOptions *o
   Model *m = NEW(&c->arena, Model);
   *w = (Making){.E = evaluator(c, p, o ? o : &none), .m = m, .o = o ? o : &none};
   bind_data(&w->E, d, w->o, &m->outcomes_missing);
-  run_transformed_data(&w->E);
+  run_transformed_data(&w->E, w->o->seed);
   if (w->o->replaced) replace_values(&w->E, w->o);
   m->known = outputs_known(&w->E, &m->nknown);
   m->dim = make_parameters(&w->E, &w->outputs);

@@ -120,6 +120,8 @@ typedef struct {
    * none. */
   const Decl *replaced;
   const double *values;
+  /* Of the random numbers of transformed data; 0: those that every run of pvi has. */
+  uint64_t seed;
   /* For tests: run every loop one by one; evaluate draw by draw. Results must be the same. */
   bool unroll, by_draw;
 } ModelOptions;

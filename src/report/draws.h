@@ -21,6 +21,7 @@ typedef struct Draws {
   const double *mean;         /* ncols: at the mean of q; NULL: the mean of the draws */
   const DrawsColumn *columns; /* NUTS: the method's columns */
   size_t ncolumns;
+  const char *footer; /* comments behind the draws; NULL: none */
 } Draws;
 
 /* theta.2.1 as people write it: theta[2,1]; x.1:2.3 is x[1].2[3]. */

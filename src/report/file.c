@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@ struct OutFile {
   int fd;
   int error; /* errno of the first failure, or 0 */
   size_t n;
+  int digits;
   char buffer[BUFFER];
 };
 
@@ -76,9 +78,13 @@ void file_put(OutFile *f, const char *s, size_t n) {
 
 void file_puts(OutFile *f, const char *s) { file_put(f, s, strlen(s)); }
 
+void file_digits(OutFile *f, int digits) { f->digits = digits; }
+
 void file_number(OutFile *f, double x) {
   char s[NUMBER_CHARS];
-  file_put(f, s, number_write(s, x));
+  size_t n = f->digits > 0 && isfinite(x) ? (size_t)snprintf(s, sizeof s, "%.*g", f->digits, x)
+                                          : number_write(s, x);
+  file_put(f, s, n);
 }
 
 void file_integer(OutFile *f, long long k) {

@@ -14,6 +14,7 @@
 #define PVI_REPORT_H
 
 #include "base/base.h"
+#include "report/cmdstan_args.h"
 #include "report/draws.h"
 #include "report/summary.h"
 
@@ -32,7 +33,8 @@ typedef struct OutFile OutFile;
 OutFile *file_begin(Ctx *c, const char *path);
 void file_put(OutFile *f, const char *s, size_t n); /* errors stick; file_commit tells */
 void file_puts(OutFile *f, const char *s);
-void file_number(OutFile *f, double x); /* shortest round trip; nan inf -inf */
+void file_number(OutFile *f, double x);   /* shortest round trip; nan inf -inf */
+void file_digits(OutFile *f, int digits); /* of numbers from now on; < 1: as many as it takes */
 void file_integer(OutFile *f, long long k);
 void file_commit(OutFile *f);  /* durable under its name, or ctx_fail */
 void file_abandon(OutFile *f); /* leaves what was there before */
@@ -40,13 +42,10 @@ void file_abandon(OutFile *f); /* leaves what was there before */
 /* ---- draws.csv as CmdStan's ------------------------------------------------------------------ */
 
 typedef struct {
-  const char *key, *value;
-} ReportKey;
-
-typedef struct {
-  const char *model;     /* of the program: "golf_model" */
-  const char *data_file; /* NULL: none */
-  const char *start;     /* date and time; NULL: left out */
+  const CmdstanArgs *args; /* what CmdStan was asked for; NULL: a run of ours, see below */
+  const char *model;       /* of the program: "golf_model" */
+  const char *data_file;   /* NULL: none */
+  const char *start;       /* date and time; NULL: left out */
   uint64_t seed;
   int id;          /* 0 counts as 1 */
   bool predictive; /* q is not the Bayes posterior: a column log_lik is written as log_lik_q, so
@@ -73,7 +72,7 @@ typedef struct {
   bool save_warmup;
   long thin, max_depth; /* 0: CmdStan's default */
   double delta;         /* 0: CmdStan's default */
-  double stepsize;      /* as adapted */
+  double stepsize;      /* as adapted; 0: nothing was */
   double seconds_warmup, seconds_sampling;
 } CmdstanSample;
 
@@ -81,6 +80,23 @@ typedef struct {
  * is lp__. */
 void cmdstan_write_sample(RunDir *r, const char *base, const Draws *d, const CmdstanRun *run,
                           const CmdstanSample *s);
+
+/* The other methods: base.csv with d->columns and then d->names; run->args says what was asked. */
+void cmdstan_write_table(RunDir *r, const char *base, const CmdstanRun *run, const Draws *d);
+void cmdstan_write_config(RunDir *r, const char *base, const CmdstanRun *run,
+                          const CmdstanArgs *args); /* base_config.json */
+
+/* A file of CmdStan's again, of any method; ends with PVI_DATA where it is none. */
+typedef struct {
+  const char *path;
+  const char **names;    /* ncols */
+  size_t ncols, n, warm; /* the first `warm` rows are of warm-up */
+  double *values;        /* [n x ncols] */
+  double save_warmup, num_warmup, thin, max_depth, chains,
+      seconds; /* of its settings; of sampling */
+} CmdstanTable;
+CmdstanTable *cmdstan_table(Ctx *c, const char *path);
+size_t cmdstan_column(const CmdstanTable *t, const char *name); /* ncols: there is none */
 
 /* base.csv again, as cmdstan_write_variational wrote it; ctx_fail(PVI_DATA) when it is something
  * else. */

@@ -82,7 +82,8 @@ StanOptions problem_stan_options(const Options *o) {
 Program *problem_program(Ctx *c, const ProblemSource *s, const Options *o) {
   StanOptions so = problem_stan_options(o);
   size_t n = strlen(s->program);
-  Program *p = s->text ? stan_parse_text(c, "program", arena_text(&c->arena, s->program, n), n, &so)
+  Program *p = s->text ? stan_parse_text(c, s->name ? s->name : "program",
+                                         arena_text(&c->arena, s->program, n), n, &so)
                        : stan_parse(c, s->program, &so);
   if (!c->nerrors) stan_check(c, p);
   if (c->nerrors) ctx_jump(c, PVI_PROGRAM);
@@ -100,11 +101,13 @@ static const char **data_names(Arena *a, const Program *p, size_t *n) {
   return names;
 }
 
+static bool data_is_text(const ProblemSource *s) { return s->text && !s->data_is_file; }
+
 static Data *load_data(Ctx *c, const ProblemSource *s, const Options *o, const Program *p) {
   DataOptions d = {.sets = o->set.items, .nsets = (int)o->set.count};
   d.declared = data_names(&c->arena, p, &d.ndeclared);
   if (!s->data) return data_from_sets(c, &d);
-  return s->text ? data_read_text(c, "data", s->data, &d) : data_read(c, s->data, &d);
+  return data_is_text(s) ? data_read_text(c, "data", s->data, &d) : data_read(c, s->data, &d);
 }
 
 /* The lines of the program whose increments are observations, because the user says so. */
@@ -131,9 +134,9 @@ static Model *guess_observations(Ctx *c, const Program *p, const Data *d, ModelO
 static void note_origins(Ctx *c, const ProblemSource *s, Problem *p) {
   p->program_origin = origin_of(c, s->program, s->text, "program", hash_program(c, p->program));
   if (s->data)
-    p->data_origin =
-        origin_of(c, s->data, s->text, "data",
-                  s->text ? hash_bytes(2, s->data, strlen(s->data)) : hash_file(c, s->data));
+    p->data_origin = origin_of(c, s->data, data_is_text(s), "data",
+                               data_is_text(s) ? hash_bytes(2, s->data, strlen(s->data))
+                                               : hash_file(c, s->data));
 }
 
 static ModelOptions model_options(Ctx *c, const Options *o) {
@@ -182,7 +185,9 @@ Problem *problem_load(Ctx *c, const ProblemSource *s, const Options *o) {
   Problem *p = NEW(&c->arena, Problem);
   ModelOptions m = model_options(c, o);
   m.outcomes_may_be_missing = s->outcomes_may_be_missing;
-  p->name = s->text ? "model" : problem_base_name(&c->arena, s->program);
+  m.seed = s->seed;
+  p->name = s->text ? s->name ? problem_base_name(&c->arena, s->name) : "model"
+                    : problem_base_name(&c->arena, s->program);
   p->program = problem_program(c, s, o);
   note_origins(c, s, p);
   Data *data = load_data(c, s, o, p->program);

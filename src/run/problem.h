@@ -31,6 +31,9 @@ typedef struct {
   const char *program, *data;
   bool text;
   bool outcomes_may_be_missing; /* for predictions: see ModelOptions */
+  bool data_is_file;            /* also where the program is a text */
+  uint64_t seed;                /* of transformed data; 0: as always */
+  const char *name; /* what a text of a program is called in messages; NULL: "program" */
 } ProblemSource;
 
 /* Errors in the program end with PVI_PROGRAM, in the data with PVI_DATA. Everything lives in c. */

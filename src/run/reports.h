@@ -25,6 +25,9 @@ void report_comparison(Ctx *c, const char *const *places, size_t n, const Option
 /* Run folders as one HTML file, whose name is told. */
 void report_page(Ctx *c, const char *const *folders, size_t n, const Options *o, Text *out);
 
+/* A run folder as a Zarr store or netCDF files; what was written is told (export.c). */
+void report_export(Ctx *c, const char *folder, const Options *o, Text *out);
+
 /* Is it one of the variables asked for? Any is, without a list; else one whose own name, or whose
  * variable's, is in it. */
 bool report_wants(const OptionList *vars, const char *name);

@@ -1,0 +1,116 @@
+/* cmdstan_fit.c: method=variational and method=pathfinder: VI as pvi fits it (cmdstan_run.h).
+ *
+ * Pathfinder's place is taken by VI's q in the family that suits the number of parameters; its
+ * draws are importance resampled with Pareto smoothed weights, as Pathfinder's are.
+ */
+#include "run/cmdstan_run.h"
+
+#include "infer/psis.h"
+#include "num/rng.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STREAM = 10 };
+
+/* The options of a VI fit, as `pvi fit --score elbo` would have them. */
+static Options *options_of(const CmdstanCall *k, size_t draws) {
+  Ctx *c = k->c;
+  Options *o = options_make(&c->arena);
+  options_set(c, o, "score", "elbo");
+  options_set(c, o, "seed", k->args->value[ARG_seed]);
+  options_set(c, o, "save", "all");
+  options_set(c, o, "save-draws", arena_format(&c->arena, "%zu", draws ? draws : 1));
+  options_set(c, o, "threads", arena_format(&c->arena, "%d", pool_threads(k->pool)));
+  options_set(c, o, "init", cmdstan_init(k, (size_t)cmdstan_whole(k->args, ARG_id)));
+  return o;
+}
+
+static void warn(const CmdstanCall *k, const Run *r) {
+  if (!r->fit->converged)
+    console_say(k->out, k->c,
+                "Informational Message: The algorithm may not have converged.\n(%s)\n",
+                r->summary->reason);
+}
+
+bool cmdstan_variational(CmdstanCall *k) {
+  const CmdstanArgs *a = k->args;
+  size_t n = (size_t)cmdstan_whole(a, ARG_output_samples);
+  Options *o = options_of(k, n);
+  options_set(k->c, o, "family", a->value[ARG_vi_algorithm]);
+  if (!cmdstan_is(a, ARG_vi_iter, "10000"))
+    options_set(k->c, o, "iterations", a->value[ARG_vi_iter]);
+  const Run *r = run_fit(k->c, k->problem, o, NULL, &k->hooks);
+  warn(k, r);
+  Draws d = *r->draws;
+  d.ndraws = n;
+  CmdstanVariational v = {.algorithm = a->value[ARG_vi_algorithm]};
+  console_say(k->out, k->c,
+              "Drawing a sample of size %zu from the approximate posterior... \nCOMPLETED.\n", n);
+  cmdstan_write_variational(k->dir, k->base, &d, &k->run, &v);
+  return !r->fit->interrupted;
+}
+
+/* ---- pathfinder ------------------------------------------------------------------------------ */
+
+static bool is_resampled(const CmdstanCall *k) {
+  return cmdstan_flag(k->args, ARG_psis_resample) && cmdstan_flag(k->args, ARG_calculate_lp);
+}
+
+/* n of the draws, by their smoothed weights p / q; as they are where they are not to be resampled.
+ */
+static size_t *choose(const CmdstanCall *k, const Draws *d, size_t n) {
+  Arena *a = &k->c->arena;
+  size_t *from = NEW_ARRAY(a, size_t, n + 1), m = d->ndraws, at = 0;
+  for (size_t i = 0; i < n; i++) from[i] = i % m;
+  if (!is_resampled(k)) return from;
+  double *w = NEW_ARRAY(a, double, m);
+  for (size_t i = 0; i < m; i++) w[i] = d->log_p[i] - d->log_g[i];
+  double shape = psis_smooth(psis_work(a, m), w), sum = exp(w[0]);
+  if (shape > PSIS_GOOD)
+    console_say(k->out, k->c,
+                "Pareto k value (%.2g) is greater than 0.7. Importance resampling was not able to "
+                "improve the approximation, which may indicate that the approximation itself is "
+                "poor.\n",
+                shape);
+  Rng key = rng_make(k->seed, STREAM);
+  for (size_t i = 0; i < n; i++) {
+    double u = ((double)i + rng_uniform(key, i, 0)) / (double)n;
+    while (at + 1 < m && sum < u) sum += exp(w[++at]);
+    from[i] = at;
+  }
+  return from;
+}
+
+bool cmdstan_pathfinder(CmdstanCall *k) {
+  const CmdstanArgs *a = k->args;
+  size_t paths = (size_t)cmdstan_whole(a, ARG_num_paths),
+         each = (size_t)cmdstan_whole(a, ARG_num_draws), n = paths * each;
+  if (paths > 1 && is_resampled(k)) n = (size_t)cmdstan_whole(a, ARG_num_psis_draws);
+  Options *o = options_of(k, n > paths * each ? n : paths * each);
+  const Run *r = run_fit(k->c, k->problem, o, NULL, &k->hooks);
+  warn(k, r);
+  const Draws *all = r->draws;
+  const size_t *from = choose(k, all, n);
+  double *values = NEW_ARRAY(&k->c->arena, double, n * all->ncols + 1),
+         *log_p = NEW_ARRAY(&k->c->arena, double, n + 1),
+         *log_q = NEW_ARRAY(&k->c->arena, double, n + 1);
+  for (size_t i = 0; i < n; i++) {
+    memcpy(values + i * all->ncols, all->values + from[i] * all->ncols,
+           all->ncols * sizeof *values);
+    log_p[i] = cmdstan_flag(a, ARG_calculate_lp) ? all->log_p[from[i]] : NAN;
+    log_q[i] = all->log_g[from[i]];
+  }
+  const DrawsColumn columns[] = {{"lp_approx__", log_q}, {"lp__", log_p}};
+  Draws d = {.ndraws = n,
+             .ncols = all->ncols,
+             .names = all->names,
+             .values = values,
+             .columns = columns,
+             .ncolumns = 2};
+  cmdstan_write_table(k->dir, k->base, &k->run, &d);
+  console_say(k->out, k->c, "Total log probability function evaluations:%ld\n",
+              r->summary->evaluations);
+  return !r->fit->interrupted;
+}
