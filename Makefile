@@ -48,7 +48,7 @@ LIB_OBJ  := $(LIB_SRC:src/%.c=$(BUILD)/%.o) $(foreach i,$(ISAS),$(KERNELS:src/%.
 CLI_OBJ  := $(CLI_SRC:src/%.c=$(BUILD)/%.o)
 TESTS    := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/test_*.c)) \
             $(BUILD)/test/test_vmath_avx2 $(BUILD)/test/test_vmath_avx512
-FORMATTED = $(wildcard include/*.h src/*/*.[ch] test/*.[ch] bench/*.[ch] examples/*.h examples/*/*.c r/src/*.c)
+FORMATTED = $(wildcard include/*.h src/*/*.[ch] test/*.[ch] bench/*.[ch] examples/*.h examples/*/*.[ch] r/src/*.c)
 
 all: $(BUILD)/pvi $(BUILD)/libpvi.so ## build/pvi and build/libpvi.so (the default)
 
@@ -155,6 +155,10 @@ race: deps ## the library's tests under ThreadSanitizer
 	  $(BUILD)-race/test/test_api $(BUILD)-race/test/test_threads
 	@for t in test_api test_threads; do $(BUILD)-race/test/$$t || exit 1; done
 
+paper: deps ## the paper's figures and tables, run anew, as pages in paper/ (PAPER='golf seven' for some of them)
+	@+$(SUBMAKE) all examples
+	@python3 tool/paper.py $(BUILD)/pvi $(BUILD)/examples $(or $(PVI_SHARED),../shared) paper $(PAPER)
+
 mutants: deps ## 30 changes of one line each: would the tests notice? (MUTANTS='3 17')
 	@+$(SUBMAKE) all
 	@python3 tool/mutants.py $(MUTANTS)
@@ -259,5 +263,5 @@ help: ## this list
 # Dependencies are made by compiling, never by a rule of their own.
 $(BUILD)/%.d: ;
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: all deb html reference sbc bench calibrate mutants campaign crash deps docs heldout race demo test tests examples static torture valgrind format format-check install uninstall clean help
+.PHONY: all paper deb html reference sbc bench calibrate mutants campaign crash deps docs heldout race demo test tests examples static torture valgrind format format-check install uninstall clean help
 .SECONDARY:

@@ -304,6 +304,9 @@ int pvi_export_report(pvi_context *c, const char *folder, const pvi_options *o, 
  * score, family, seed, threads. */
 int pvi_diagnose_report(pvi_context *c, const pvi_model *m, const pvi_options *o,
                         const char **text);
+/* BayesBag: the mean of the posteriors of resampled data beside Bayes. Options: bags, family, seed,
+ * threads, split, holdout. */
+int pvi_bag_report(pvi_context *c, const pvi_model *m, const pvi_options *o, const char **text);
 int pvi_bench_report(pvi_context *c, const pvi_model *m, const pvi_options *o, const char **text);
 
 /* Where a fit of this program with these options goes when the option `out` is not set, and where
@@ -317,10 +320,24 @@ int pvi_time(pvi_context *c, const pvi_model *m, const pvi_options *o, double *s
 
 /* ---- simulators ------------------------------------------------------------------------------ */
 
-/* A simulator of your own in the place of a program: no density is needed. Arrays over draws hold a
- * row of M numbers, ld apart: parameter d of draw j is theta[d ld + j], number k of observation i
- * is out[(i width + k) ld + j]. The same theta and seed must give the same outcomes. Both functions
- * return 0 where they fail (the step is then taken back). */
+/* A simulator of your own in the place of a program: no density is needed. It has one of two forms;
+ * functions return 0 where they fail (the step is then taken back).
+ *
+ * Observations that differ in their distribution: `simulate` makes outcomes of all of them for M
+ * draws. Arrays over draws hold a row of M numbers, ld apart: parameter d of draw j is
+ * theta[d ld + j], number k of observation i is out[(i width + k) ld + j]. The same theta and seed
+ * must give the same outcomes.
+ *
+ * Observations of one distribution, such as thousands of images: `simulate_one` makes the outcome
+ * of one draw, and those of M draws serve all observations. Its noise is given to it. Threads call
+ * it at once for different draws, and `pullback_one` after it for the same ones: what the first has
+ * computed may be kept, by the draw's number, for the second. */
+typedef struct {
+  size_t j;            /* its number, less than the option draws */
+  const double *theta; /* dim */
+  const double *u;     /* noises: uniform in (0, 1) */
+} pvi_simulator_draw;
+
 typedef struct {
   size_t dim;                          /* parameters */
   size_t n, width;                     /* observations, numbers in each */
@@ -331,10 +348,26 @@ typedef struct {
   /* the vector-Jacobian product: adj_theta += adj_out d out / d theta */
   int (*pullback)(void *self, const double *theta, size_t M, size_t ld, uint64_t seed,
                   const double *adj_out, double *adj_theta);
+  /* or, in their place: out has width numbers, adj_theta dim */
+  int (*simulate_one)(void *self, const pvi_simulator_draw *d, double *out);
+  int (*pullback_one)(void *self, const pvi_simulator_draw *d, const double *adj_out,
+                      double *adj_theta);
+  size_t noises;   /* uniform numbers that simulate_one takes; up to 8 with those of q are spread
+                      evenly, more are independent */
+  double noise_sd; /* of independent normal noise in every number of an outcome, which simulate_one
+                      leaves out and the score integrates out; 0: none. From width 16 on */
 } pvi_simulator;
 
-/* Options: score (by default crps_sim; energy where width > 1), family (meanfield), alpha, knots,
- * layers, hidden, lambda (of the prior), draws (256), seed. */
+/* Options: score (by default crps_sim; energy where width > 1), family (meanfield), alpha,
+ * components, rank, knots, layers, hidden, lambda (of the prior), draws, optimizer, iterations,
+ * learning-rate, schedule, clip, minibatch, seed, threads; out and checkpoint: a folder that gets
+ * checkpoints, from which the same call goes on after an interruption, and q.json in the end.
+ *
+ * simulate: lbfgs on fixed noise by default, its draws (256, unless they are given) growing until
+ * fresh noise agrees. simulate_one: adam by default, 2000 iterations of 64 draws with fresh noise,
+ * a rate that warms up and falls to zero, and mini-batches of 1024 observations.
+ *
+ * pvi_draw, pvi_log_q and pvi_covariance work on the run; its scores are those of `train`. */
 int pvi_fit_simulator(pvi_context *c, const pvi_simulator *s, const pvi_options *o, pvi_run **out);
 
 /* ---- CmdStan's command lines ----------------------------------------------------------------- */

@@ -326,6 +326,81 @@ TEST(simulators_in_C) {
   pvi_close(p);
 }
 
+/* The same through outcomes that serve all observations: 20 numbers around theta. With a folder an
+ * interrupted fit goes on, and draws, log q, scores and reports of the run are there. */
+enum { WIDE = 20 };
+static int copy_one(void *self, const pvi_simulator_draw *d, double *out) {
+  (void)self;
+  for (int k = 0; k < WIDE; k++) out[k] = d->theta[0] + 0.1 * k;
+  return 1;
+}
+static int copy_one_back(void *self, const pvi_simulator_draw *d, const double *adj,
+                         double *adj_theta) {
+  (void)self, (void)d;
+  for (int k = 0; k < WIDE; k++) adj_theta[0] += adj[k];
+  return 1;
+}
+static int stop_at_twenty(void *self, const pvi_progress *progress) {
+  (void)self;
+  return progress->done == 20;
+}
+
+TEST(shared_simulators_in_C) {
+  pvi_context *p = open_context();
+  char folder[] = "/tmp/pvi-test-XXXXXX";
+  assert_non_null(mkdtemp(folder));
+  pvi_options *o = options(p, "draws=32 lambda=0 iterations=300 learning-rate=0.05 checkpoint=0");
+  pvi_run *r, *again;
+  pvi_draws *d;
+  const char *text;
+  double zero = 0, ten = 10, mean = 0, ss = 0, *y = NEW_ARRAY(&c->arena, double, N *WIDE), lq;
+  for (int k = 0; k < N; k++) mean += ys[k] / N;
+  for (int k = 0; k < N; k++) ss += (ys[k] - mean) * (ys[k] - mean) / N;
+  for (int k = 0; k < N * WIDE; k++) y[k] = ys[k / WIDE] + 0.1 * (k % WIDE);
+  pvi_simulator s = {.dim = 1,
+                     .n = N,
+                     .width = WIDE,
+                     .y = y,
+                     .prior_mean = &zero,
+                     .prior_sd = &ten,
+                     .simulate_one = copy_one,
+                     .pullback_one = copy_one_back};
+  fits(p, pvi_fit_simulator(p, &s, o, &r));
+  assert_true(fabs(pvi_result_of(r)->mean[0] - mean) < 0.1 &&
+              fabs(pvi_result_of(r)->sd[0] - sqrt(ss)) < 0.3);
+  assert_int_equal(pvi_score_of(r, "train", "energy").n, N);
+  pvi_set(o, "out", folder);
+  pvi_on_progress(p, stop_at_twenty, NULL);
+  assert_int_equal(pvi_fit_simulator(p, &s, o, &again), PVI_STATUS_INTERRUPTED);
+  assert_non_null(pvi_result_of(again)->folder);
+  pvi_run_free(again);
+  pvi_on_progress(p, NULL, NULL);
+  fits(p, pvi_fit_simulator(p, &s, o, &again));
+  assert_true(pvi_result_of(again)->mean[0] == pvi_result_of(r)->mean[0] &&
+              pvi_result_of(again)->sd[0] == pvi_result_of(r)->sd[0] &&
+              pvi_result_of(again)->objective == pvi_result_of(r)->objective);
+  assert_int_equal(pvi_draw(p, again, 100, 1, &d), PVI_STATUS_OK);
+  assert_int_equal(d->ncols, 1);
+  assert_string_equal(d->names[0], "theta.1");
+  assert_int_equal(pvi_log_q(p, again, d->theta, 1, &lq), PVI_STATUS_OK);
+  assert_true(fabs(lq - d->log_q[0]) < 1e-9);
+  assert_int_equal(pvi_fit_report(p, again, NULL, &text), PVI_STATUS_OK);
+  assert_non_null(strstr(text, "energy"));
+  assert_int_equal(pvi_summary_report(p, again, NULL, &text), PVI_STATUS_OK);
+  assert_int_equal(pvi_draws_report(p, again, NULL, &text), PVI_STATUS_USAGE);
+  pvi_draws_free(d);
+  pvi_run_free(again);
+  pvi_run_free(r);
+  s.noise_sd = -1;
+  assert_int_equal(pvi_fit_simulator(p, &s, o, &r), PVI_STATUS_USAGE);
+  s.noise_sd = 0;
+  y[3] = NAN;
+  assert_int_equal(pvi_fit_simulator(p, &s, o, &r), PVI_STATUS_DATA);
+  pvi_options_free(o);
+  pvi_close(p);
+  assert_int_equal(system(arena_format(&c->arena, "rm -r %s", folder)), 0);
+}
+
 TEST(times) {
   pvi_context *p = open_context();
   pvi_model *m = normal_model(p);
@@ -1045,6 +1120,7 @@ int main(void) {
   SUITE_ADD(&s, points);
   SUITE_ADD(&s, likelihood_free);
   SUITE_ADD(&s, simulators_in_C);
+  SUITE_ADD(&s, shared_simulators_in_C);
   SUITE_ADD(&s, times);
   SUITE_ADD(&s, options_by_name);
   SUITE_ADD(&s, options_that_are_wrong);

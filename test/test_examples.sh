@@ -71,12 +71,27 @@ if run likelihood_free "--n=150 --iterations=100 --alpha=1" "--n=20 --iterations
   expect "a distribution predicts better than a point" '$1 == 1 && $4 > 1.01'
 fi
 
+# columns: alpha, PVI, NPE, NRE, ratios
+if run amortized "--n=300 --iterations=60 --npe=3000 --nre=1000 --epochs=10 --alpha=0" "--n=20 --iterations=2 --npe=200 --nre=200 --epochs=1 --alpha=0"; then
+  expect "where the model is right NPE predicts as PVI does" '$1 == 0 && $5 > 0.9 && $5 < 1.1'
+fi
+
 if example simulator; then
   expect "the simulator's population is found" "{ gsub(/.*PVI: normal|[(,)]/, \" \") } \$1 > 1.9 && \$1 < 2.1 && \$2 > 0.4 && \$2 < 0.6"
 fi
 
+# columns: seed, n, snr, pose, |, KS of q, mean, seconds, converged, |, KS of Bayes; skips visibly without the conformations
+if example cryoem $([ $torture -eq 1 ] && echo "--check=1" || echo "--pixels=16 --n=1000 --snr=1 --iterations=400 --bayes=50"); then
+  if [[ $said == "# skip"* ]]; then
+    echo "$said"
+  elif [ $torture -eq 0 ]; then
+    expect "cryo-EM: q is near the population, Bayes is a point" '$2 == 1000 && $6 < 0.15 && $11 > 0.3'
+    example cryoem --check=1 && expect "the images are those of the Stan program" '/difference/ && $NF < 1e-8 && $NF > -1e-8'
+  fi
+fi
+
 # --help and the comment at the top agree; what is not an option is refused by name.
-for name in normal scores scalability likelihood_free; do
+for name in normal scores scalability likelihood_free cryoem amortized; do
   [ -x "$dir/$name/$name" ] || continue
   said=$("$dir/$name/$name" --help)
   listed=$(sed -n '1,/\*\//p' "examples/$name/$name.c" | grep -o '\[--[a-z]*=[a-z0-9.]*' | tr -d '[' | sort)

@@ -49,6 +49,16 @@ check $? "resuming a finished fit changes nothing"
 "$PVI" fit --resume "$dir/absent" --quiet 2>"$dir/said"
 [ $? -eq 3 ] && grep -q "is not a run folder" "$dir/said"
 check $? "resuming what is no run is an error" "$(cat "$dir/said")"
+# A disk that does not take what was written: nothing may be called written before it is on the disk.
+if [[ $PVI == *-torture/* ]]; then
+  echo "ok - a disk that fails # SKIP the sanitizers want to be first among the libraries"
+else
+  printf '#include <errno.h>\nint fsync(int fd) { (void)fd; errno = EIO; return -1; }\n' >"$dir/fails.c"
+  ${CC:-gcc} -shared -fPIC -o "$dir/fails.so" "$dir/fails.c"
+  LD_PRELOAD="$dir/fails.so" "$PVI" fit $GOLF --quiet --lambda 0.1 --out "$dir/lost" 2>"$dir/said"
+  [ $? -eq 1 ] && grep -q "Input/output error" "$dir/said" && [ ! -e "$dir/lost/summary.json" ]
+  check $? "a disk that fails is an error, and nothing half written takes a name" "$(cat "$dir/said"; ls "$dir/lost" 2>&1)"
+fi
 printf 'broken' >"$dir/a/checkpoint.bin"
 "$PVI" fit --resume "$dir/a" --quiet 2>"$dir/said"
 [ $? -eq 3 ] && grep -q "is damaged" "$dir/said"

@@ -49,6 +49,7 @@ struct pvi_model {
 struct pvi_run {
   Ctx ctx;
   const Run *run;
+  bool simulator; /* it has no Problem: parameters are its only columns */
   pvi_result result;
   const Scores *scores;
   pvi_score *rows; /* of every part and name */

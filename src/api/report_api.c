@@ -33,6 +33,7 @@ REPORT(fit_report, report_fit(ctx, a->run, o, out))
 REPORT(summary, report_summary(ctx, a->run, o, out))
 REPORT(draws, report_draws(ctx, a->run, a->problem, o, out))
 REPORT(diagnose, report_diagnosis(ctx, a->problem, o, &a->hooks, out))
+REPORT(bag, report_bag(ctx, a->problem, o, &a->hooks, out))
 REPORT(compare, report_comparison(ctx, a->places, a->n, o, &a->hooks, out))
 REPORT(page, report_page(ctx, a->places, a->n, o, out))
 REPORT(export_run, report_export(ctx, a->places[0], o, out))
@@ -70,7 +71,8 @@ int pvi_fit_report(pvi_context *c, const pvi_run *r, const pvi_options *o, const
 int pvi_summary_report(pvi_context *c, const pvi_run *r, const pvi_options *o, const char **text) {
   if (!c) return PVI_STATUS_USAGE;
   NEED(c, r);
-  return api_report(c, summary, &(ReportArgs){.run = r->run, .o = o}, text);
+  return api_report(c, r->simulator ? fit_report : summary, &(ReportArgs){.run = r->run, .o = o},
+                    text);
 }
 
 int pvi_draws_report(pvi_context *c, const pvi_run *r, const pvi_options *o, const char **text) {
@@ -110,6 +112,13 @@ int pvi_diagnose_report(pvi_context *c, const pvi_model *m, const pvi_options *o
   NEED(c, m);
   return api_report(c, diagnose,
                     &(ReportArgs){.problem = m->problem, .o = o, .hooks = api_hooks(c)}, text);
+}
+
+int pvi_bag_report(pvi_context *c, const pvi_model *m, const pvi_options *o, const char **text) {
+  if (!c) return PVI_STATUS_USAGE;
+  NEED(c, m);
+  return api_report(c, bag, &(ReportArgs){.problem = m->problem, .o = o, .hooks = api_hooks(c)},
+                    text);
 }
 
 int pvi_default_folder(pvi_context *c, const pvi_model *m, const pvi_options *o,

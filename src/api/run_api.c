@@ -245,8 +245,16 @@ static void load_problem(Ctx *ctx, void *arg) {
   a->made = run_problem(ctx, a->run);
 }
 
+static void refuse_simulator(Ctx *ctx, void *arg) {
+  (void)arg;
+  ctx_fail(ctx, PVI_USAGE, NOWHERE,
+           "the run is a simulator's: without a program there is nothing to predict or to report "
+           "but its draws, scores and log q");
+}
+
 int api_problem(pvi_context *c, pvi_run *r, const Problem **out) {
   int status = PVI_STATUS_OK;
+  if (r->simulator) return api_call(c, NULL, refuse_simulator, NULL);
   pthread_mutex_lock(&r->lock);
   if (!r->problem) {
     ProblemArgs a = {r->run, NULL};
@@ -326,7 +334,8 @@ static void draw(Ctx *ctx, void *arg) {
   DrawArgs *a = arg;
   if (!a->n || a->n > 100000000)
     ctx_fail(ctx, PVI_USAGE, NOWHERE, "the number of draws is from 1 to 100000000, not %zu", a->n);
-  const RunDraws *d = run_draw(ctx, a->run, a->problem, a->n, a->seed, NULL);
+  const RunDraws *d = a->problem ? run_draw(ctx, a->run, a->problem, a->n, a->seed, NULL)
+                                 : run_draw_plain(ctx, a->run, a->n, a->seed);
   a->d->shown = (pvi_draws){.n = a->n,
                             .ncols = d->draws.ncols,
                             .dim = a->run->q.dim,
@@ -343,7 +352,7 @@ int pvi_draw(pvi_context *c, const pvi_run *r, size_t n, uint64_t seed, pvi_draw
   NEED(c, out);
   *out = NULL;
   DrawArgs a = {.run = r->run, .n = n, .seed = seed};
-  int status = api_problem(c, (pvi_run *)r, &a.problem); /* loaded once, under its lock */
+  int status = r->simulator ? PVI_STATUS_OK : api_problem(c, (pvi_run *)r, &a.problem);
   if (status) return status;
   a.d = calloc(1, sizeof *a.d);
   NEED(c, a.d);

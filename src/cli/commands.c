@@ -40,6 +40,7 @@ static int report_model(Cli *cli, ModelReport *report) {
 
 int cmd_density(Cli *cli) { return report_model(cli, pvi_density_report); }
 int cmd_bench(Cli *cli) { return report_model(cli, pvi_bench_report); }
+int cmd_bag(Cli *cli) { return report_model(cli, pvi_bag_report); }
 int cmd_diagnose(Cli *cli) { return report_model(cli, pvi_diagnose_report); }
 
 /* ---- fits ------------------------------------------------------------------------------------ */

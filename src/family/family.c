@@ -32,7 +32,7 @@ bool family_find(const char *name, FamilyId *id) {
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
 const ShapeField shape_fields[SHAPE_FIELDS] = {
-    {"components", "normal components of a mixture", offsetof(Shape, components)},
+    {"components", "normal components of a mixture, or particles", offsetof(Shape, components)},
     {"rank", "columns of the low-rank factor", offsetof(Shape, rank)},
     {"knots", "bins of a spline", offsetof(Shape, knots)},
     {"layers", "coupling layers of a flow", offsetof(Shape, layers)},

@@ -212,9 +212,9 @@ static void make_rules(Arena *a, Exact *e, const Reduction *seen, const Reductio
   }
 }
 
-/* Draws of q for its entropy; only that of a mixture has no formula. */
+/* Draws of q for its entropy; of normal families only that of mixtures has no formula. */
 static void make_draws(Arena *a, Exact *e, uint64_t seed) {
-  bool sampled = e->q->family == FAMILY_mixture && e->target.lambda != 0;
+  bool sampled = family_of(e->q->family)->weights && e->target.lambda != 0;
   size_t M = sampled ? ENTROPY_DRAWS : LANES;
   e->draws = q_draws(a, e->q, M, M, e->k);
   sobol_normal(e->draws.u, q_noise(e->q), M, M, seed, false);

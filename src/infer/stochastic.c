@@ -127,14 +127,27 @@ static void judge(Fitter *f, const OptimResult *r) {
                    fit->converged ? "" : ": more iterations, or another " OPTION("learning-rate"));
 }
 
-/* What is handed back is no worse than where it began, by draws of its own. */
-static void keep_better(Fitter *f, double *phi, const double *start) {
-  FitMark mark = fit_mark(f);
+/* The objective at phi by draws of their own. One of a few draws that the user asked for is an
+ * objective of its own, between VI's and the predictive one: the mean over many sets of so many. */
+static double judged(Fitter *f, const double *phi) {
+  enum { FEW = 64, SETS = 256 };
+  bool few = f->o->draws && f->o->draws < FEW;
+  size_t sets = few ? SETS : 1, M = few ? f->o->draws : fit_draws(f, JUDGE_DRAWS);
   PredictiveValue v;
-  Predictive *p = fit_objective(f, fit_draws(f, JUDGE_DRAWS), fit_seed(f, SEED_JUDGE));
-  double end = fit_evaluate(f, p, phi, &v) ? v.value : -INFINITY,
-         began = fit_evaluate(f, p, start, &v) ? v.value : -INFINITY;
+  FitMark mark = fit_mark(f);
+  double sum = 0;
+  Predictive *p = fit_objective(f, M, fit_seed(f, SEED_JUDGE));
+  for (size_t k = 0; k < sets; k++) {
+    if (few) predictive_renew(p, fit_seed(f, SEED_JUDGE) + k, true);
+    sum += fit_evaluate(f, p, phi, &v) ? v.value : -INFINITY;
+  }
   fit_release(f, mark);
+  return sum / (double)sets;
+}
+
+/* What is handed back is no worse than where it began. */
+static void keep_better(Fitter *f, double *phi, const double *start) {
+  double end = judged(f, phi), began = judged(f, start);
   if (!(began > end)) return;
   memcpy(phi, start, q_size(&f->q) * sizeof *phi);
   if (began - end <= fit_tolerated_gap(f)) return;

@@ -16,35 +16,42 @@ static int by_position(const void *a, const void *b) {
   return x->row < y->row ? -1 : x->row > y->row;
 }
 
-/* Place + 1 of every observation in the selection; 0 where it is not in it. NULL: all are, each in
- * its own place. */
-static const int32_t *positions(Arena *a, const Model *m, const size_t *rows, size_t nrows) {
-  if (!rows) return NULL;
-  int32_t *position = NEW_ARRAY(a, int32_t, m->n_obs + 1);
-  for (size_t k = 0; k < nrows; k++) position[rows[k]] = (int32_t)k + 1;
-  return position;
+/* Of every observation its last place + 1 in the selection, 0 where it is not in it, and how often
+ * it is there. Both NULL: all are, once, each in its own place. */
+typedef struct {
+  int32_t *position, *times;
+} Selection;
+
+static Selection selection_of(Arena *a, const Model *m, const size_t *rows, size_t nrows) {
+  Selection s = {NULL, NULL};
+  if (!rows) return s;
+  s.position = NEW_ARRAY(a, int32_t, m->n_obs + 1);
+  s.times = NEW_ARRAY(a, int32_t, m->n_obs + 1);
+  for (size_t k = 0; k < nrows; k++) {
+    s.position[rows[k]] = (int32_t)k + 1;
+    s.times[rows[k]]++;
+  }
+  return s;
 }
 
-static int32_t position_of(const ObsBlock *o, const int32_t *position, int32_t row) {
-  return position ? position[o->obs[row]] : o->obs[row] + 1;
+static int32_t position_of(const ObsBlock *o, const Selection *s, int32_t row) {
+  return s->position ? s->position[o->obs[row]] : o->obs[row] + 1;
 }
 
 /* The selected rows of a block, in the order of the selection; how many. */
-static size_t select_rows(Arena *temp, const ObsBlock *o, const int32_t *position,
-                          int32_t *select) {
+static size_t select_rows(Arena *temp, const ObsBlock *o, const Selection *s, int32_t *select) {
   size_t n = 0;
   bool sorted = true;
   for (int32_t r = 0, last = 0; r < o->rows; r++) {
-    int32_t at = position_of(o, position, r);
+    int32_t at = position_of(o, s, r);
     if (!at) continue;
-    select[n++] = r;
+    for (int32_t t = s->times ? s->times[o->obs[r]] : 1; t > 0; t--) select[n++] = r;
     sorted &= at > last;
     last = at;
   }
   if (sorted) return n;
   Placed *placed = NEW_ARRAY(temp, Placed, n);
-  for (size_t k = 0; k < n; k++)
-    placed[k] = (Placed){position_of(o, position, select[k]), select[k]};
+  for (size_t k = 0; k < n; k++) placed[k] = (Placed){position_of(o, s, select[k]), select[k]};
   qsort(placed, n, sizeof *placed, by_position);
   for (size_t k = 0; k < n; k++) select[k] = placed[k].row;
   return n;
@@ -54,10 +61,10 @@ ModelRows model_rows(Arena *a, const Model *m, const size_t *rows, size_t nrows)
   ModelRows r = {.n = rows ? nrows : m->n_obs, .first = NEW_ARRAY(a, size_t, m->nblocks + 1)};
   int32_t *row = NEW_ARRAY(a, int32_t, r.n);
   TempArena *temp = temp_open(a->ctx);
-  const int32_t *position = positions(&temp->arena, m, rows, nrows);
+  Selection selected = selection_of(&temp->arena, m, rows, nrows);
   for (int b = 0; b < m->nblocks; b++)
     r.first[b + 1] =
-        r.first[b] + select_rows(&temp->arena, &m->blocks[b], position, row + r.first[b]);
+        r.first[b] + select_rows(&temp->arena, &m->blocks[b], &selected, row + r.first[b]);
   temp_close(temp);
   r.row = row;
   return r;

@@ -121,6 +121,16 @@ static void read_freed(Ctx *c, const Json *j, Summary *s) {
   s->freeing = truth_of(j, "freeing");
 }
 
+static void read_certificate(Ctx *c, const Json *j, Summary *s) {
+  if (!j) return;
+  s->has_certificate = true;
+  s->limited = truth_of(j, "limited");
+  s->bound_slope = optional_number(c, j, "slope_bound");
+  s->bound_at_q = optional_number(c, j, "bound");
+  s->gain_found = optional_number(c, j, "gain_found");
+  s->gain_at_most = optional_number(c, j, "gain_at_most");
+}
+
 Summary *summary_read(Ctx *c, const char *path) {
   const Json *j = json_read_file(c, path, JSON_PLAIN);
   Summary *s = NEW(&c->arena, Summary);
@@ -150,6 +160,7 @@ Summary *summary_read(Ctx *c, const char *path) {
   read_folds(c, json_get(j, "folds"), s);
   read_parameters(c, member(c, j, "parameters", JSON_ARRAY), s);
   read_notes(c, member(c, j, "notes", JSON_ARRAY), s);
+  read_certificate(c, json_get(j, "certificate"), s);
   read_path(c, json_get(j, "lambda_path"), s);
   read_freed(c, j, s);
   return s;

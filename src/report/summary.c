@@ -208,6 +208,18 @@ static void put_lists(JsonWriter *w, const Summary *s) {
   json_array_end(w);
 }
 
+static void put_certificate(JsonWriter *w, const Summary *s) {
+  json_key(w, "certificate");
+  json_object(w);
+  json_key(w, "limited");
+  json_bool(w, s->limited);
+  put_real(w, "slope_bound", s->bound_slope);
+  put_real(w, "bound", s->bound_at_q);
+  put_real(w, "gain_found", s->gain_found);
+  put_real(w, "gain_at_most", s->gain_at_most);
+  json_object_end(w);
+}
+
 void summary_json(Text *out, const Summary *s) {
   JsonWriter writer = json_writer(out, true), *w = &writer;
   json_object(w);
@@ -239,6 +251,7 @@ void summary_json(Text *out, const Summary *s) {
   put_folds(w, s);
   put_path(w, s);
   put_freed(w, s);
+  if (s->has_certificate) put_certificate(w, s);
   if (s->has_khat) put_real(w, "khat", s->khat);
   put_parameters(w, s);
   put_lists(w, s);

@@ -68,6 +68,9 @@ typedef struct Summary {
   bool freeing;           /* the fit has these free, and no others */
   const char *verdict;    /* of the search, in words; NULL: there was none */
   const char *folds_rule; /* how they were made: "5", "group:county"; NULL: none */
+  bool has_certificate;   /* how much more log score any distribution could have (certificate.h) */
+  bool limited; /* false: without limit, and no number of the certificate means anything */
+  double bound_slope, bound_at_q, gain_found, gain_at_most;
   bool has_khat;
   double khat; /* of VI: Pareto k of the weights posterior / q */
   const SummaryParameter *parameters;

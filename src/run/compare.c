@@ -312,6 +312,21 @@ static void compare_score(Ctx *c, const Comparison *r, const Counted *w, size_t 
   }
 }
 
+/* The log scores of the rows that count, side by side. */
+static void collect_logs(Ctx *c, Comparison *r, const Counted *w) {
+  const ScoreTable *first = r->fits[0].scores;
+  double *logs = NEW_ARRAY(&c->arena, double, first->n * r->n + 1);
+  for (size_t k = 0; k < r->n; k++) {
+    const ScoreTable *t = r->fits[k].scores;
+    size_t column = column_of(c, t, score_name(SCORE_log), w), n = 0;
+    if (column == t->nscores) return;
+    for (size_t i = 0; i < t->n; i++)
+      if (counts(t, i, w)) logs[n++ * r->n + k] = t->values[i * t->nscores + column];
+    r->nrows = n;
+  }
+  r->logs = logs;
+}
+
 /* Held-out rows where all fits have them, else a part that was not trained on, else training. */
 static Counted rows_of(const Compared *f, size_t n) {
   Counted w = {all_have_folds(f, n), PART_TRAIN};
@@ -343,6 +358,7 @@ static Comparison *compare(Ctx *c, Compared *f, size_t n) {
   for (size_t s = 0; s < r->nscores; s++) compare_score(c, r, &w, s, values + s * n, &best[s]);
   r->values = values;
   r->best = best;
+  collect_logs(c, r, &w);
   return r;
 }
 

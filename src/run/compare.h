@@ -33,6 +33,9 @@ typedef struct {
   size_t nscores;
   const ComparedScore *values; /* [nscores x n] */
   const size_t *best;          /* nscores: a fit each */
+  const double *logs;          /* [nrows x n]: log score of every row that counts; NULL: some fit
+                                  has none */
+  size_t nrows;
 } Comparison;
 
 Comparison *compare_runs(Ctx *c, const char *const *folders, size_t n);

@@ -1,6 +1,7 @@
 /* report_comparison.c: `pvi compare`: several fits side by side: their scores, paired differences,
  * the gain over VI, means and standard deviations; for people, as CSV and as JSON. */
 #include "run/compare.h"
+#include "run/stack.h"
 #include "run/reports.h"
 
 #include "data/json.h"
@@ -166,6 +167,48 @@ static void put_programs(Ctx *c, const Compared *runs, size_t n, const Options *
   }
 }
 
+/* ---- stacking -------------------------------------------------------------------------------- */
+
+static const Stack *stack_of(Ctx *c, const Comparison *r, const Options *o) {
+  if (!o->stack) return NULL;
+  if (!r->logs || r->n < 2)
+    ctx_fail(c, PVI_USAGE, NOWHERE,
+             OPTION("stack") " mixes two or more fits whose log scores are known");
+  return stack_make(c, r->logs, r->nrows, r->n);
+}
+
+static void put_stack(Ctx *c, const Comparison *r, const Stack *s, size_t width, Text *out) {
+  static const char *const headers[] = {"stacked", "weight"};
+  Table *table = table_make(&c->arena, 2, headers);
+  for (size_t k = 0; k < r->n; k++) {
+    table_word(table, r->fits[k].label);
+    table_number(table, s->weight[k] < 5e-4 ? 0 : s->weight[k], 3);
+  }
+  table_print(table, out);
+  text_wrap(out, width, 0,
+            arena_format(&c->arena,
+                         "Their mixture has log score %.6g (%s), %+.2f (standard error %.2f) over "
+                         "%s alone.%s",
+                         s->score, r->rows, s->gain, s->se, r->fits[s->best].label,
+                         strncmp(r->rows, part_names[PART_TRAIN], 5)
+                             ? ""
+                             : " These rows were trained on: weights mean something only for "
+                               "observations that were held out (" OPTION("folds") ")."));
+  text_puts(out, "\n");
+}
+
+static void json_stack(JsonWriter *j, const Comparison *r, const Stack *s) {
+  json_key(j, "stack"), json_object(j);
+  json_key(j, "weights"), json_object(j);
+  for (size_t k = 0; k < r->n; k++) json_key(j, r->fits[k].label), json_number(j, s->weight[k]);
+  json_object_end(j);
+  json_key(j, "score"), json_number(j, s->score);
+  json_key(j, "best"), json_string(j, r->fits[s->best].label);
+  json_key(j, "gain"), json_number(j, s->gain);
+  json_key(j, "se"), json_number(j, s->se);
+  json_object_end(j);
+}
+
 /* ---- for machines ---------------------------------------------------------------------------- */
 
 static void json_fit(JsonWriter *j, const Comparison *r, size_t k) {
@@ -216,7 +259,7 @@ static void json_score(JsonWriter *j, const Comparison *r, size_t s) {
   json_object_end(j);
 }
 
-static void json_form(const Comparison *r, Text *out) {
+static void json_form(const Comparison *r, const Stack *stack, Text *out) {
   JsonWriter j = json_writer(out, true);
   json_object(&j);
   json_key(&j, "runs"), json_array(&j);
@@ -226,6 +269,7 @@ static void json_form(const Comparison *r, Text *out) {
   json_key(&j, "comparison"), json_array(&j);
   for (size_t s = 0; s < r->nscores; s++) json_score(&j, r, s);
   json_array_end(&j);
+  if (stack) json_stack(&j, r, stack);
   json_object_end(&j);
   text_puts(out, "\n");
 }
@@ -249,14 +293,16 @@ void report_comparison(Ctx *c, const char *const *places, size_t n, const Option
                        const RunHooks *h, Text *out) {
   const Comparison *r =
       is_program(places[0]) ? compare_models(c, places, n, o, h) : compare_runs(c, places, n);
+  const Stack *stack = stack_of(c, r, o);
   if (o->json) {
-    json_form(r, out);
+    json_form(r, stack, out);
   } else if (o->csv) {
     csv_form(r, out);
   } else {
     put_scores(c, r, out);
     put_differences(c, r, out);
     put_verdict(c, r, report_width(o), out);
+    if (stack) put_stack(c, r, stack, report_width(o), out);
     put_programs(c, r->fits, r->n, o, out);
   }
 }

@@ -17,6 +17,7 @@ void report_scores(Ctx *c, const Summary *s, Text *out);
 void report_summary(Ctx *c, const Run *r, const Options *o, Text *out);
 void report_draws(Ctx *c, const Run *r, const Problem *p, const Options *o, Text *out);
 void report_predictions(Ctx *c, const Predictions *p, const Options *o, Text *out);
+void report_bag(Ctx *c, const Problem *p, const Options *o, const RunHooks *h, Text *out);
 void report_diagnosis(Ctx *c, const Problem *p, const Options *o, const RunHooks *h, Text *out);
 /* Run folders, or programs with their data. */
 void report_comparison(Ctx *c, const char *const *places, size_t n, const Options *o,

@@ -336,6 +336,35 @@ static const Folds *folds_stage(Ctx *c, Run *r) {
   return folds_make(c, r->problem, r->split, r->folds_rule, (uint64_t)r->o->seed);
 }
 
+/* The largest gain in log score that is left for other families. For the log score without a
+ * regularizer it belongs to the fit, and is found as well as a second or so allows; else, and in
+ * full, where it is asked for. */
+static const Certificate *certificate_stage(Ctx *c, const Run *r, const RunDraws *drawn,
+                                            Pool *pool) {
+  const double visits = 2e8; /* of an observation by LANES points */
+  const Model *m = r->problem->model;
+  const Split *split = r->split;
+  size_t n = split->count[PART_TRAIN], width = r->scores->list.count;
+  bool own = r->score == SCORE_log && r->lambda == 0;
+  if (!(own || r->o->certificate) || r->fit->interrupted || !model_has_densities(m) || !n ||
+      !m->dim)
+    return NULL;
+  int steps = CERTIFICATE_STEPS;
+  double each = (double)n * LANES;
+  while (!r->o->certificate && steps > 0 && each * certificate_cost(steps) > visits) steps--;
+  if (!r->o->certificate && each * certificate_cost(steps) > visits) return NULL;
+  double *scores = NEW_ARRAY(&c->arena, double, n);
+  for (size_t k = 0; k < n; k++) scores[k] = r->scores->by_obs[split->rows[PART_TRAIN][k] * width];
+  CertificateProblem p = {.model = m,
+                          .rows = split->rows[PART_TRAIN],
+                          .n = n,
+                          .log_scores = scores,
+                          .draws = drawn->theta,
+                          .ndraws = drawn->draws.ndraws,
+                          .steps = steps};
+  return certificate_find(c, &p, pool);
+}
+
 Run *run_fit(Ctx *c, const Problem *p, const Options *asked, const Split *split,
              const RunHooks *h) {
   Run *r = run_make(c, p, asked, split);
@@ -358,9 +387,11 @@ Run *run_fit(Ctx *c, const Problem *p, const Options *asked, const Split *split,
   r->phi = r->fit->phi;
   r->scoring = evaluate_scoring(r->o, p->model->n_obs);
   r->scores = evaluate_stage(c, r, &list, pool);
-  pool_free(pool);
   if (folds && !tuned && !r->fit->interrupted) r->folds = folds_score(c, r, folds, &f, &list, NULL);
-  r->draws = &run_draw(c, r, p, (size_t)o->save_draws, (uint64_t)o->seed, kept)->draws;
+  const RunDraws *drawn = run_draw(c, r, p, (size_t)o->save_draws, (uint64_t)o->seed, kept);
+  r->draws = &drawn->draws;
+  r->certificate = certificate_stage(c, r, drawn, pool);
+  pool_free(pool);
   r->summary = run_summarise(c, r);
   if (dir) folder_write(c, dir, r);
   r->folder = dir ? dir->path : NULL;

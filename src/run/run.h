@@ -9,6 +9,7 @@
 #ifndef PVI_RUN_H
 #define PVI_RUN_H
 
+#include "infer/certificate.h"
 #include "infer/fit.h"
 #include "infer/journal.h"
 #include "report/report.h"
@@ -34,6 +35,7 @@ typedef struct Run {
       *folds; /* of every observation when it was held out; NULL: no folds were asked for */
   const char *folds_rule; /* as the option names it */
   const Draws *draws;
+  const Certificate *certificate; /* how much more any distribution could gain; NULL: not asked */
   const char *left_out; /* what of the program's quantities they lack, a sentence; NULL: nothing */
   const Summary *summary;
   const char *folder; /* NULL: nowhere */
@@ -83,6 +85,8 @@ typedef struct {
 /* kept: flags of the program's variables, whose columns it has; NULL: all. */
 RunDraws *run_draw(Ctx *c, const Run *r, const Problem *p, size_t n, uint64_t seed,
                    const bool *kept);
+/* Of a run without a program: columns are the parameters, log p is not known. */
+RunDraws *run_draw_plain(Ctx *c, const Run *r, size_t n, uint64_t seed);
 /* What the option `save` keeps in the run folder: all but large quantities that follow from
  * parameters; and a sentence that names those, NULL where there are none. */
 const bool *run_kept(Ctx *c, const Model *m, const OptionList *save);

@@ -5,6 +5,7 @@
 #include "model/density.h"
 #include "num/rng.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { STREAM = 4 /* of the random numbers behind draws.csv */, MOST_SAVED = 1000 };
@@ -144,5 +145,21 @@ RunDraws *run_draw(Ctx *c, const Run *r, const Problem *p, size_t n, uint64_t se
                      .log_p = log_joint(c, m, run_split(c, r, p), &points),
                      .log_g = log_q,
                      .mean = at_mean(c, r, m, seed, kept)};
+  return d;
+}
+
+RunDraws *run_draw_plain(Ctx *c, const Run *r, size_t n, uint64_t seed) {
+  size_t ld = (n + LANES - 1) / LANES * LANES;
+  double *log_q = NEW_ARRAY(&c->arena, double, ld), *log_p = NEW_ARRAY(&c->arena, double, n);
+  double *theta = draw(c, r, n, ld, seed, log_q);
+  RunDraws *d = NEW(&c->arena, RunDraws);
+  d->theta = point_major(c, theta, r->q.dim, n, ld);
+  for (size_t j = 0; j < n; j++) log_p[j] = NAN;
+  d->draws = (Draws){.ndraws = n,
+                     .ncols = r->q.dim,
+                     .names = r->parameters,
+                     .values = d->theta,
+                     .log_p = log_p,
+                     .log_g = log_q};
   return d;
 }

@@ -8,8 +8,9 @@
 
 /* The names of the parameters' output columns, as people write them. */
 static const char *const *columns_of(Ctx *c, const Run *r, size_t *n) {
-  const Model *m = r->problem->model;
   *n = 0;
+  if (!r->problem) return NULL; /* a simulator's */
+  const Model *m = r->problem->model;
   while (*n < model_output_count(m) && model_output_is_parameter(m, *n)) ++*n;
   const char **names = NEW_ARRAY(&c->arena, const char *, *n + 1);
   for (size_t k = 0; k < *n; k++) names[k] = model_output_name(m, &c->arena, k, false);

@@ -196,6 +196,36 @@ static const char *regularizer_name(Ctx *c, const Run *r) {
                       names[p->items[1].word], p->items[1].weight);
 }
 
+/* ---- how much other families could gain ------------------------------------------------------ */
+
+static const char *certificate_note(Ctx *c, const Certificate *x) {
+  if (!x->bounded)
+    return "certificate: none; the likelihood of single observations grows without limit, so some "
+           "distribution of the parameters gains any number of nats";
+  if (x->at_most < 0.05)
+    return "certificate: no distribution of the parameters, of whatever family, would gain 0.05 "
+           "nats of training log score over q";
+  const char *found =
+      x->gain >= 0.05
+          ? arena_format(&c->arena, ", and one with %zu points gains %.2f", x->points, x->gain)
+          : "";
+  return arena_format(&c->arena,
+                      "certificate: whatever its family, no distribution of the parameters gains "
+                      "more than %.2f nats of training log score over q, as far as %zu searches "
+                      "found%s",
+                      x->at_most, x->searches, found);
+}
+
+static void add_certificate(Ctx *c, const Certificate *x, Summary *s) {
+  s->has_certificate = true;
+  s->limited = x->bounded;
+  s->bound_slope = x->slope;
+  s->bound_at_q = x->bound;
+  s->gain_found = x->gain;
+  s->gain_at_most = x->at_most;
+  add_note(c, s, certificate_note(c, x));
+}
+
 const Summary *run_summarise(Ctx *c, const Run *r) {
   const Fit *fit = r->fit;
   const Options *o = r->o;
@@ -242,5 +272,6 @@ const Summary *run_summarise(Ctx *c, const Run *r) {
   if (r->tuned && !isinf(r->tuned->lambda)) add_bayes(c, r, rows);
   if (r->tuned) add_path(c, r, s);
   if (has_khat(r)) add_khat(c, r, s, rows);
+  if (r->certificate) add_certificate(c, r->certificate, s);
   return s;
 }
