@@ -92,7 +92,8 @@ static double *pointwise(Ctx *c, const Model *m, size_t old) {
 TEST(larger_programs) {
   const Row *r = row;
   const Options *o = options_make(&c->arena);
-  const Problem *p = problem_load(c, &(ProblemSource){r->program, DATA, true, false}, o);
+  const Problem *p =
+      problem_load(c, &(ProblemSource){.program = r->program, .data = DATA, .text = true}, o);
   const Output *out;
   Expansion found[MOST_EXPANSIONS];
   Varying v = {.name = r->element ? arena_format(&c->arena, "%s[%d]", r->variable, r->element)
@@ -120,7 +121,8 @@ TEST(larger_programs) {
 TEST(tails) {
   const Options *o = options_make(&c->arena);
   const Row *r = &rows[8];
-  const Problem *p = problem_load(c, &(ProblemSource){r->program, DATA, true, false}, o);
+  const Problem *p =
+      problem_load(c, &(ProblemSource){.program = r->program, .data = DATA, .text = true}, o);
   const Output *out;
   Expansion found[MOST_EXPANSIONS];
   Varying v = {.name = "s", .variable = parameter(p->model, "s", &out), .width = 1, .column_sd = 1};
