@@ -3,7 +3,7 @@
  * model with outcomes twice as wide as it thinks. */
 #include "testing.h"
 
-#include "run/stack.h"
+#include "run/stacking.h"
 
 #include <pvi.h>
 #include <stdio.h>

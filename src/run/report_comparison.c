@@ -1,7 +1,7 @@
 /* report_comparison.c: `pvi compare`: several fits side by side: their scores, paired differences,
  * the gain over VI, means and standard deviations; for people, as CSV and as JSON. */
 #include "run/compare.h"
-#include "run/stack.h"
+#include "run/stacking.h"
 #include "run/reports.h"
 
 #include "data/json.h"

@@ -1,7 +1,7 @@
-/* stack.c: the weights by EM: each becomes the mean share that its fit has in the mixture's
+/* stacking.c: the weights by EM: each becomes the mean share that its fit has in the mixture's
  * densities. The problem is concave, and the largest mean ratio of a fit's densities to the
  * mixture's, minus one, bounds what is left to gain: that ends it. */
-#include "run/stack.h"
+#include "run/stacking.h"
 
 #include "num/stats.h"
 

@@ -1,11 +1,11 @@
-/* stack.h: stacking of predictive distributions (Yao, Vehtari, Simpson and Gelman 2018): the
+/* stacking.h: stacking of predictive distributions (Yao, Vehtari, Simpson and Gelman 2018): the
  * weights with which the mixture of several fits' predictives has the best log score of
  * observations that none of them was fitted to,
  *
  *   maximise  sum_i log sum_k w_k p_k(y_i),  w_k >= 0, sum_k w_k = 1.
  */
-#ifndef PVI_STACK_H
-#define PVI_STACK_H
+#ifndef PVI_STACKING_H
+#define PVI_STACKING_H
 
 #include "base/base.h"
 
