@@ -37,6 +37,23 @@ for family in meanfield fullrank mixture lowrank spline flow realnvp; do
   done
 done
 
+# ---- a q of another size ----
+for family in meanfield fullrank mixture spline; do
+  run=$dir/$family
+  [ -d "$run" ] || run=$dir/$family-draws
+  # The last array of q.json, whichever it is, loses a number.
+  python3 - "$run/q.json" "$dir/short.json" <<'P'
+import json, sys
+q = json.load(open(sys.argv[1]))
+name = list(q["parameters"])[-1]
+q["parameters"][name] = q["parameters"][name][:-1]
+json.dump(q, open(sys.argv[2], "w"))
+P
+  "$PVI" fit $GOLF --family $family --lambda 0.01 --start "$dir/short.json" --out "$dir/from" --quiet 2>"$dir/said"
+  [ $? -eq 3 ] && grep -q "must have [0-9]* numbers" "$dir/said"
+  check $? "$family: a q with too few numbers is no start" "$(cat "$dir/said")"
+done
+
 # ---- large quantities stay out of draws.csv, and the run says so ----
 cat >"$dir/large.stan" <<'STAN'
 data { int N; }

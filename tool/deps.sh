@@ -18,6 +18,8 @@ int main(void) { return 0; }' | links -pthread -lm ;;
 #include <cmocka.h>
 int main(void) { return cmocka_run_group_tests((const struct CMUnitTest[]){{0}}, 0, 0); }' | links -lcmocka ;;
     libclang-rt-*) echo 'int main(void) { return 0; }' | CC=clang links -fsanitize=address,undefined ;;
+    r-base-core) command -v R ;;
+    r-cran-*) Rscript -e "quit(status = !requireNamespace('${1#r-cran-}', quietly = TRUE))" 2>/dev/null ;;
     python3-numpy) python3 -c "import numpy" 2>/dev/null || /usr/bin/python3 -c "import numpy" 2>/dev/null ;;
     *) command -v "$1" ;;
   esac >/dev/null
