@@ -252,6 +252,30 @@ sed 's/y ~ normal(a + b \* x, exp(log_s))/for (n in 1:N) target += -abs(y[n] - a
 "$PVI" diagnose "$dir/own.stan" "$dir/wild.json" --family meanfield --observe 3 >"$dir/own.txt" 2>&1 && grep -q "no test could be made, because outcomes of this kind cannot be simulated" <(tr '\n' ' ' <"$dir/own.txt")
 check $? "outcomes that cannot be simulated: gains without a test" "$(cat "$dir/own.txt")"
 
+# A search that begins at a full-rank q ends in one, also where a fit by itself would have too few observations for it.
+python3 - "$dir/many.json" <<'P'
+import json, random, sys
+r, n = random.Random(5), 80
+g = [k % 10 + 1 for k in range(n)]
+y = [g[k] / 5 + r.gauss(0, 1) * (1 if r.random() < 0.8 else 5) for k in range(n)]
+json.dump({"N": n, "g": g, "y": y}, open(sys.argv[1], "w"))
+P
+cat >"$dir/many.stan" <<'S'
+data { int N; array[N] int g; vector[N] y; }
+parameters { vector[10] a; real log_s; }
+model { a ~ normal(0, 2); log_s ~ normal(0, 1); y ~ normal(a[g], exp(log_s)); }
+S
+"$PVI" fit "$dir/many.stan" "$dir/many.json" --free log_s --lambda 0.01 --family fullrank --out "$dir/alone" --quiet
+"$PVI" fit "$dir/many.stan" "$dir/many.json" --free auto --lambda 0.01 --out "$dir/searched" --quiet
+python3 - "$dir/alone" "$dir/searched" <<'P' >"$dir/said" 2>&1
+import json, sys
+a, b = (json.load(open(f + "/summary.json")) for f in sys.argv[1:])
+assert a["family"] == b["family"] == "fullrank", (a["family"], b["family"])
+assert [x["name"] for x in b["freed"]] == ["log_s"], b["freed"]
+assert abs(a["objective"] - b["objective"]) < 0.01, (a["objective"], b["objective"])
+P
+check $? "what a search chose is fitted in the family of the search" "$(cat "$dir/said")"
+
 "$PVI" fit $WILD --lambda auto --regularize prior 2>"$dir/said"
 [ $? -eq 2 ] && grep -q "goes with the posterior regularizer" "$dir/said"
 check $? "lambda auto is for the posterior regularizer" "$(cat "$dir/said")"

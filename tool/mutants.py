@@ -36,7 +36,7 @@ MUTANTS = [
     ("src/run/run_q.c", "if (!a || q_array_count(a) != p.rows * p.cols)", "if (!a)", "test_q test_cli.sh test_runs.sh"),
     ("src/run/folds.c", "for (size_t k = 0; k < f->count && from + k < d->n; k++) fold[r[from + k].obs] = (int)deal[k];", "for (size_t k = 0; k < f->count && from + k < d->n; k++) fold[r[from + k].obs] = (int)k;", "test_runs.sh"),
     ("src/num/stats.c", "fmax(squares - sum * sum / m, 0) / (m - 1) * m)", "fmax(squares - sum * sum / m, 0) / (m - 1))", "test_num test_runs.sh"),
-    ("src/run/tune.c", "if (!o || !(worth(&t) > top + pays)) break;", "if (!o || !(worth(&t) > top - pays)) break;", "test_runs.sh"),
+    ("src/run/tune.c", "if (!x || !(worth_of(x, &t) > l.top + has_to_add(&l, x))) break;", "if (!x || !(worth_of(x, &t) > l.top - has_to_add(&l, x))) break;", "test_runs.sh"),
     ("src/run/proper.c", "return falls(l, k, 1) && falls(l, k, -1);", "return falls(l, k, 1) || falls(l, k, -1);", "test_cli.sh"),
     ("src/run/diagnose.c", "v[k].varies = v[k].adjusted < LEVEL;", "v[k].varies = v[k].p < 4 * LEVEL;", "test_runs.sh"),
     # scores

@@ -3,6 +3,7 @@
 
 #include "num/rng.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,11 +52,10 @@ static uint64_t hash_file(Ctx *c, const char *path) {
 /* ---- origins --------------------------------------------------------------------------------- */
 
 static const char *absolute(Ctx *c, const char *path) {
-  char *real = realpath(path, NULL);
-  if (!real) return arena_text(&c->arena, path, strlen(path));
-  char *copy = arena_text(&c->arena, real, strlen(real));
-  free(real);
-  return copy;
+  char room[PATH_MAX]; /* of its own, so that nothing is lost where memory ends */
+  const char *real = realpath(path, room);
+  if (!real) real = path;
+  return arena_text(&c->arena, real, strlen(real));
 }
 
 static Origin origin_of(Ctx *c, const char *given, bool text, const char *word, uint64_t hash) {

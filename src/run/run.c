@@ -278,6 +278,8 @@ static void take_choice(Run *r, FitOptions *f) {
   f->target.regularizer = r->regularizer = t->regularizer;
   f->free = t->free;
   f->warm = t->free != NULL;
+  f->choose_family = false; /* a q of another family could not begin there */
+  f->family = t->bayes.family;
   f->start = path_start;
   f->start_self = (void *)t;
 }
@@ -385,6 +387,8 @@ Run *run_fit(Ctx *c, const Problem *p, const Options *asked, const Split *split,
   r->fit = fit_stage(c, r, &f, dir, pool);
   r->q = r->fit->q;
   r->phi = r->fit->phi;
+  f.choose_family = false;
+  f.family = r->q.family;
   r->scoring = evaluate_scoring(r->o, p->model->n_obs);
   r->scores = evaluate_stage(c, r, &list, pool);
   if (folds && !tuned && !r->fit->interrupted) r->folds = folds_score(c, r, folds, &f, &list, NULL);

@@ -344,15 +344,20 @@ static Selection selection_make(const Search *s) {
   return l;
 }
 
+/* What a candidate has to add, in nats. The best of several elements of a vector adds something by
+ * chance, so where something is free already it takes more. */
+static double has_to_add(const Selection *l, const Candidate *x) {
+  return l->free && strchr(x->name, '[') ? 2 : 0.5;
+}
+
 /* Forward selection, as long as it pays. */
 static void search_free(Search *s, TunePath *p) {
-  const double pays = 0.5; /* nats */
   const Model *m = s->r->problem->model;
   Selection l = selection_make(s);
   FreedVariable *freed = NEW_ARRAY(&s->c->arena, FreedVariable, l.n + 1);
   for (TuneStep t = {0};;) {
     const Candidate *x = best_candidate(s, &l, &t);
-    if (!x || !(worth_of(x, &t) > l.top + pays)) break;
+    if (!x || !(worth_of(x, &t) > l.top + has_to_add(&l, x))) break;
     l.top = worth_of(x, &t);
     l.free = freedom_with(&s->c->arena, m->dim, l.free, x);
     place_copy(&l.at, &l.found);
