@@ -241,6 +241,17 @@ static void halves(Ctx *c, const SimulatorFit *f, double *below, double *mean, d
   *below = low, *mean = s / n, *sd = sqrt(ss / n - s * s / n / n);
 }
 
+/* Small steps gain little, which is not because nothing is left. */
+TEST(small_steps_are_no_convergence) {
+  Simulator s = images(c);
+  SimulatorOptions o = stochastic(FAMILY_spline);
+  o.learning_rate = 1e-6;
+  const SimulatorFit *f = simulator_fit(c, &s, &o);
+  if (f->converged) print_message("%s\n", f->reason);
+  assert_false(f->converged);
+  assert_non_null(strstr(f->reason, "along the gradient"));
+}
+
 /* A family with two modes finds both, by either optimizer. */
 TEST(populations_are_found) {
   Simulator s = images(c);
@@ -397,6 +408,7 @@ int main(void) {
   SUITE_ADD(&s, shared_derivatives);
   SUITE_ADD(&s, noise_is_integrated_out);
   SUITE_ADD(&s, populations_are_found);
+  SUITE_ADD(&s, small_steps_are_no_convergence);
   SUITE_ADD(&s, derivatives_in_phi);
   SUITE_ADD(&s, any_number_of_threads);
   SUITE_ADD(&s, resumed_is_never_interrupted);

@@ -268,6 +268,45 @@ static bool on_fresh_noise(Course *k, Simulated *f, const double *phi, const dou
   return true;
 }
 
+/* phi and a step of this length along the gradient, lengths being measured by the widths of q. */
+typedef struct {
+  const double *phi, *grad, *reach;
+  double longest; /* of the gradient */
+} Slope;
+
+static void step_along(const Slope *s, size_t n, double length, double *there) {
+  for (size_t i = 0; i < n; i++)
+    there[i] = s->phi[i] + length * s->reach[i] * s->reach[i] * s->grad[i] / s->longest;
+}
+
+/* A schedule ends in small steps, and a small rate makes no others: that the last iterations gained
+ * nothing does not mean that nothing is left. So the gradient is followed from where they ended:
+ * the length that gains most on one set of noise is judged on others. False: interrupted. */
+static bool left_to_gain(Course *k, const double *phi, Estimate *gain) {
+  static const double lengths[] = {0.003, 0.01, 0.03, 0.1, 0.3, 1};
+  Arena *a = &k->c->arena;
+  size_t n = q_size(&k->fit->q);
+  double *grad = NEW_ARRAY(a, double, n), *there = NEW_ARRAY(a, double, n),
+         *room = NEW_ARRAY(a, double, n), best = 0, most = 0, here, value;
+  PredictiveValue v;
+  Slope s = {phi, grad, room, 0};
+  *gain = (Estimate){0, 0};
+  simulated_renew(k->f, seed_of(k, SEED_FRESH));
+  if (!simulated_eval(k->f, phi, &v, grad)) return true;
+  q_reach(&k->fit->q, phi, room);
+  for (size_t i = 0; i < n; i++) s.longest = fmax(s.longest, fabs(grad[i]) * room[i]);
+  if (!(s.longest > 0)) return true;
+  if (!value_at(k, k->f, phi, &here)) return false;
+  for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
+    step_along(&s, n, lengths[l], there);
+    if (!value_at(k, k->f, there, &value)) return false;
+    if (value - here > most) most = value - here, best = lengths[l];
+  }
+  if (!(most > 0)) return true;
+  step_along(&s, n, best, there);
+  return on_fresh_noise(k, k->f, there, phi, gain);
+}
+
 /* Did the last eighth gain? By then the usual schedule has the rate at a twenty-fifth, so that what
  * is gained is no longer that its noise dies down. */
 static bool judge_stochastic(Course *k, const OptimResult *r, const double *phi) {
@@ -290,6 +329,15 @@ static bool judge_stochastic(Course *k, const OptimResult *r, const double *phi)
       fit->converged
           ? ""
           : ": more iterations or " OPTION("draws") ", or another " OPTION("learning-rate"));
+  if (!fit->converged) return true;
+  if (!left_to_gain(k, phi, &gain)) return false;
+  if (gain.mean <= 2 * gain.error + allowed) return true;
+  fit->converged = false;
+  fit->reason = arena_format(
+      &k->c->arena,
+      "all %ld iterations done, but one step along the gradient still gains "
+      "%.2g (standard error %.2g): more iterations, or a larger " OPTION("learning-rate"),
+      r->iterations, gain.mean, gain.error);
   return true;
 }
 
