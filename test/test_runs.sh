@@ -37,6 +37,20 @@ for family in meanfield fullrank mixture lowrank spline flow realnvp; do
   done
 done
 
+# ---- simulated outcomes have the moments of the predictions ----
+if [[ $PVI != *-torture/* ]]; then
+  for run in fullrank fullrank-draws mixture; do
+    "$PVI" predict "$dir/$run" --outcomes 4000 --json | python3 -c '
+import json, math, sys
+for o in json.load(sys.stdin)["observations"]:
+    x, n = o["outcomes"], len(o["outcomes"])
+    m = sum(x) / n
+    sd = math.sqrt(sum((v - m) ** 2 for v in x) / (n - 1))
+    assert n == 4000 and abs(m - o["mean"]) < 6 * o["sd"] / math.sqrt(n) and abs(sd / o["sd"] - 1) < 0.15, (m, o["mean"], sd, o["sd"])' >"$dir/said" 2>&1
+    check $? "$run: simulated outcomes have mean and sd of the predictions" "$(tail -n 1 "$dir/said")"
+  done
+fi
+
 # ---- a q of another size ----
 for family in meanfield fullrank mixture spline; do
   run=$dir/$family
