@@ -133,12 +133,6 @@ as_draws.pvi_posterior <- as_draws_array.pvi_posterior
 
 # ---- reports -------------------------------------------------------------------
 
-report <- function(what, model, data, ...) {
-  p <- places(model, data)
-  o <- option_texts(...)
-  .Call(pvi_r_report, what, p[[1]], p[[2]], p[[3]], p[[4]], o$names, o$values)
-}
-
 # A program, and what pvi makes of it with its data; both are files.
 pvi_check <- function(model, data = NULL, ...) {
   o <- option_texts(...)
@@ -146,7 +140,11 @@ pvi_check <- function(model, data = NULL, ...) {
 }
 
 # Which variables vary in the population: text, or with json = TRUE the JSON of it.
-pvi_diagnose <- function(model, data = NULL, ...) structure(report("diagnose", model, data, ...), class = "noquote")
+pvi_diagnose <- function(model, data = NULL, ...) {
+  p <- places(model, data)
+  o <- option_texts(...)
+  structure(.Call(pvi_r_report, "diagnose", p[[1]], p[[2]], p[[3]], p[[4]], o$names, o$values), class = "noquote")
+}
 
 # Run folders, or programs and last their data, all of them files.
 pvi_compare <- function(..., options = list()) {

@@ -116,7 +116,7 @@ static SEXP list_of(int n, const char *const *names, const SEXP *items) {
   return l;
 }
 
-/* A status below NOT_CONVERGED has a result; what is not well is a warning. */
+/* NOT_CONVERGED and INTERRUPTED come with a result, and are warnings; other failures have none. */
 static void judge(const Session *s, int status, const char *why) {
   if (status == PVI_STATUS_NOT_CONVERGED || status == PVI_STATUS_INTERRUPTED)
     Rf_warning("%s: %s", status == PVI_STATUS_INTERRUPTED ? "interrupted" : "not converged", why);
@@ -124,11 +124,11 @@ static void judge(const Session *s, int status, const char *why) {
     Rf_error("%s", pvi_error(s->c));
 }
 
-static SEXP report_json(Session *s, int (*make)(pvi_context *, const pvi_run *, const pvi_options *,
-                                                const char **)) {
+/* summary.json, as text. */
+static SEXP summary_of(Session *s) {
   const char *text = "";
   pvi_set(s->o, "json", "true");
-  int status = make(s->c, s->run, s->o, &text);
+  int status = pvi_fit_report(s->c, s->run, s->o, &text);
   SEXP out = Rf_mkString(text);
   pvi_set(s->o, "json", NULL);
   if (status) Rf_error("%s", pvi_error(s->c));
@@ -149,20 +149,18 @@ SEXP pvi_r_fit(SEXP program, SEXP program_text, SEXP data, SEXP data_text, SEXP 
     Rf_error("%s", pvi_error(s->c));
   const pvi_draws *d = s->draws;
   const pvi_result *r = pvi_result_of(s->run);
-  static const char *const of[] = {"draws",  "lp__",      "log_p__", "log_g__", "converged",
+  static const char *const of[] = {"draws",  "log_p__",   "log_g__", "converged",
                                    "reason", "objective", "summary", "session"};
   SEXP items[] = {PROTECT(matrix_of(d->values, d->n, d->ncols, d->names)),
-                  PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)d->n)),
                   PROTECT(matrix_of(d->log_p, d->n, 1, NULL)),
                   PROTECT(matrix_of(d->log_q, d->n, 1, NULL)),
                   PROTECT(Rf_ScalarLogical(r->converged)),
                   PROTECT(Rf_mkString(r->reason)),
                   PROTECT(Rf_ScalarReal(r->objective)),
-                  PROTECT(report_json(s, pvi_fit_report)),
+                  PROTECT(summary_of(s)),
                   pointer};
-  memset(REAL(items[1]), 0, d->n * sizeof(double)); /* as CmdStan's variational files have it */
-  SEXP out = list_of(9, of, items);
-  UNPROTECT(9);
+  SEXP out = list_of(8, of, items);
+  UNPROTECT(8);
   return out;
 }
 
@@ -222,7 +220,7 @@ SEXP pvi_r_predict(SEXP session, SEXP new_data, SEXP names, SEXP values) {
   return out;
 }
 
-/* What the commands print: check, diagnose, summary, compare. */
+/* What the commands check and diagnose print. */
 SEXP pvi_r_report(SEXP what, SEXP program, SEXP program_text, SEXP data, SEXP data_text, SEXP names,
                   SEXP values) {
   SEXP pointer;

@@ -1,4 +1,4 @@
-# Speaks TAP. Arguments: the folder of the repository, a run folder of the golf example (seed 3, lambda 0.1), the folder of CSV draws of the posterior.
+# Speaks TAP. Arguments: the folder of the repository, and a run folder of the golf example (seed 3, lambda 0.1).
 library(pvi)
 args <- commandArgs(trailingOnly = TRUE)
 golf <- file.path(args[1], "examples/golf/geometric.stan")

@@ -127,45 +127,6 @@ static void judge(Fitter *f, const OptimResult *r) {
                    fit->converged ? "" : ": more iterations, or another " OPTION("learning-rate"));
 }
 
-/* A schedule ends in small steps, and a small rate makes no others: that the last iterations gained
- * nothing does not mean that nothing is left. So the gradient is followed from where they ended, on
- * draws of their own, the steps measured by the widths of q; the most that any of them gains. */
-static double left_to_gain(Fitter *f, const double *phi) {
-  static const double lengths[] = {0.003, 0.01, 0.03, 0.1, 0.3, 1};
-  size_t n = q_size(&f->q);
-  double *grad = NEW_ARRAY(f->arena, double, n), *reach = NEW_ARRAY(f->arena, double, n),
-         *there = NEW_ARRAY(f->arena, double, n), longest = 0, most = 0;
-  PredictiveValue v, here;
-  FitMark mark = fit_mark(f);
-  Predictive *p = fit_objective(f, fit_draws(f, JUDGE_DRAWS), fit_seed(f, SEED_JUDGE));
-  bool known = predictive_eval(p, phi, &v, grad);
-  predictive_renew(p, fit_seed(f, SEED_FRESH), false);
-  known = known && predictive_eval(p, phi, &here, NULL);
-  q_reach(&f->q, phi, reach);
-  for (size_t k = 0; k < n; k++) longest = fmax(longest, fabs(grad[k]) * reach[k]);
-  for (size_t l = 0; known && longest > 0 && l < sizeof lengths / sizeof *lengths; l++) {
-    for (size_t k = 0; k < n; k++)
-      there[k] = phi[k] + lengths[l] * reach[k] * reach[k] * grad[k] / longest;
-    if (predictive_eval(p, there, &v, NULL)) most = fmax(most, v.value - here.value);
-  }
-  fit_release(f, mark);
-  return most;
-}
-
-/* Of an objective of the user's few draws, or where some parameters stay as they are, the gradient
- * above is another one. */
-static void judge_slope(Fitter *f, const double *phi) {
-  if (!f->fit->converged || f->o->draws || f->o->free) return;
-  double left = left_to_gain(f, phi);
-  if (left <= fit_tolerated_gap(f)) return;
-  f->fit->converged = false;
-  f->fit->reason =
-      arena_format(&f->ctx->arena,
-                   "all iterations done, but one step along the gradient still gains "
-                   "%.2g: more " OPTION("iterations") ", or a larger " OPTION("learning-rate"),
-                   left);
-}
-
 /* The objective at phi by draws of their own. One of a few draws that the user asked for is an
  * objective of its own, between VI's and the predictive one: the mean over many sets of so many. */
 static double judged(Fitter *f, const double *phi) {
@@ -213,5 +174,4 @@ void fit_stochastic(Fitter *f, double *phi) {
   f->fit->draws = M;
   judge(f, &r);
   keep_better(f, phi, start);
-  judge_slope(f, phi);
 }

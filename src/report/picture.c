@@ -28,14 +28,6 @@ static Interval of_bayes(const SummaryParameter *p) {
   return (Interval){p->bayes_mean - reach, p->bayes_mean, p->bayes_mean + reach};
 }
 
-/* How far q is from Bayes: its width in factors, its place in standard deviations. */
-static double moved(const SummaryParameter *p) {
-  if (!(p->sd > 0 && p->bayes_sd > 0)) return 0;
-  double width = fabs(log(p->sd / p->bayes_sd)), place = fabs(p->mean - p->bayes_mean);
-  double m = fmax(width, place / p->bayes_sd);
-  return isfinite(m) ? m : 0;
-}
-
 /* What is worth a picture: half as wide again, or as much shifted as a standard deviation. */
 static bool is_worth_it(const SummaryParameter *p) {
   return fabs(log(p->sd / p->bayes_sd)) > log(1.5) || fabs(p->mean - p->bayes_mean) > p->bayes_sd;
@@ -81,9 +73,9 @@ void picture_moved(Text *out, const Summary *s, size_t width) {
   if (columns > WIDEST) columns = WIDEST;
   for (size_t k = 0; k < s->nparameters; k++) {
     const SummaryParameter *p = &s->parameters[k];
-    if (moved(p) == 0 || !is_worth_it(p)) continue;
+    if (!is_worth_it(p)) continue;
     size_t at = n < MOST_PICTURES ? n++ : MOST_PICTURES;
-    while (at > 0 && moved(best[at - 1]) < moved(p)) {
+    while (at > 0 && summary_moved(best[at - 1]) < summary_moved(p)) {
       if (at < MOST_PICTURES) best[at] = best[at - 1];
       at--;
     }

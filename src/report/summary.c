@@ -265,6 +265,14 @@ void summary_write(RunDir *r, const Summary *s) {
   run_write(r, "summary.json", &t);
 }
 
+/* ---- q against Bayes --------------------------------------------------------------------------
+ */
+
+double summary_moved(const SummaryParameter *p) {
+  if (isnan(p->bayes_mean) || !(p->bayes_sd > 0) || !(p->sd > 0)) return -1;
+  return fabs(p->mean - p->bayes_mean) / p->bayes_sd + fabs(log(p->sd / p->bayes_sd));
+}
+
 /* ---- table ----------------------------------------------------------------------------------- */
 
 /* Three digits, or as many as show two digits of the spread. */

@@ -32,6 +32,10 @@ typedef struct {
   long value;
 } SummaryCounter;
 
+/* How far q moved a parameter from Bayes: its place in standard deviations plus its width in log
+ * factors. Negative: the run has no Bayes beside it. */
+double summary_moved(const SummaryParameter *p);
+
 /* One lambda of the path by which it was chosen; gain over Bayes, with its paired standard error.
  */
 typedef struct {

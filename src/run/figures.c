@@ -99,12 +99,10 @@ static double *numbers(const Findings *f, size_t n) {
 
 /* ---- marginals ------------------------------------------------------------------------------- */
 
-/* How far a parameter moved from Bayes, in standard deviations and in log width. Below 0: there is
- * no Bayes beside it; then scalars come before elements of containers. */
-static double moved(const SummaryParameter *p) {
-  if (isnan(p->bayes_mean) || !(p->bayes_sd > 0) || !(p->sd > 0))
-    return strpbrk(p->name, "[.") ? -2 : -1;
-  return fabs(p->mean - p->bayes_mean) / p->bayes_sd + fabs(log(p->sd / p->bayes_sd));
+/* The ones that moved most come first; without Bayes, scalars before elements of containers. */
+static double rank_of(const SummaryParameter *p) {
+  double moved = summary_moved(p);
+  return moved < 0 && strpbrk(p->name, "[.") ? moved - 1 : moved;
 }
 
 static size_t column_of(const Findings *f, const char *name) {
@@ -145,7 +143,8 @@ static void normal_curve(double mean, double sd, double *x, double *out) {
 
 static const char *moments(const Findings *f, const SummaryParameter *p) {
   Arena *a = &f->c->arena;
-  if (moved(p) < 0) return arena_format(a, "%s: mean %.4g, sd %.3g", p->name, p->mean, p->sd);
+  if (summary_moved(p) < 0)
+    return arena_format(a, "%s: mean %.4g, sd %.3g", p->name, p->mean, p->sd);
   return arena_format(a, "%s: mean %.4g, sd %.3g; Bayes: mean %.4g, sd %.3g", p->name, p->mean,
                       p->sd, p->bayes_mean, p->bayes_sd);
 }
@@ -156,7 +155,7 @@ static const Plot *marginal(const Findings *f, const SummaryParameter *p) {
   double *draws = numbers(f, n), *x = numbers(f, GRID), *y = numbers(f, GRID),
          *bx = numbers(f, GRID), *by = numbers(f, GRID); /* Bayes may be far narrower than q */
   for (size_t k = 0; k < n; k++) draws[k] = f->draws->values[k * f->draws->ncols + col];
-  bool bayes = moved(p) >= 0;
+  bool bayes = summary_moved(p) >= 0;
   double low = p->mean - 3.5 * p->sd, high = p->mean + 3.5 * p->sd;
   if (bayes) {
     low = fmin(low, p->bayes_mean - 4 * p->bayes_sd);
@@ -184,7 +183,7 @@ static void marginals(const Findings *f, FigureList *out) {
   for (int k = 0; k < MOST_MARGINALS; k++) {
     const SummaryParameter *best = NULL;
     for (size_t i = 0; i < f->s->nparameters; i++)
-      if (!taken[i] && (!best || moved(&f->s->parameters[i]) > moved(best)))
+      if (!taken[i] && (!best || rank_of(&f->s->parameters[i]) > rank_of(best)))
         best = &f->s->parameters[i];
     if (!best) return;
     taken[best - f->s->parameters] = true;
@@ -408,14 +407,15 @@ static int by_x(const void *a, const void *b) {
   return x->x < y->x ? -1 : x->x > y->x;
 }
 
-static void against_covariate(const Findings *f, FigureList *out) {
-  double most;
-  if (!f->predictions || f->predictions->n < 3 || isnan(f->predictions->mean[0])) return;
-  if (all_whole(f, &most) && most <= 1) return; /* ones and zeros say nothing there */
+/* Observations in the order of v, one in `every`; what a plot takes. */
+typedef struct {
+  double *x, *y, *mean, *low, *high;
+  size_t n, every;
+} Shown;
+
+static Shown shown_along(const Findings *f, const DataVar *v) {
   const Predictions *q = f->predictions;
-  const DataVar *v = covariate(f);
-  size_t n = q->n;
-  if (!v) return;
+  size_t n = q->n, every = 1 + (n - 1) / MOST_POINTS;
   Along *all = NEW_ARRAY(&f->c->arena, Along, n);
   for (size_t k = 0; k < n; k++) {
     const double *quantiles = q->quantiles + k * q->nlevels;
@@ -424,35 +424,35 @@ static void against_covariate(const Findings *f, FigureList *out) {
                      one * quantiles[q->nlevels - 1]};
   }
   qsort(all, n, sizeof *all, by_x);
-  size_t every = 1 + (n - 1) / MOST_POINTS, shown = 0;
-  double *x = numbers(f, n), *y = numbers(f, n), *m = numbers(f, n), *low = numbers(f, n),
-         *high = numbers(f, n);
-  for (size_t k = 0; k < n; k += every, shown++) {
-    const Along *at = &all[k];
-    x[shown] = at->x, y[shown] = at->y, m[shown] = at->mean;
-    low[shown] = at->low, high[shown] = at->high;
+  Shown s = {numbers(f, n), numbers(f, n), numbers(f, n), numbers(f, n), numbers(f, n), 0, every};
+  for (size_t k = 0; k < n; k += every, s.n++) {
+    s.x[s.n] = all[k].x, s.y[s.n] = all[k].y, s.mean[s.n] = all[k].mean;
+    s.low[s.n] = all[k].low, s.high[s.n] = all[k].high;
   }
-  n = shown;
-  Plot *p = plot_make(&f->c->arena,
-                      &(PlotText){"Predictions and outcomes", v->name,
-                                  f->trials ? "rate of the outcome" : "outcome",
-                                  arena_format(&f->c->arena,
-                                               "outcomes and their predictive means and intervals "
-                                               "against %s",
-                                               v->name)});
-  plot_whiskers(p, PLOT_BAND, x, low, high, n);
+  return s;
+}
+
+static void against_covariate(const Findings *f, FigureList *out) {
+  double most;
+  if (!f->predictions || f->predictions->n < 3 || isnan(f->predictions->mean[0])) return;
+  if (all_whole(f, &most) && most <= 1) return; /* ones and zeros say nothing there */
+  Arena *a = &f->c->arena;
+  const DataVar *v = covariate(f);
+  if (!v) return;
+  Shown s = shown_along(f, v);
+  const char *words =
+      arena_format(a, "outcomes and their predictive means and intervals against %s", v->name);
+  Plot *p = plot_make(a, &(PlotText){"Predictions and outcomes", v->name,
+                                     f->trials ? "rate of the outcome" : "outcome", words});
+  plot_whiskers(p, PLOT_BAND, s.x, s.low, s.high, s.n);
   plot_label(p, PLOT_BAND, "5% to 95%");
-  plot_dots(p, PLOT_QUIET, &(PlotPoints){x, y, n});
+  plot_dots(p, PLOT_QUIET, &(PlotPoints){s.x, s.y, s.n});
   plot_label(p, PLOT_QUIET, "seen");
-  plot_dots(p, PLOT_FIRST, &(PlotPoints){x, m, n});
+  plot_dots(p, PLOT_FIRST, &(PlotPoints){s.x, s.mean, s.n});
   plot_label(p, PLOT_FIRST, "predicted mean");
-  add(f, out, "covariate",
-      every == 1
-          ? arena_format(&f->c->arena, "against %s, which the predictions follow most", v->name)
-          : arena_format(&f->c->arena,
-                         "against %s, which the predictions follow most; one observation in %zu",
-                         v->name, every),
-      p);
+  const char *caption = arena_format(a, "against %s, which the predictions follow most", v->name);
+  if (s.every > 1) caption = arena_format(a, "%s; one observation in %zu", caption, s.every);
+  add(f, out, "covariate", caption, p);
 }
 
 /* ---- the optimizer --------------------------------------------------------------------------- */
