@@ -19,7 +19,8 @@
 #define ARMIJO 1e-4 /* c1: the least part of the promised gain */
 #define WOLFE 0.9   /* c2: the largest part of the slope that may remain */
 #define MAX_TRIALS 40
-#define NOISE 1e-13 /* relative error of the objective assumed when values no longer tell */
+#define MAX_SKIPS 12 /* of them without a finite value */
+#define NOISE 1e-13  /* relative error of the objective assumed when values no longer tell */
 #define MAX_WINDOW 64
 #define RENEWAL 8
 #define FIRST_RENEWAL 6 /* easy ones end before */
@@ -217,10 +218,15 @@ static double between(Point lo, Point hi) {
   return clamp(cubic(lo, hi), lo.a + 0.1 * h, hi.a - 0.1 * h, lo.a + 0.5 * h);
 }
 
+/* Between a point that gains and an edge beyond which nothing is finite no slope need be flat. */
+static bool at_edge(const Line *l, Point hi) {
+  return !hi.finite && (l->best.a > 0 || l->skips >= MAX_SKIPS);
+}
+
 /* Nocedal & Wright, algorithm 3.6. Invariant: lo is the highest point that gains (or the start),
  * and the slope at lo points to hi. */
 static void zoom(Line *l, Point lo, Point hi) {
-  while (l->trials < MAX_TRIALS && !optim_out_of_evaluations(l->b->r) &&
+  while (l->trials < MAX_TRIALS && !optim_out_of_evaluations(l->b->r) && !at_edge(l, hi) &&
          fabs(hi.a - lo.a) > 4 * DBL_EPSILON * fabs(hi.a)) {
     Point p = look(l, between(lo, hi));
     if (!gains(l, p) || (p.value <= lo.value && !flat(l, p))) {

@@ -75,14 +75,24 @@ static size_t usual_draws(const Fitter *f) {
   return fit_draws(f, fit_is_rich(f) ? 2 * FIRST_DRAWS : FIRST_DRAWS);
 }
 
-/* Few draws may be enough for VI, whose log densities are smooth: a quarter of what is usual is
- * tried first. They have to agree with fresh ones to much less than the data's own noise. */
+/* Few draws may be enough for VI, whose log densities are smooth, for one of many neighbouring fits
+ * and for families that usually have many: a quarter of what is usual is tried first. They have to
+ * agree with fresh ones to much less than the data's own noise. */
 enum { FEWER = 4 };
-#define FEW_DRAWS_GAP 0.01
 
 static size_t first_draws(const Fitter *f) {
-  if (f->o->draws) return f->o->draws;
-  return usual_draws(f) / (f->target.score == SCORE_elbo ? FEWER : 1);
+  bool few = f->target.score == SCORE_elbo || f->o->rough || fit_is_rich(f);
+  return f->o->draws ? f->o->draws : usual_draws(f) / (few ? FEWER : 1);
+}
+
+/* Where fits are many, four times the draws cost more than their last error is worth. */
+static size_t most_draws(const Fitter *f) {
+  return fit_draws(f, f->o->rough ? MOST_DRAWS / FEWER : MOST_DRAWS);
+}
+
+static double few_draws_gap(const Fitter *f) {
+  if (f->o->rough) return fit_tolerated_gap(f);
+  return f->target.score == SCORE_elbo ? 0.01 : 0.1 * fit_tolerated_gap(f);
 }
 
 /* Does the fixed set of draws tell the truth about phi? Says so in the stage's row and in the
@@ -93,7 +103,7 @@ static bool draws_agree(Fitter *f, Predictive *p, const double *phi, const Optim
   FitStage row = {M, r->value, fresh, r->value - fresh};
   add_stage(f, row);
   double allowed = fit_tolerated_gap(f);
-  if (M < usual_draws(f) && !f->o->draws) allowed = fmin(allowed, FEW_DRAWS_GAP);
+  if (M < usual_draws(f) && !f->o->draws) allowed = fmin(allowed, few_draws_gap(f));
   bool agree = row.gap <= 2 * se + allowed && se <= allowed;
   f->fit->draws = M;
   f->fit->converged = (r->converged || at_kink(f, r)) && agree;
@@ -236,9 +246,8 @@ static void finish_draws(Fitter *f, double *phi) {
     if (f->fit->nstages) fit_prefer(f, p, phi, start);
     OptimResult r = to_convergence(f, p, phi);
     name_edge(f, p, phi, &r);
-    bool away = fit_unbounded(f, p, &f->q, phi) != NULL, done = draws_agree(f, p, phi, &r, M) ||
-                                                                away || f->o->draws ||
-                                                                M >= fit_draws(f, MOST_DRAWS);
+    bool away = fit_unbounded(f, p, &f->q, phi) != NULL,
+         done = draws_agree(f, p, phi, &r, M) || away || f->o->draws || M >= most_draws(f);
     fit_release(f, mark);
     if (done) return;
   }

@@ -64,7 +64,7 @@ FN(softmax) { return map1(E, IR_EXP, fn_log_softmax(E, a, n, call)); }
 
 /* log_mix(theta, l1, l2), or log sum_k theta[k] exp(l[k]), summed over an array of l */
 FN(log_mix) {
-  if (n == 3) return map3(E, IR_LOG_MIX, a[0], a[1], a[2]);
+  if (n == 3) return map2(E, IR_LOG_SUM_EXP2, ADD(M(LOG, a[0]), a[1]), ADD(M(LOG1M, a[0]), a[2]));
   bool many = a[1]->ndims > 1;
   int32_t K = many ? a[1]->dims[1] : a[1]->n, *index = NEW_ARRAY(E->arena, int32_t, a[1]->n);
   if (!a[1]->n) return NUM(many ? 0 : -INFINITY);

@@ -334,6 +334,27 @@ static Dual beta_fraction(Dual a, Dual b, double x) {
   return h;
 }
 
+/* Its value alone, at a third of the price. */
+static double beta_fraction_value(double a, double b, double x) {
+  double n = a + b, c = 1, d = 1 - x * n / (a + 1);
+  d = 1 / (fabs(d) < TINY ? TINY : d);
+  double h = d;
+  for (int m = 1; m < MAX_TERMS; m++) {
+    double a2 = a + 2.0 * m, change = 1;
+    double term[] = {m * x * (b - m) / ((a2 - 1) * a2), -x * (a + m) * (n + m) / (a2 * (a2 + 1))};
+    for (int half = 0; half < 2; half++) {
+      d = 1 + term[half] * d;
+      c = 1 + term[half] / c;
+      d = 1 / (fabs(d) < TINY ? TINY : d);
+      if (fabs(c) < TINY) c = TINY;
+      change *= c * d;
+    }
+    h *= change;
+    if (fabs(change - 1) < 1e-16) break;
+  }
+  return h;
+}
+
 /* psi(a + b) - psi(a + 1), the part of log F's derivative in a that is not log x. */
 static double beta_digammas(double a, double b) {
   double n = a + b;
@@ -412,6 +433,16 @@ static Pieces beta_pieces(double a, double b, double x, double y) {
   return p;
 }
 
+/* Without derivatives. */
+static Pieces beta_values(double a, double b, double x, double y) {
+  if (fmax(a, b) > A_HUGE) return beta_huge(a, b, x, y);
+  if (x <= (a + 1) / (a + b + 2))
+    return (Pieces){.lower = true,
+                    .logF = beta_log_factor(a, b, x, y),
+                    .s = constant(beta_fraction_value(a, b, x))};
+  return (Pieces){.logF = beta_log_factor(b, a, y, x), .s = constant(beta_fraction_value(b, a, y))};
+}
+
 static bool beta_trivial(double a, double b, double x, double *p) {
   *p = (double)NAN;
   if (!(a > 0) || !(b > 0) || !(x >= 0 && x <= 1)) return true;
@@ -421,17 +452,17 @@ static bool beta_trivial(double a, double b, double x, double *p) {
 
 double num_inc_beta(double a, double b, double x) {
   double p;
-  return beta_trivial(a, b, x, &p) ? p : lower_value(beta_pieces(a, b, x, 1 - x));
+  return beta_trivial(a, b, x, &p) ? p : lower_value(beta_values(a, b, x, 1 - x));
 }
 
 double num_log_inc_beta(double a, double b, double x) {
   double p;
-  return beta_trivial(a, b, x, &p) ? log(p) : log_lower(beta_pieces(a, b, x, 1 - x));
+  return beta_trivial(a, b, x, &p) ? log(p) : log_lower(beta_values(a, b, x, 1 - x));
 }
 
 double num_log1m_inc_beta(double a, double b, double x) {
   double p;
-  return beta_trivial(a, b, x, &p) ? log1p(-p) : log_upper(beta_pieces(a, b, x, 1 - x));
+  return beta_trivial(a, b, x, &p) ? log1p(-p) : log_upper(beta_values(a, b, x, 1 - x));
 }
 
 void num_inc_beta_d(double a, double b, double x, double *da, double *db, double *dx) {
@@ -479,12 +510,23 @@ void num_beta_dx_dab(double a, double b, double x, double *da, double *db) {
 
 /* P(T < -|t|) = I_x(nu/2, 1/2)/2 with x = nu/(nu + t^2), y = t^2/(nu + t^2): both ends of the
  * interval are exact. */
-static Pieces t_pieces(double t, double nu, double *x, double *y) {
+typedef struct {
+  double x, y;
+} Ends;
+
+static Ends t_ends(double t, double nu) {
   double r = t / sqrt(nu), s = 1 / (1 + r * r);
-  *x = s;
-  *y = r * r * s;
-  if (r * r > 1e290) *x = TINY, *y = 1;
-  return beta_pieces(0.5 * nu, 0.5, *x, *y);
+  return r * r > 1e290 ? (Ends){TINY, 1} : (Ends){s, r * r * s};
+}
+
+static Pieces t_values(double t, double nu) {
+  Ends e = t_ends(t, nu);
+  return beta_values(0.5 * nu, 0.5, e.x, e.y);
+}
+
+static Pieces t_pieces(double t, double nu) {
+  Ends e = t_ends(t, nu);
+  return beta_pieces(0.5 * nu, 0.5, e.x, e.y);
 }
 
 static bool t_trivial(double t, double nu) {
@@ -495,7 +537,7 @@ double num_student_t_cdf(double t, double nu) {
   if (isnan(t) || !(nu > 0)) return (double)NAN;
   if (isinf(nu) || nu > 1e15) return num_Phi(t);
   if (isinf(t) || t == 0) return t == 0 ? 0.5 : t > 0;
-  double x, y, tail = 0.5 * lower_value(t_pieces(t, nu, &x, &y));
+  double tail = 0.5 * lower_value(t_values(t, nu));
   return t < 0 ? tail : 1 - tail;
 }
 
@@ -504,8 +546,7 @@ double num_student_t_log_cdf(double t, double nu) {
     return isnan(t) || !(nu > 0) ? (double)NAN
            : isinf(t) || t == 0  ? log(num_student_t_cdf(t, nu))
                                  : num_log_Phi(t);
-  double x, y;
-  Pieces p = t_pieces(t, nu, &x, &y);
+  Pieces p = t_values(t, nu);
   return t < 0 ? log_lower(p) - 0.6931471805599453 : log1p(-0.5 * lower_value(p));
 }
 
@@ -516,8 +557,7 @@ void num_student_t_cdf_d(double t, double nu, double *dt, double *dnu) {
   *dt = exp(c - LOG_SQRT_2PI - (nu > 1e15 ? 0.5 * t * t : 0.5 * (nu + 1) * log1p(t * t / nu)));
   *dnu = 0;
   if (t_trivial(t, nu) || nu > 1e15) return;
-  double x, y;
-  Pieces p = t_pieces(t, nu, &x, &y);
+  Pieces p = t_pieces(t, nu);
   double tail = 0.25 * lower_da(p) * exp(p.logF) +
                 0.5 * fabs(t) / nu * *dt; /* dI/dx dx/dnu = 2 f(t) |t| / (2 nu) */
   *dnu = t < 0 ? tail : -tail;
@@ -528,13 +568,13 @@ void num_student_t_log_cdf_d(double t, double nu, double log_value, double *dt, 
   double scale = exp(-log_value);
   *dt *= scale, *dnu *= scale;
   if (scale < 1e290 || t_trivial(t, nu)) return;
-  double x, y; /* far in the lower tail */
-  if (nu > 1e15) {
+  if (nu > 1e15) { /* far in the lower tail */
     *dt = num_log_Phi_d(t);
     return;
   }
-  Pieces p = t_pieces(t, nu, &x, &y);
-  *dt = exp(p.logF - log_value) * p.density * x * y / fabs(t);
+  Ends e = t_ends(t, nu);
+  Pieces p = t_pieces(t, nu);
+  *dt = exp(p.logF - log_value) * p.density * e.x * e.y / fabs(t);
   *dnu = 0.25 * lower_da(p) * exp(p.logF - log_value) + 0.5 * fabs(t) / nu * *dt;
 }
 
