@@ -613,24 +613,53 @@ static void cholesky_adjoint(void **unused) {
     }
 }
 
+/* A V = V diag(w), V'V = 1, w ascends. */
+static void assert_eigen(const double *A, const double *w, const double *V, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    if (i) assert_true(w[i] >= w[i - 1]);
+    for (size_t j = 0; j < n; j++) {
+      double av = 0, vv = 0;
+      for (size_t k = 0; k < n; k++)
+        av += A[j * n + k] * V[k * n + i], vv += V[k * n + i] * V[k * n + j];
+      assert_true(fabs(av - w[i] * V[j * n + i]) < 1e-12 * (1 + fabs(w[0]) + fabs(w[n - 1])));
+      assert_true(fabs(vv - (i == j)) < 1e-13);
+    }
+  }
+}
+
+static void assert_both_eigen(const double *A, size_t n) {
+  double B[N * N], w[N], V[N * N], room[N * N + 2 * N];
+  memcpy(B, A, sizeof B);
+  assert_true(la_eigen_symmetric(B, w, V, n));
+  assert_eigen(A, w, V, n);
+  memcpy(B, A, sizeof B);
+  assert_true(la_eigen_tridiagonal(B, w, V, room, n));
+  assert_eigen(A, w, V, n);
+  for (size_t i = 0; i < n; i++) { /* the largest number of a vector is positive */
+    size_t top = 0;
+    for (size_t k = 1; k < n; k++)
+      if (fabs(V[k * n + i]) > fabs(V[top * n + i])) top = k;
+    assert_true(V[top * n + i] > 0);
+  }
+}
+
 static void eigen(void **unused) {
   (void)unused;
   RngStream r = rngs_make(3, 3);
   for (size_t n = 1; n <= N; n++) {
-    double A[N * N], B[N * N], w[N], V[N * N];
+    double A[N * N] = {0};
+    assert_both_eigen(A, n);                                             /* all are equal */
+    for (size_t i = 0; i < n; i++) A[i * n + i] = (double)((7 * i) % 3); /* some are */
+    assert_both_eigen(A, n);
+    for (size_t i = 0; i < n * n; i++) A[i] = 1;
+    assert_both_eigen(A, n);
     spd(&r, A, n);
-    memcpy(B, A, sizeof A);
-    assert_true(la_eigen_symmetric(B, w, V, n));
-    for (size_t i = 0; i < n; i++) {
-      if (i) assert_true(w[i] >= w[i - 1]);
-      for (size_t j = 0; j < n; j++) {
-        double av = 0, vv = 0;
-        for (size_t k = 0; k < n; k++)
-          av += A[j * n + k] * V[k * n + i], vv += V[k * n + i] * V[k * n + j];
-        assert_true(fabs(av - w[i] * V[j * n + i]) < 1e-12 * (1 + w[n - 1]));
-        assert_true(fabs(vv - (i == j)) < 1e-13);
-      }
-    }
+    assert_both_eigen(A, n);
+    for (size_t i = 0; i < n; i++) A[i * n + i] -= 3; /* some are negative */
+    assert_both_eigen(A, n);
+    A[n * n - 1] = (double)NAN;
+    double w[N], V[N * N], room[N * N + 2 * N];
+    assert_false(la_eigen_tridiagonal(A, w, V, room, n));
   }
 }
 

@@ -12,8 +12,8 @@
 #include <string.h>
 
 static const char *const op_names[IR_OP_COUNT] = {
-    "const",  "input",  "gather", "pack",  "sum",    "log_sum_exp", "cumsum",
-    "matvec", "matmul", "noise",  "outer", "affine", "ode",         "run",
+    "const",  "input", "gather", "pack",  "sum",    "log_sum_exp", "cumsum", "matvec",
+    "matmul", "eigen", "noise",  "outer", "affine", "ode",         "run",
 #define OP(NAME, arity, value, shared, partials, domain) #NAME,
 #include "ir/ops.def"
 #undef OP
@@ -478,6 +478,17 @@ Node ir_matmul(Graph *g, Node a, Node b, int32_t inner, int32_t columns) {
                             .likelihood = x->likelihood || y->likelihood});
 }
 
+Node ir_eigen(Graph *g, Node a, int32_t rows) {
+  const IrNode *x = ir_node(g, a);
+  assert(rows > 0 && x->n % (rows * rows) == 0);
+  return intern(g, (IrNode){.op = IR_EIGEN,
+                            .nargs = 1,
+                            .n = x->n / rows * (rows + 1),
+                            .attr = rows,
+                            .args = {a},
+                            .likelihood = x->likelihood});
+}
+
 Node ir_ode(Graph *g, const IrOde *ode, Node a) {
   const IrNode *x = ir_node(g, a);
   assert(x->n == ir_ode_operands(ode) && ode->states > 0 && ode->ntimes > 0);
@@ -521,6 +532,7 @@ static void print_node(Text *out, const Graph *g, Node id) {
   for (int k = 0; k < x->nargs; k++) text_printf(out, " %%%d", x->args[k]);
   if (x->op == IR_SUM || x->op == IR_LSE || x->op == IR_CUMSUM)
     text_printf(out, " width %d", x->attr);
+  if (x->op == IR_EIGEN) text_printf(out, " rows %d", x->attr);
   if (x->op == IR_MATVEC || x->op == IR_MATMUL) text_printf(out, " inner %d", x->attr);
   if (x->op == IR_ODE)
     text_printf(out, " %d states, %d parameters", x->u.ode->states, x->u.ode->params);

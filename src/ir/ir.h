@@ -23,6 +23,8 @@ typedef enum {
   IR_CUMSUM, /* out[r W + w] = sum of a[r W .. r W + w], W = attr */
   IR_MATVEC, /* out[r] = sum_k A[r, k] b[k], A = a constant of n K numbers, row-major, K = attr */
   IR_MATMUL, /* out[i, j] = sum_k a[i, k] b[k, j], K = attr, columns of b = attr2 */
+  IR_EIGEN,  /* symmetric matrices of K = attr rows one after the other: of each its eigenvalues,
+                ascending, and then its eigenvectors, columns of a matrix */
   IR_NOISE,  /* fresh numbers, one per element and draw: standard normal (attr 0) or uniform (attr
                 1); attr2 numbers the node */
   IR_OUTER, /* a leaf that the evaluator sets: out[e] of lane j = sum_b coef[e, b] basis[b, j]; attr
@@ -139,6 +141,7 @@ Node ir_pack(Graph *g, const Pick *picks,
 Node ir_reduce(Graph *g, unsigned op /* SUM, LSE */, Node a, int32_t width);
 Node ir_cumsum(Graph *g, Node a, int32_t width);
 Node ir_matvec(Graph *g, Node matrix, Node b);
+Node ir_eigen(Graph *g, Node a, int32_t rows);
 Node ir_matmul(Graph *g, Node a, Node b, int32_t inner, int32_t columns);
 Node ir_ode(Graph *g, const IrOde *ode, Node a); /* keeps *ode */
 Node ir_run(Graph *g, const IrRun *run, Node a); /* keeps *run */

@@ -8,6 +8,8 @@
  */
 #include "model/eval.h"
 
+#include "num/linalg.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -39,6 +41,16 @@ static void map_numbers(const Graph *g, const IrNode *x, const double *const *in
   vm_fold(x->op, in, sizes, out, (size_t)x->n);
 }
 
+static void spectra(Arena *a, const IrNode *x, const double *in, double *out) {
+  size_t K = (size_t)x->attr, count = (size_t)x->n / (K * (K + 1));
+  double *A = NEW_ARRAY(a, double, K *K), *rest = NEW_ARRAY(a, double, K *K + 2 * K);
+  for (size_t k = 0; k < count; k++, in += K * K, out += K * (K + 1)) {
+    memcpy(A, in, K * K * sizeof *A);
+    if (la_eigen_tridiagonal(A, out, out + K, rest, K)) continue;
+    for (size_t e = 0; e < K * (K + 1); e++) out[e] = (double)NAN;
+  }
+}
+
 static void compute(Draw *d, const Graph *g, const IrNode *x, double *out) {
   const double *in[IR_MAX_ARGS];
   for (int k = 0; k < x->nargs; k++) in[k] = d->numbers[x->args[k]];
@@ -58,6 +70,7 @@ static void compute(Draw *d, const Graph *g, const IrNode *x, double *out) {
     break;
   case IR_MATVEC:
   case IR_MATMUL: products(x, in[0], in[1], out); break;
+  case IR_EIGEN: spectra(d->arena, x, in[0], out); break;
   case IR_ODE: vm_solve(d->arena, x->u.ode, in[0], out); break;
   default:
     if (ir_is_map(x->op)) map_numbers(g, x, in, out); /* of others, noise, nobody asks */

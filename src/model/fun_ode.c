@@ -165,10 +165,13 @@ static Value *seen(Problem *p, Value *v, const Expr *e) {
 
 static void no_solver_inside(Problem *p) {
   const Graph *g = p->sub.graph;
-  for (Node k = 0; k < g->count; k++)
-    if (ir_node(g, k)->op == IR_ODE)
-      ctx_fail(p->E->ctx, PVI_PROGRAM, p->call->loc,
-               "the right-hand side of %s solves a differential equation itself", p->call->name);
+  for (Node k = 0; k < g->count; k++) {
+    unsigned op = ir_node(g, k)->op;
+    if (op == IR_ODE || op == IR_EIGEN)
+      ctx_fail(p->E->ctx, PVI_PROGRAM, p->call->loc, "the right-hand side of %s %s itself",
+               p->call->name,
+               op == IR_ODE ? "solves a differential equation" : "computes eigenvalues");
+  }
 }
 
 static void evaluate_slopes(Problem *p, const FunDef *f) {

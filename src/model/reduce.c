@@ -320,6 +320,7 @@ static Node rebuild_other(Reducer *r, const IrNode *x, const int32_t *map) {
   case IR_MATVEC:
   case IR_MATMUL:
   case IR_CUMSUM: return refuse(r, "a product or sum of transformed parameters");
+  case IR_EIGEN: return refuse(r, "eigenvalues of a matrix of parameters");
   case IR_ODE: return refuse(r, "the solution of a differential equation");
   case IR_RUN: return refuse(r, "a program that is evaluated draw by draw");
   default:

@@ -173,6 +173,14 @@ static void swap_columns(double *A, size_t p, size_t q, size_t m, size_t n) {
   }
 }
 
+static void swap_rows(double *x, double *y, size_t n) {
+  for (size_t k = 0; k < n; k++) {
+    double t = x[k];
+    x[k] = y[k];
+    y[k] = t;
+  }
+}
+
 /* The rotation in the plane (p, q) that makes A_pq zero (Golub & Van Loan, section 8.5). */
 static void rotate(double *A, double *V, size_t p, size_t q, size_t n) {
   double apq = A[p * n + q], theta = (A[q * n + q] - A[p * n + p]) / (2 * apq);
@@ -217,6 +225,127 @@ bool la_eigen_symmetric(double *A, double *w, double *V, size_t n) {
   for (size_t i = 0; i < n; i++) w[i] = A[i * n + i];
   sort_eigen(w, V, n);
   return done;
+}
+
+/* ---- the same through a tridiagonal matrix --------------------------------------------------- */
+
+/* The block of A behind row k, reflected from both sides by 1 - beta v v'. */
+static void reflect_block(double *A, const double *v, double beta, size_t k, size_t n, double *p) {
+  size_t m = n - k - 1;
+  for (size_t i = 0; i < m; i++) p[i] = beta * la_dot(A + (k + 1 + i) * n + k + 1, v, m);
+  double half = 0.5 * beta * la_dot(p, v, m);
+  for (size_t i = 0; i < m; i++) p[i] -= half * v[i];
+  for (size_t i = 0; i < m; i++)
+    for (size_t j = 0; j < m; j++) A[(k + 1 + i) * n + k + 1 + j] -= v[i] * p[j] + p[i] * v[j];
+}
+
+/* Reflections of A to a tridiagonal matrix with diagonal d and e beside it. The vectors of the
+ * reflections stay in the rows of A, right of the diagonal; beta in what is below it. */
+static void tridiagonalise(double *A, double *d, double *e, double *p, size_t n) {
+  for (size_t k = 0; k + 1 < n; k++) {
+    size_t m = n - k - 1;
+    double *v = A + k * n + k + 1, beta = 0;
+    for (size_t i = 0; i < m; i++) v[i] = A[(k + 1 + i) * n + k];
+    double tail = la_dot(v + 1, v + 1, m - 1), norm = sqrt(v[0] * v[0] + tail);
+    d[k] = A[k * n + k];
+    e[k] = v[0];
+    if (tail > 0) {
+      e[k] = v[0] > 0 ? -norm : norm;
+      v[0] -= e[k];
+      beta = 2 / (v[0] * v[0] + tail);
+      reflect_block(A, v, beta, k, n, p);
+    }
+    A[(k + 1) * n + k] = beta;
+  }
+  d[n - 1] = A[n * n - 1];
+  e[n - 1] = 0;
+}
+
+/* Z = the transpose of the reflections' product: rows of Z are columns of it. */
+static void gather_reflections(const double *A, double *Z, size_t n) {
+  set_identity(Z, n);
+  for (size_t k = n - 1; k-- > 0;) {
+    size_t m = n - k - 1;
+    const double *v = A + k * n + k + 1;
+    for (size_t r = k + 1; r < n; r++) {
+      double *z = Z + r * n + k + 1, s = A[(k + 1) * n + k] * la_dot(z, v, m);
+      for (size_t j = 0; j < m; j++) z[j] -= s * v[j];
+    }
+  }
+}
+
+/* One implicit QL step on the block l .. m (Wilkinson's shift); rows of Z are turned with it. */
+static void ql_step(double *d, double *e, double *Z, size_t l, size_t m, size_t n) {
+  double g = (d[l + 1] - d[l]) / (2 * e[l]), s = 1, c = 1, p = 0;
+  g = d[m] - d[l] + e[l] / (g + copysign(hypot(g, 1), g));
+  for (size_t i = m; i-- > l;) {
+    double f = s * e[i], b = c * e[i], r = hypot(f, g);
+    e[i + 1] = r;
+    if (r == 0) { /* the block has come apart by itself */
+      d[i + 1] -= p;
+      e[m] = 0;
+      return;
+    }
+    s = f / r, c = g / r;
+    g = d[i + 1] - p;
+    r = (d[i] - g) * s + 2 * c * b;
+    p = s * r;
+    d[i + 1] = g + p;
+    g = c * r - b;
+    double *x = Z + i * n, *y = x + n;
+    for (size_t k = 0; k < n; k++) {
+      double t = y[k];
+      y[k] = s * x[k] + c * t;
+      x[k] = c * x[k] - s * t;
+    }
+  }
+  d[l] -= p;
+  e[l] = g;
+  e[m] = 0;
+}
+
+/* The last index of the block that begins at l: what is beside its diagonal is not zero. */
+static size_t block_end(const double *d, const double *e, size_t l, size_t n) {
+  size_t m = l;
+  while (m + 1 < n && !(fabs(e[m]) <= 1.1e-16 * (fabs(d[m]) + fabs(d[m + 1])))) m++;
+  return m;
+}
+
+/* z becomes column i of V; its largest number is positive. */
+static void set_vector(double *V, const double *z, size_t i, size_t n) {
+  size_t top = 0;
+  for (size_t k = 1; k < n; k++)
+    if (fabs(z[k]) > fabs(z[top])) top = k;
+  for (size_t k = 0; k < n; k++) V[k * n + i] = z[top] < 0 ? -z[k] : z[k];
+}
+
+bool la_eigen_tridiagonal(double *A, double *w, double *V, double *room, size_t n) {
+  double *Z = room, *e = Z + n * n, *rest = e + n;
+  double sum = 0;
+  for (size_t k = 0; k < n * n; k++) sum += fabs(A[k]);
+  if (!isfinite(sum) || n == 0) return n == 0;
+  tridiagonalise(A, w, e, rest, n);
+  gather_reflections(A, Z, n);
+  for (size_t l = 0, steps = 0; l < n;) {
+    size_t m = block_end(w, e, l, n);
+    if (m == l) {
+      l++;
+    } else if (steps++ > 60 * n) {
+      return false;
+    } else {
+      ql_step(w, e, Z, l, m, n);
+    }
+  }
+  for (size_t i = 0; i < n; i++) {
+    size_t least = i;
+    for (size_t j = i + 1; j < n; j++)
+      if (w[j] < w[least]) least = j;
+    double t = w[i];
+    w[i] = w[least], w[least] = t;
+    swap_rows(Z + i * n, Z + least * n, n);
+    set_vector(V, Z + i * n, i, n);
+  }
+  return true;
 }
 
 /* ---- singular values ------------------------------------------------------------------------- */

@@ -71,6 +71,7 @@ static VmCost cost_of(const Instr *i, double n) {
     return (VmCost){2 * n * width, 8 * n * (2 + 3 * width)};
   case IR_CUMSUM: return (VmCost){2 * n, 48 * n};
   case IR_LSE: return (VmCost){n * width * (2 * CALL_FLOPS + 4), 8 * n * (3 + 4 * width)};
+  case IR_EIGEN: return (VmCost){15 * n * width, 48 * n};
   case IR_MATMUL: return (VmCost){6 * n * width, 8 * n * (3 + 8 * width)};
   default: {
     double pulled = 0;

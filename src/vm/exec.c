@@ -396,6 +396,27 @@ static void matmul_forward(const Frame *f, const Instr *i) {
     }
 }
 
+/* The k-th matrix of the instruction. */
+static EigenRows eigen_rows(const Frame *f, const Instr *i, size_t k) {
+  size_t K = (size_t)i->width;
+  return (EigenRows){.K = K,
+                     .ld = f->ld,
+                     .lanes = f->n,
+                     .in = f->shared + (i->in[0].base + k * K * K) * f->ld,
+                     .out = result_row(f, i, k * K * (K + 1))};
+}
+
+static size_t eigen_count(const Instr *i) {
+  return (size_t)i->n / ((size_t)i->width * ((size_t)i->width + 1));
+}
+
+static void spectra_forward(const Frame *f, const Instr *i) {
+  for (size_t k = 0; k < eigen_count(i); k++) {
+    EigenRows r = eigen_rows(f, i, k);
+    eigen_forward(&r, f->s->eigen);
+  }
+}
+
 static size_t draws_of(const Frame *f) {
   return f->w->M > f->lane ? min_size(f->n, f->w->M - f->lane) : 0;
 }
@@ -443,6 +464,7 @@ void exec_forward(const Frame *f, const Instr *code, int count) {
     case IR_SUM: sum_forward(f, i, n, first); break;
     case IR_LSE: lse_forward(f, i, n, first); break;
     case IR_CUMSUM: cumsum_forward(f, i, n); break;
+    case IR_EIGEN: spectra_forward(f, i); break;
     case IR_MATVEC: matvec_forward(f, i, n, first); break;
     case IR_MATMUL: matmul_forward(f, i); break;
     case IR_AFFINE: affine_forward(f, i); break;
@@ -553,6 +575,16 @@ static void cumsum_backward(const Frame *f, const Instr *i, size_t n) {
   }
 }
 
+static void spectra_backward(const Frame *f, const Instr *i) {
+  size_t K = (size_t)i->width;
+  for (size_t k = 0; k < eigen_count(i); k++) {
+    EigenRows r = eigen_rows(f, i, k);
+    r.out_adj = result_adjoint(f, i, k * K * (K + 1));
+    r.in_adj = f->out_adj + (i->in[0].base + k * K * K) * f->ld;
+    eigen_backward(&r, f->s->eigen);
+  }
+}
+
 static void matmul_backward(const Frame *f, const Instr *i) {
   const Work *w = f->w;
   size_t inner = (size_t)i->width, cols = (size_t)i->columns, rows = (size_t)i->n / cols;
@@ -595,6 +627,7 @@ void exec_backward(const Frame *f, const Instr *code, int count) {
     case IR_SUM: sum_backward(f, i, n, first); break;
     case IR_LSE: lse_backward(f, i, n, first); break;
     case IR_CUMSUM: cumsum_backward(f, i, n); break;
+    case IR_EIGEN: spectra_backward(f, i); break;
     case IR_MATVEC: matvec_backward(f, i, n, first); break;
     case IR_MATMUL: matmul_backward(f, i); break;
     case IR_AFFINE: affine_backward(f, i); break;

@@ -125,6 +125,10 @@ static void emit_global(Planner *p, Node id) {
     i.columns = t->runs++;
     i.in[0] = whole_operand(p, x->args[0]);
     break;
+  case IR_EIGEN:
+    if (t->eigen_rows < (size_t)x->attr) t->eigen_rows = (size_t)x->attr;
+    i.in[0] = whole_operand(p, x->args[0]);
+    break;
   case IR_MATMUL:
   case IR_CUMSUM:
     for (int k = 0; k < x->nargs; k++) i.in[k] = whole_operand(p, x->args[k]);
@@ -143,7 +147,7 @@ static Node operand_node(const Planner *p, const IrNode *x, int32_t k) {
   Node a = x->op == IR_PACK ? x->u.picks[k].node : x->args[k];
   const IrNode *s = ir_node(p->g, a);
   bool whole = x->op == IR_MATVEC || x->op == IR_MATMUL || x->op == IR_CUMSUM || x->op == IR_ODE ||
-               x->op == IR_RUN;
+               x->op == IR_RUN || x->op == IR_EIGEN;
   bool through = s->op == IR_GATHER && !whole;
   return s->op == IR_CONST ? NO_NODE : through ? s->args[0] : a;
 }
@@ -547,6 +551,7 @@ static size_t operand_size(const Instr *i, int k) {
   switch (i->op) {
   case IR_ODE: return (size_t)ir_ode_operands(i->ode);
   case IR_RUN: return (size_t)i->run->inputs;
+  case IR_EIGEN: return n / ((size_t)i->width + 1) * (size_t)i->width;
   case IR_MATVEC: return (size_t)i->width;
   case IR_MATMUL: return (k ? (size_t)i->columns : n / (size_t)i->columns) * (size_t)i->width;
   case IR_SUM:

@@ -111,9 +111,10 @@ struct Tape {
   size_t *roots;      /* element of each root; data roots become global copies */
   size_t *roots_kept; /* its place among the kept rows */
   int nroots;
-  int odes, runs;   /* ODE and RUN instructions */
-  size_t noise;     /* rows of noise of all tiles */
-  size_t max_width; /* widest SUM, LSE or affine: size of pointer scratch */
+  int odes, runs;    /* ODE and RUN instructions */
+  size_t eigen_rows; /* the most of EIGEN instructions */
+  size_t noise;      /* rows of noise of all tiles */
+  size_t max_width;  /* widest SUM, LSE or affine: size of pointer scratch */
 };
 
 #endif

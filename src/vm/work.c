@@ -54,6 +54,7 @@ static void make_scratch(Arena *a, Scratch *s, const Work *w) {
   s->row_adj = NEW_ARRAY(a, double *, w->T *max_size(vm_shape(w->tape).tile_width, 1));
   s->spread = NEW_ARRAY(a, double, IR_MAX_ARGS *WALK *LANES);
   s->splat = NEW_ARRAY(a, double, max_size(w->tape->max_width, IR_MAX_ARGS) * LANES);
+  s->eigen = NEW_ARRAY(a, double, eigen_room(w->tape->eigen_rows));
 }
 
 /* Two neighbouring chunks become one. */

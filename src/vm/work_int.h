@@ -24,7 +24,20 @@ typedef struct {
   double **row_adj;
   const double **coef; /* of one affine instruction */
   const int32_t **index;
+  double *eigen; /* room for one matrix */
 } Scratch;
+
+/* One symmetric matrix of K rows in every lane, its eigenvalues and behind them its eigenvectors;
+ * rows are ld apart (eigen.c). */
+typedef struct {
+  size_t K, ld, lanes;
+  const double *in, *out_adj;
+  double *out, *in_adj;
+} EigenRows;
+
+size_t eigen_room(size_t K);
+void eigen_forward(const EigenRows *r, double *room);
+void eigen_backward(const EigenRows *r, double *room);
 
 struct Work {
   const Tape *tape;
