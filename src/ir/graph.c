@@ -355,6 +355,14 @@ static bool is_identity(const int32_t *index, int32_t n) {
   return true;
 }
 
+static bool from_one_node(const Pick *picks, const int32_t *index, int32_t n) {
+  for (int32_t k = 1; k < n; k++)
+    if (picks[index[k]].node != picks[index[0]].node) return false;
+  return true;
+}
+
+/* Of a pack, as many elements as it has or fewer are picked where it picked them; more of them are
+ * read through it, for a gather costs nothing where it is an operand. */
 static Node gather(Graph *g, Node a, const int32_t *index, int32_t n, Payload how) {
   const IrNode *x = ir_node(g, a);
   if (n == x->n && is_identity(index, n)) return a;
@@ -369,7 +377,7 @@ static Node gather(Graph *g, Node a, const int32_t *index, int32_t n, Payload ho
     for (int32_t k = 0; k < n; k++) through[k] = x->u.index[index[k]];
     return gather(g, x->args[0], through, n, KEEP);
   }
-  if (x->op == IR_PACK) {
+  if (x->op == IR_PACK && (n <= x->n || from_one_node(x->u.picks, index, n))) {
     Pick *picks = NEW_ARRAY(arena, Pick, n);
     for (int32_t k = 0; k < n; k++) picks[k] = x->u.picks[index[k]];
     return ir_pack(g, picks, n);
