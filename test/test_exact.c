@@ -145,6 +145,14 @@ TEST(reduces) {
 static const Shown not_reduced[] = {
     {"many scales", DATA GROUPS "z ~ bernoulli_logit(a[1] + X * exp(b)); }",
      "a product or sum of transformed parameters"},
+    {"two elements of one predictor",
+     DATA APART "vector[J] f = tau * a; for (i in 1:N) w[i] ~ poisson_log(log_sum_exp(f[g[i]], "
+                "f[h[i]])); }",
+     "more than two affine functions"},
+    {"two elements of one vector",
+     DATA APART "for (i in 1:N) target += log_mix(inv_logit(mu), normal_lpdf(y[i] | b[1], s), "
+                "normal_lpdf(y[i] | b[2], s)); }",
+     "more than two affine functions"},
     {"two products", DATA GROUPS "z ~ bernoulli_logit(mu * b[1] + tau * a[g] + b[2] * b[3] * x); }",
      "more than two affine functions"},
 };
@@ -199,6 +207,84 @@ TEST(agrees_with_draws) {
         fail_msg("%s, observation %zu: %.8g, by draws %.8g", families[f], i, exact[i], mean);
     }
   }
+}
+
+/* ---- random programs ------------------------------------------------------------------------- */
+
+/* An observation's function of the parameters. */
+static const char *random_function(Ctx *c, RngStream *r, int depth) {
+  static const char *const leaves[] = {
+      "mu",      "a[g[i]]", "a[h[i]]",     "b[1]",      "x[i] * b[2]",   "tau * a[g[i]]",
+      "f[g[i]]", "f[h[i]]", "s * a[h[i]]", "exp(b[1])", "X[i, 2:3] * b", "f[1]",
+  };
+  static const char *const forms[] = {"(%s + %s)", "(%s - %s)", "log_sum_exp(%s, %s)",
+                                      "(%s + tanh(%s))", "(%s + tau * %s)"};
+  size_t nleaves = sizeof leaves / sizeof *leaves, nforms = sizeof forms / sizeof *forms;
+  if (depth == 0 || rngs_uniform(r) < 0.3)
+    return leaves[(size_t)(rngs_uniform(r) * (double)nleaves)];
+  const char *form = forms[(size_t)(rngs_uniform(r) * (double)nforms)];
+  const char *one = random_function(c, r, depth - 1), *two = random_function(c, r, depth - 1);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+  return arena_format(&c->arena, form, one, two);
+#pragma GCC diagnostic pop
+}
+
+static const char *random_program(Ctx *c, RngStream *r) {
+  static const char *const outcomes[] = {
+      "y[i] ~ normal(%s, s)",
+      "y[i] ~ normal(%s, 0.8)",
+      "z[i] ~ bernoulli_logit(%s)",
+      "w[i] ~ poisson_log(0.5 * %s)",
+  };
+  const char *e = random_function(c, r, 2);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+  const char *outcome = arena_format(&c->arena, outcomes[(size_t)(rngs_uniform(r) * 4)], e);
+#pragma GCC diagnostic pop
+  return arena_format(&c->arena, "%s vector[J] f = tau * a; for (i in 1:N) %s; }", DATA APART,
+                      outcome);
+}
+
+/* Whatever is integrated exactly agrees with draws. */
+static bool agrees_if_exact(Ctx *c, const char *program, FamilyId family) {
+  const char *why;
+  Model *m = model_of(c, program, data);
+  Observed *o = observed_make(&c->arena, m, NULL, 0, WANT_LL);
+  Q q = q_make(&c->arena, family, (Shape){0}, m->dim, NULL);
+  Target t = {.score = SCORE_log, .score_weight = 1};
+  double *phi = some_phi(c, &q), exact[16], s[3][16];
+  observed_reduce(o);
+  if (!exact_applies(o, &t, &q, &why)) return false;
+  predictive_log_scores(c, &(Scoring){o, &q, phi, {0, 1}, NULL, 1e-6, NULL, NULL}, INTEGRATE_EXACT,
+                        exact);
+  for (uint64_t k = 0; k < 3; k++)
+    predictive_log_scores(c, &(Scoring){o, &q, phi, {MANY / 4, 7 + k}, NULL, 0, NULL, NULL},
+                          INTEGRATE_DRAWS, s[k]);
+  for (size_t i = 0; i < o->n; i++) {
+    double mean = (s[0][i] + s[1][i] + s[2][i]) / 3, spread = 0;
+    for (int k = 0; k < 3; k++) spread += fabs(s[k][i] - mean);
+    double points = exact_is_sampled(o) ? 0.1 : 2e-3; /* quasi-random points are few */
+    double allowed = MANY < 1000 ? 3 : 4 * spread + points;
+    if (!(fabs(exact[i] - mean) <= allowed))
+      fail_msg("%s\nobservation %zu: %.8g, by draws %.8g", program, i, exact[i], mean);
+  }
+  return true;
+}
+
+enum { RANDOM_PROGRAMS = 150 };
+
+TEST(random_programs) {
+  RngStream r = rngs_make(11, 1);
+  int exact = 0;
+  (void)row;
+  for (int k = 0; k < RANDOM_PROGRAMS; k++) {
+    const char *program = random_program(c, &r);
+    exact += agrees_if_exact(c, program, FAMILY_meanfield);
+    exact += agrees_if_exact(c, program, FAMILY_fullrank);
+  }
+  print_message("  %d of %d fits of random programs are exact\n", exact, 2 * RANDOM_PROGRAMS);
+  assert_true(exact > RANDOM_PROGRAMS / 2);
 }
 
 /* ---- reported scores: as many nodes as it takes ---------------------------------------------- */
@@ -680,6 +766,7 @@ int main(void) {
     suite_add(&s, not_reduced[k].name, refuses, &not_reduced[k]);
   for (size_t k = 0; k < sizeof shown / sizeof *shown; k++)
     suite_add(&s, shown[k]->name, agrees_with_draws, shown[k]);
+  SUITE_ADD(&s, random_programs);
   for (size_t k = 0; k < sizeof shown / sizeof *shown; k++)
     suite_add(&s, shown[k]->name, scores_settle, shown[k]);
   for (size_t k = 0; k < sizeof gradients / sizeof *gradients; k++)

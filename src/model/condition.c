@@ -251,11 +251,14 @@ typedef struct {
   const int32_t *map;
 } Visit;
 
-/* The one element of each input that each row reads; `many`: inputs of which a row reads more. */
+/* What each row reads. Of the watched inputs, the one element of each; `many`: those of which a row
+ * reads more. Or with `predictor`, not down to the inputs: the one element of the predictor. In a
+ * map, rows with -1 read nothing. */
 typedef struct {
   Block *b;
   int32_t n;
-  int32_t *element[MOST_INPUTS];
+  uint64_t watched;
+  int32_t *element[MOST_INPUTS], *predictor;
   uint64_t many;
   Visit *seen;
   size_t nseen, cap;
@@ -263,14 +266,22 @@ typedef struct {
 
 static void note_reads(Reads *s, Node id, const int32_t *map);
 
+/* Rows read these elements; the inputs behind them are `mask`. */
+static void note_elements(Reads *s, int32_t *element, const int32_t *map, uint64_t mask) {
+  for (int32_t r = 0; r < s->n; r++) {
+    if (map[r] < 0) continue;
+    if (element[r] >= 0 && element[r] != map[r]) s->many |= mask;
+    element[r] = map[r];
+  }
+}
+
 static void note_input(Reads *s, Node id, const int32_t *map) {
   int k = 0;
   while (s->b->all->input[k] != id) k++;
-  for (int32_t r = 0; r < s->n; r++) {
-    int32_t *at = &s->element[k][r];
-    if (*at >= 0 && *at != map[r]) s->many |= (uint64_t)1 << k;
-    *at = map[r];
-  }
+  if (s->predictor)
+    s->many |= (uint64_t)1 << k; /* past the predictor */
+  else
+    note_elements(s, s->element[k], map, (uint64_t)1 << k);
 }
 
 /* map[r] / over times `by` plus map[r] % over times `rest` plus shift */
@@ -281,20 +292,33 @@ typedef struct {
 static void note_strided(Reads *s, Node id, const int32_t *map, Stride t) {
   int32_t *at = NEW_ARRAY(s->b->temp, int32_t, s->n);
   for (int32_t r = 0; r < s->n; r++)
-    at[r] = map[r] / t.over * t.by + map[r] % t.over * t.rest + t.shift;
+    at[r] = map[r] < 0 ? -1 : map[r] / t.over * t.by + map[r] % t.over * t.rest + t.shift;
   note_reads(s, id, at);
 }
 
-static void note_pack(Reads *s, const IrNode *x, const int32_t *map) {
+/* The rows that pick from the same node as row `first`, which are taken from the map. */
+static void note_picked(Reads *s, const IrNode *x, int32_t *map, int32_t first) {
   int32_t *at = NEW_ARRAY(s->b->temp, int32_t, s->n);
-  Node from = x->u.picks[map[0]].node;
-  bool one = true;
+  Node from = x->u.picks[map[first]].node;
   for (int32_t r = 0; r < s->n; r++) {
-    one = one && x->u.picks[map[r]].node == from;
-    at[r] = x->u.picks[map[r]].elem;
+    bool here = map[r] >= 0 && x->u.picks[map[r]].node == from;
+    at[r] = here ? x->u.picks[map[r]].elem : -1;
+    if (here) map[r] = -1;
   }
-  if (one) note_reads(s, from, at);
-  for (int32_t r = 0; !one && r < s->n; r++) s->many |= s->b->all->mask[x->u.picks[map[r]].node];
+  note_reads(s, from, at);
+}
+
+static void note_pack(Reads *s, const IrNode *x, const int32_t *map) {
+  enum { MOST_NODES = 64 };
+  int32_t *left = memcpy(NEW_ARRAY(s->b->temp, int32_t, s->n), map, (size_t)s->n * sizeof *map);
+  int nodes = 0;
+  for (int32_t r = 0; r < s->n; r++) {
+    if (left[r] < 0) continue;
+    if (nodes++ < MOST_NODES)
+      note_picked(s, x, left, r);
+    else
+      s->many |= s->b->all->mask[x->u.picks[left[r]].node];
+  }
 }
 
 static void note_args(Reads *s, const IrNode *x, const int32_t *map) {
@@ -307,7 +331,7 @@ static void note_args(Reads *s, const IrNode *x, const int32_t *map) {
 static void note_node(Reads *s, const IrNode *x, uint64_t mask, const int32_t *map) {
   if (x->op == IR_GATHER) {
     int32_t *at = NEW_ARRAY(s->b->temp, int32_t, s->n);
-    for (int32_t r = 0; r < s->n; r++) at[r] = x->u.index[map[r]];
+    for (int32_t r = 0; r < s->n; r++) at[r] = map[r] < 0 ? -1 : x->u.index[map[r]];
     note_reads(s, x->args[0], at);
   } else if (x->op == IR_PACK) {
     note_pack(s, x, map);
@@ -326,9 +350,19 @@ static void note_node(Reads *s, const IrNode *x, uint64_t mask, const int32_t *m
   }
 }
 
+static bool is_predictor(const Block *b, Node id) {
+  for (int k = 0; k < b->npredictors; k++)
+    if (b->predictor[k] == id) return true;
+  return false;
+}
+
 static void note_reads(Reads *s, Node id, const int32_t *map) {
-  uint64_t mask = s->b->all->mask[id] & s->b->r.scales;
+  uint64_t mask = s->b->all->mask[id] & s->watched;
   if (!(mask & ~s->many)) return;
+  if (s->predictor && is_predictor(s->b, id)) {
+    note_elements(s, s->predictor, map, mask);
+    return;
+  }
   for (size_t k = 0; k < s->nseen; k++)
     if (s->seen[k].node == id && !memcmp(s->seen[k].map, map, (size_t)s->n * sizeof *map)) return;
   PUSH(s->b->temp, s->seen, s->nseen, s->cap, ((Visit){id, map}));
@@ -341,7 +375,7 @@ static void note_reads(Reads *s, Node id, const int32_t *map) {
 
 /* Parameters that are independent under q can move along one axis, where no row sees two. */
 static uint64_t seen_once(Block *b) {
-  Reads s = {.b = b, .n = b->root->n};
+  Reads s = {.b = b, .n = b->root->n, .watched = b->r.scales};
   if (b->dense) return 0;
   for (int k = 0; k < b->all->ninputs; k++) {
     s.element[k] = NEW_ARRAY(b->temp, int32_t, s.n);
@@ -349,6 +383,18 @@ static uint64_t seen_once(Block *b) {
   }
   note_reads(&s, b->root->root, b->root->select);
   return b->r.scales & ~s.many;
+}
+
+/* All predictors have the same elements, and x is one number: so a row may see one of them. */
+static bool one_element(Block *b) {
+  bool single = true;
+  for (int k = 0; k < b->npredictors; k++) single = single && ir_size(b->g, b->predictor[k]) == 1;
+  if (single) return true;
+  Reads s = {.b = b, .n = b->root->n, .watched = open_inputs(b, b->root->root)};
+  s.predictor = NEW_ARRAY(b->temp, int32_t, s.n);
+  for (int32_t r = 0; r < s.n; r++) s.predictor[r] = -1;
+  note_reads(&s, b->root->root, b->root->select);
+  return !s.many;
 }
 
 static void make_axes(Block *b, Condition *c) {
@@ -570,6 +616,8 @@ static const Condition *condition(const Reducible *t, const ConditionRoot *root,
   if (!b.r.why) find_scales(&b);
   Condition *c = NEW(b.arena, Condition);
   *c = (Condition){.graph = all->g, .dim = all->dim, .rows = ir_size(b.g, root->root)};
+  if (!b.r.why && b.terms && !one_element(&b))
+    b.r.why = "an observation sees more than two affine functions of the parameters";
   if (!b.r.why) make_axes(&b, c);
   *why = b.r.why;
   if (b.r.why) return NULL;

@@ -39,29 +39,34 @@ INVERSE(positive_ordered) {
 
 /* ---- simplex --------------------------------------------------------------------------------- */
 
-/* Sums of the first 0, 1, ... n elements: those of a short vector are values of their own, which
+/* Stick breaking, centred: z[k] = inv_logit(u[k] - log(K - k)),
+ * x[k] = z[k] (1 - x[1] - ... - x[k-1]). Elements of a short one are values of their own, which
  * exact integration can tell apart. */
-static Value *sums_before(Eval *E, Value *v) {
-  enum { SHORT = 8 };
-  int32_t n = v->n, count = n + 1;
-  const Value *shape = value_shape(E, TY_VECTOR, 0, 1, &count);
-  Value *none = NUM(0);
-  if (n > SHORT) return value_join(E, (Value *[]){none, cumulative(E, v)}, 2, shape);
-  Value *sums[SHORT + 1] = {none};
-  for (int32_t k = 0; k < n; k++) sums[k + 1] = ADD(sums[k], value_element(E, v, k));
-  return value_join(E, sums, count, shape);
+static Value *short_simplex(Eval *E, Value *u, const Value *item) {
+  int32_t K = u->n + 1;
+  Value **x = NEW_ARRAY(E->arena, Value *, K), *log_stick = NUM(0);
+  for (int32_t k = 0; k < K - 1; k++) {
+    Value *a = SUB(value_element(E, u, k), NUM(log(K - k - 1)));
+    Value *log_z = M(LOG_INV_LOGIT, a), *log_1mz = M(LOG_INV_LOGIT, M(NEG, a));
+    Value *log_x = ADD(log_stick, log_z);
+    constrain_jacobian(E, ADD(log_x, log_1mz));
+    x[k] = M(EXP, log_x);
+    log_stick = ADD(log_stick, log_1mz);
+  }
+  x[K - 1] = M(EXP, log_stick);
+  return value_join(E, x, K, item);
 }
 
-/* Stick breaking, centred: z[k] = inv_logit(u[k] - log(K - k)),
- * x[k] = z[k] (1 - x[1] - ... - x[k-1]) */
 TRANSFORM(simplex) {
+  enum { SHORT = 8 };
   int32_t n = u->n, K = n + 1;
-  Value *centre = value_vector(E, n);
+  if (n <= SHORT) return short_simplex(E, u, item);
+  const Value *shape = value_shape(E, TY_VECTOR, 0, 1, &K);
+  Value *centre = value_vector(E, n), *zero = NUM(0);
   for (int32_t k = 0; k < n; k++) centre->v[k] = log(n - k);
-  Value *a = SUB(u, centre), *log_1mz = M(LOG_INV_LOGIT, M(NEG, a));
-  Value *log_z = value_join(E, (Value *[]){M(LOG_INV_LOGIT, a), NUM(0)}, 2,
-                            value_shape(E, TY_VECTOR, 0, 1, &K));
-  Value *log_x = ADD(sums_before(E, log_1mz), log_z);
+  Value *a = SUB(u, centre), *log_z = M(LOG_INV_LOGIT, a), *log_1mz = M(LOG_INV_LOGIT, M(NEG, a));
+  Value *log_sticks = value_join(E, (Value *[]){zero, cumulative(E, log_1mz)}, 2, shape);
+  Value *log_x = ADD(log_sticks, value_join(E, (Value *[]){log_z, zero}, 2, shape));
   constrain_jacobian(E, ADD(value_slice(E, log_x, 0, n), log_1mz));
   return value_reshape(E, M(EXP, log_x), item->kind, 0, 1, &K);
 }

@@ -6,6 +6,27 @@
 
 /* ---- probabilities --------------------------------------------------------------------------- */
 
+/* Was every element put together from values of different kinds? */
+static bool is_packed(const Graph *g, Node id) {
+  const IrNode *x = ir_node(g, id);
+  if (x->op == IR_GATHER) x = ir_node(g, x->args[0]);
+  bool packed = x->op == IR_PACK;
+  for (int k = 0; ir_is_map(x->op) && k < x->nargs; k++)
+    packed |= ir_node(g, x->args[k])->op == IR_PACK && ir_size(g, x->args[k]) == x->n;
+  return packed;
+}
+
+/* Element y of a short vector of which every row of a loop has its own: chosen row by row. */
+static Value *choose_category(Eval *E, Value *v, const Value *y) {
+  Value *chosen = value_element(E, v, 0);
+  for (int32_t k = 1; k < v->n; k++) {
+    Value *here = value_known(E, y, y->axis);
+    for (int32_t i = 0; i < value_total(y); i++) here->v[i] = y->v[i] == k + 1;
+    chosen = map3(E, IR_SELECT, here, value_element(E, v, k), chosen);
+  }
+  return chosen;
+}
+
 /* Element y of the vector v, for every y: of one y per row in a lifted loop. */
 static Value *pick_category(Eval *E, Value *v, Value *y) {
   if (!y->known)
@@ -19,9 +40,13 @@ static Value *pick_category(Eval *E, Value *v, Value *y) {
       ctx_fail(E->ctx, PVI_DATA, E->density, "category %g is out of range", y->v[k]);
     index[k] = (int32_t)at;
   }
+  enum { SHORT = 12 };
   Value shape = *y;
   shape.kind = TY_REAL;
-  return value_take(E, value_on_axis(E, v, E->axis), &shape, y->axis, index);
+  v = value_on_axis(E, v, E->axis);
+  Value *taken = value_take(E, v, &shape, y->axis, index);
+  bool each = v->axis && v->axis == y->axis && y->n == 1 && v->n <= SHORT && !taken->known;
+  return each && is_packed(E->graph, value_node(E, taken)) ? choose_category(E, v, y) : taken;
 }
 
 LPDF(categorical) { return pick_category(E, M(LOG, a[1]), a[0]); }

@@ -74,6 +74,15 @@ FN(log_mix) {
       E, value_reduce_rows(E, IR_LSE, terms, K, value_shape(E, TY_REAL, many, many, a[1]->dims)));
 }
 
+/* Of a short vector in every iteration of a loop, sum by sum: observations then keep them to
+ * themselves, where one node for all would be shared by all. */
+enum { SHORT = 12 };
+static Value *short_sums(Eval *E, Value *v) {
+  Value *sums[SHORT] = {value_element(E, v, 0)};
+  for (int32_t k = 1; k < v->n; k++) sums[k] = ADD(sums[k - 1], value_element(E, v, k));
+  return value_join(E, sums, v->n, v);
+}
+
 FN(cumulative_sum) {
   Value *v = a[0];
   if (!v->n) return v;
@@ -82,7 +91,9 @@ FN(cumulative_sum) {
     for (int32_t k = 0; k < value_total(v); k++) r->v[k] = v->v[k] + (k % v->n ? r->v[k - 1] : 0);
     return r;
   }
-  return value_of_node(E, v, v->axis, ir_cumsum(E->graph, value_node(E, v), v->n));
+  return v->axis && v->n <= SHORT
+             ? short_sums(E, v)
+             : value_of_node(E, v, v->axis, ir_cumsum(E->graph, value_node(E, v), v->n));
 }
 
 /* ---- order ----------------------------------------------------------------------------------- */
