@@ -211,6 +211,9 @@ typedef struct {
 size_t pvi_scores(const pvi_run *r); /* how many, of all parts together */
 pvi_score pvi_score_at(const pvi_run *r, size_t k);
 pvi_score pvi_score_of(const pvi_run *r, const char *part, const char *name); /* none: n is 0 */
+/* What people call a score: "CRPS" of crps. *sign, if it is not NULL, becomes what tables for
+ * people multiply its values by: -1 of losses, of which smaller is better, else 1. */
+const char *pvi_score_title(const char *name, int *sign);
 
 /* ---- the posterior by draws --------------------------------------------------------------------
  */

@@ -175,6 +175,32 @@ def errors():
 
 
 @test
+def strangers():
+    """slips are answered with what to do; tables bring their own sizes, and data that were no file have no file's name in messages"""
+    m = pvi.Model(*GOLF)
+    assert "of sample" in str(raised(pvi.UsageError, m.fit, chains=4))
+    assert "comes first" in str(raised(pvi.UsageError, pvi.Model, GOLF[1], GOLF[0]))
+    said = str(raised(pvi.DataError, pvi.Model, GOLF[0], {"x": [1, 2]}))
+    assert "tmp" not in said and "pvi-data" not in said, said
+    html = m.fit(lambda_=0.1)._repr_html_()
+    assert "CRPS, smaller is better" in html and "log score, larger is better" in html
+    try:
+        import pandas
+    except ImportError:
+        return
+    table = pandas.read_csv(GOLF[1])
+    a, b = m.fit(lambda_=0.1, seed=1), pvi.Model(GOLF[0], table).fit(lambda_=0.1, seed=1)
+    assert a.objective == b.objective and (a.mean == b.mean).all()
+    table["note"] = "a word that the program does not read"
+    pvi.Model(GOLF[0], table)
+    table["x"] = table["x"].map(str) + " feet"
+    assert "data:2:" in str(raised(pvi.DataError, pvi.Model, GOLF[0], table))
+    factor = pandas.DataFrame({"g": pandas.Categorical(["b", "a", "b"]), "y": [1.0, 2.0, 3.0]})
+    program = "data { int N; array[N] int<lower=1, upper=2> g; vector[N] y; } parameters { vector[2] a; } model { a ~ normal(0, 1); y ~ normal(a[g], 1); }"
+    assert abs(pvi.Model(program, factor).fit(score="elbo").mean - np.array([2 / 2, 4 / 3])).max() < 1e-6
+
+
+@test
 def warns():
     """a fit that did not converge is a result with a warning"""
     with warnings.catch_warnings(record=True) as w:

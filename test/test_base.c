@@ -122,6 +122,8 @@ TEST(nearest_words) {
       {"bta", "beta"},      {"exponentail", "exponential"},
       {"normal", "normal"}, {"zzzzzz", NULL},
       {"cauchy", NULL},     {"", NULL},
+      {"BETA", "beta"},     {"Normla", "normal"},
+      {"b", NULL},          {"x", NULL},
   };
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
     const char *n = text_nearest(rows[k].word, names, 5);
@@ -132,6 +134,9 @@ TEST(nearest_words) {
     }
   }
   assert_null(text_nearest("x", NULL, 0));
+  static const char *const letters[] = {"N", "x"}; /* another letter is another word */
+  assert_string_equal(text_nearest("X", letters, 2), "x");
+  assert_null(text_nearest("J", letters, 2));
   char *monster = arena_format(&c->arena, "%5000d", 1);
   assert_null(text_nearest(monster, names, 5));
 }

@@ -61,7 +61,8 @@ expect 0 '"integration": "exact"' "exact integration" fit "$dir/good.stan" "$dir
 expect 0 '"integration": "draws"' "by draws" fit "$dir/good.stan" "$dir/good.json" --integrate draws --json --lambda 0.01 --out "$dir/draws"
 expect 0 '"n_obs": 3' "as JSON" check "$dir/good.stan" "$dir/good.json" --json
 expect 0 "3 observations" "data by --set" check "$dir/good.stan" --set N=3 --set 'x=[1,2,3]' --set 'y=[0,1,1]'
-expect 2 'unknown data variable in --set "M"; did you mean "N"?' "--set of no variable" check "$dir/good.stan" "$dir/good.json" --set M=3
+expect 2 'unknown data variable in --set "n"; did you mean "N"?' "--set of no variable" check "$dir/good.stan" "$dir/good.json" --set n=3
+expect 2 'unknown data variable in --set "M"; the choices are' "one letter is not another" check "$dir/good.stan" "$dir/good.json" --set M=3
 printf '{"N": 3,\n"x": [1, 2,\n"NaN"], "y": [0, 1, 1]}' >"$dir/nan.json"
 expect 0 'nan.json:3:1: warning: x[3] is NaN' "NaN, with its place" check "$dir/good.stan" "$dir/nan.json"
 printf 'x,y\n1,0\nNaN,1\nNaN,1\n' >"$dir/nan.csv"
@@ -75,7 +76,7 @@ expect 0 "3 observations" "a dump of R by its content" check "$dir/good.stan" "$
 printf 'N <- 3L\nx <- c(1, 2 3)\n' >"$dir/wrong.R"
 expect 3 "wrong.R:2:13: error: expected \`)\` here" "a dump of R that is wrong, with its place" check "$dir/good.stan" "$dir/wrong.R"
 printf '{"N": 3, "y": [0, 1, 1]}' >"$dir/nox.json"
-expect 3 "nox.json'
+expect 3 "nox.json', which has N, y
 " "nothing given is meant by what is missing" check "$dir/good.stan" "$dir/nox.json"
 printf 'parameters { real q; } model { target += -q^2; }' >"$dir/empty.stan"
 expect 3 "nothing to time" "timing nothing" bench "$dir/empty.stan" --json
@@ -107,6 +108,54 @@ expect 2 "takes no value" "a flag with a value" check "$dir/good.stan" --json=1
 expect 2 "--at POINTS.json is missing" "no points" density "$dir/good.stan" "$dir/good.json"
 expect 2 "missing argument" "fit without a program" fit
 expect 2 "unknown value of --score" "no such score" fit "$dir/good.stan" "$dir/good.json" --score=best
+
+# ---- a stranger's slips: every answer says what to do --------------------------------------------------------------------
+
+file table.stan 'data { int<lower=0> N; int<lower=1> J; array[N] int<lower=1, upper=J> school; vector[N] x; matrix[N, 2] Z; }
+parameters { vector[J] a; real<lower=0> s; }
+model { x ~ normal(a[school], s); }
+'
+slip() { # FRAGMENT NAME COLUMNS-OF-THE-TABLE: x and school as given
+  printf "$3" >"$dir/slip.csv"
+  expect 3 "$1" "$2" check "$dir/table.stan" "$dir/slip.csv" --set J=2 --set 'Z=[[1,2],[1,2]]'
+}
+slip "leave such rows out, or make the missing values parameters" "NA in a table" 'x,school\n1.5,1\nNA,2\n'
+slip "leave such rows out, or make the missing values parameters" "an empty cell" 'x,school\n1.5,1\n,2\n'
+slip "as.integer(factor(x))" "a factor as words" 'x,school\n1.5,north\n2.5,south\n'
+slip "write decimals with a point" "decimal commas" 'x;school\n1,5;1\n2,5;2\n'
+slip "did you mean its 'School'?" "another case of letters" 'x,School\n1.5,1\n2.5,2\n'
+slip "has no value in '$dir/slip.csv', which has" "a missing column, with those that are there" 'x,grade\n1.5,1\n2.5,2\n'
+printf 'x,school\n1.5,1\n2.5,2\n' >"$dir/slip.csv"
+expect 3 "give it with --set J=NUMBER" "a single number and a table" check "$dir/table.stan" "$dir/slip.csv"
+printf '{"N": [2], "J": 2, "school": [1, 2], "x": [1, 2], "Z": [[1, 2], [3, 4]]}' >"$dir/slip.json"
+expect 3 "auto_unbox = TRUE" "an array of one for a number" check "$dir/table.stan" "$dir/slip.json"
+printf '{"N": 3, "J": 2, "school": [1, 2, 1], "x": [1, 2, 3], "Z": [[1, 2, 3], [4, 5, 6]]}' >"$dir/slip.json"
+expect 3 "its transpose would fit" "a matrix by its columns" check "$dir/table.stan" "$dir/slip.json"
+expect 3 "no data are given" "a program without its data" fit "$dir/good.stan"
+expect 2 "the program comes first" "arguments exchanged" fit "$dir/good.json" "$dir/good.stan"
+expect 2 "the program comes first" "arguments exchanged, check" check "$dir/good.json" "$dir/good.stan"
+expect 2 "programs come first, their data last" "arguments exchanged, compare" compare "$dir/good.json" "$dir/good.stan"
+expect 2 "the last file has the data" "programs without data" compare "$dir/good.stan" "$dir/prior.stan"
+expect 2 "write pvi check, pvi fit or pvi sample before it" "no command, but a program" "$dir/good.stan" "$dir/good.json"
+expect 2 "here it is pvi fit MODEL DATA --score elbo" "a command of CmdStan" variational "$dir/good.stan"
+expect 2 "which reports PSIS-LOO" "a command of loo" loo "$dir/good.stan"
+expect 2 "here it is --warmup N" "an option of CmdStan" sample "$dir/good.stan" "$dir/good.json" --num_warmup=100
+expect 2 "written as for CmdStan; here it is pvi sample MODEL DATA" "arguments as for CmdStan" sample "$dir/good.stan" data file=x.json
+expect 2 "but of pvi sample" "an option of another command" fit "$dir/good.stan" "$dir/good.json" --chains 4
+expect 2 'did you mean "crps"?' "a score in capitals" fit "$dir/good.stan" "$dir/good.json" --score CRPS
+"$PVI" fit "$dir/good.stan" "$dir/good.json" --lambda 1 --out "$dir/runs/one" --quiet
+expect 3 "there is $dir/runs/one" "a folder of runs where a run is meant" summary "$dir/runs"
+expect 3 "there is no run folder $dir/nowhere" "no run" summary "$dir/nowhere"
+# rows of hints.def name commands and options that there are
+sed -n 's/^HINT("[^"]*", "\(.*\)")$/\1/p' src/cli/hints.def | grep -o -- '--[a-z-]*\|pvi [a-z]\+' | sort -u | while read -r word; do
+  case $word in
+    --version) ;;
+    --*) grep -q "\"${word#--}\"" src/run/options.def || echo "$word" ;;
+    *) grep -q "^COMMAND(${word#pvi }," src/cli/commands.def || echo "$word" ;;
+  esac
+done >"$dir/lost"
+[ ! -s "$dir/lost" ]
+check $? "hints name commands and options that there are" "$(cat "$dir/lost")"
 
 # ---- programs that are wrong: status 4, with place and caret -------------------------------------------------------------
 
@@ -201,7 +250,7 @@ joint=("$dir/process.stan" "$dir/process.json" --draws 16 --iterations 3)
 expect 0 "one joint density of all the data" "check says so" check "$dir/process.stan" "$dir/process.json"
 expect 4 "--score elbo" "a predictive fit is refused" fit "${joint[@]}" --out "$dir/joint"
 expect 5 "log score" "unless it is forced" fit "${joint[@]}" --out "$dir/joint" --force
-expect 5 "elbo score" "VI fits it" fit "${joint[@]}" --score elbo --out "$dir/joint-elbo"
+expect 5 "Bayes by VI" "VI fits it" fit "${joint[@]}" --score elbo --out "$dir/joint-elbo"
 
 # ---- observations that the user points out -------------------------------------------------------------------------------
 
@@ -383,7 +432,7 @@ expect 2 "flat has no proper prior" "the prior as regularizer, where there is no
 sed 's/model {/model { flat ~ cauchy(0, 2);/' "$dir/flat.stan" >"$dir/proper.stan"
 expect 0 '"regularizer": "prior"' "heavy tails and wide priors are proper" fit "$dir/proper.stan" "$dir/flat.json" --regularize prior --lambda 1 --family meanfield --json --out "$dir/proper"
 expect 0 '"score": "0.5 log + 2 quadratic"' "a sum of scores" fit "$dir/good.stan" "$dir/good.json" --score log:0.5,quadratic:2 --lambda 0.1 --json --out "$dir/summed"
-expect 0 "0.5 log + 2 quadratic score, train" "is compared by its name" compare "$dir/summed" "$dir/summed"
+expect 0 "0.5 log + 2 quadratic, larger is better; train" "is compared by its name" compare "$dir/summed" "$dir/summed"
 expect 0 "0.5 log + 2 quadratic" "is predicted by its name" predict "$dir/summed"
 expect 2 "the interval score is not defined" "a part that the outcomes do not allow" fit "$dir/good.stan" "$dir/good.json" --score log:0.5,interval:0.5 --lambda 0.1 --out "$dir/none"
 expect 2 "--score names log twice" "a score twice in a sum" fit "$dir/good.stan" "$dir/good.json" --score log:0.5,log:0.5 --out "$dir/none"

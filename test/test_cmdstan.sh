@@ -41,6 +41,8 @@ generated quantities { real z = normal_rng(1, 2); }
 END
 echo '{"N": 10, "y": [0, 1, 0, 0, 0, 0, 0, 0, 0, 1]}' >"$dir/d.json"
 
+echo '{"N": 2, "y": [0, 1], "note": "a word beside the data", "also": [1, "two"], "none": null}' >"$dir/junk.json"
+
 # compiling: by make as CmdStanPy and CmdStanR call it, includes from a folder, a copy elsewhere
 make -C "$home" -s "STANCFLAGS+=--filename-in-msg=m.stan" "STANCFLAGS+=--include-paths=$dir/inc" "$dir/m" >"$dir/said" 2>&1 && [ -x "$dir/m" ]
 check $? "make compiles" "$(cat "$dir/said")"
@@ -50,8 +52,15 @@ check $? "make with a name"
 mv "$dir/m" "$dir/a b/m" && rm -r "$dir/inc"
 "$dir/a b/m" info >"$dir/said" && grep -qx 'stan_version_minor = 35' "$dir/said" && grep -qx 'STAN_THREADS=false' "$dir/said"
 check $? "the executable needs neither program nor includes, and may be moved"
+(cd "$dir" && "a b/m" sample num_samples=10 num_warmup=10 data file=junk.json output file=junk.csv) >"$dir/said" 2>&1
+check $? "words beside the data are no matter" "$(tail -n 3 "$dir/said")"
+"$dir/a b/m" sample output file="$dir/none.csv" >"$dir/said" 2>&1
+[ $? -eq 1 ] && grep -q "^Exception: variable does not exist: the data variable 'N'" "$dir/said"
+check $? "data that are missing are told in CmdStan's words, and in ours" "$(tail -n 3 "$dir/said")"
 cp "$dir/fixed.stan" "$dir/threads.stan" && make -C "$home" -s STAN_THREADS=TRUE "$dir/threads" && "$dir/threads" info | grep -qx 'STAN_THREADS=true'
 check $? "make STAN_THREADS=TRUE"
+cp "$dir/fixed.stan" "$dir/unchecked.stan" && make -C "$home" -s STAN_NO_RANGE_CHECKS=TRUE "$dir/unchecked" && "$dir/unchecked" info | grep -qx 'STAN_NO_RANGE_CHECKS=true' && "$dir/unchecked" info | grep -qx 'STAN_THREADS=false'
+check $? "make STAN_NO_RANGE_CHECKS=TRUE"
 [ "$(make -s -C "$home" print-STANCFLAGS)" = "STANCFLAGS = --O1" ]
 check $? "make prints its flags"
 echo 'parameters { real x }' >"$dir/bad.stan"

@@ -46,6 +46,19 @@ P
 check $? "the page is well formed, and so are the figures as files" "$(cat "$dir/said")"
 "$PVI" report "$dir/vi" "$dir/golf" --page "$dir/both.html" >/dev/null && grep -q '<h1>Comparison</h1>' "$dir/both.html" && grep -q 'geometric, VI' "$dir/both.html"
 check $? "several runs are compared first"
+"$PVI" compare "$dir/vi" "$dir/golf" --page "$dir/compare.html" --plots "$dir/compared" >"$dir/said" && grep -q "report: $dir/compare.html" "$dir/said" && grep -q 'class="verdict"' "$dir/compare.html" && grep -q 'Where the best fit predicts better' "$dir/compare.html" && [ -s "$dir/compared/pointwise-1.svg" ] && [ -s "$dir/compared/difference-log.svg" ]
+check $? "compare writes a page: verdict, differences, observation by observation" "$(cat "$dir/said")"
+"$PVI" compare examples/golf/logistic.stan examples/golf/geometric.stan examples/golf/golf.csv --methods vi,pvi --lambda 0.1 --page "$dir/models.html" --stack >"$dir/said" && grep -q '<caption>CRPS, smaller is better; held out' "$dir/models.html" && grep -q 'Stacking' "$dir/models.html"
+check $? "compare of programs writes a page, and says which way scores go" "$(cat "$dir/said")"
+program=$(realpath "$PVI") golf=$(realpath examples/golf)
+(cd "$dir" && "$program" diagnose "$golf/logistic.stan" "$golf/golf.csv" --simulations 39 --report) >"$dir/said" 2>&1
+grep -q "report: logistic-diagnosis.html" "$dir/said" && grep -q 'What freeing gains' "$dir/logistic-diagnosis.html" && grep -q '<span class="gutter">new </span>' "$dir/logistic-diagnosis.html"
+check $? "diagnose writes a page: verdict, widths, larger programs with their new lines marked" "$(cat "$dir/said")"
+# What a fit gains by observation: outcomes whose spread grows with x, and z that has nothing to do with it.
+awk 'BEGIN { srand(1); print "x,z,y"; for (k = 0; k < 400; k++) { x = 3 * rand(); g = -6; for (j = 0; j < 12; j++) g += rand(); printf "%.4f,%.4f,%.4f\n", x, rand(), 1 + x * x * g / 2 } }' >"$dir/spread.csv"
+printf 'data { int N; vector[N] x; vector[N] z; vector[N] y; } parameters { real a; real b; real<lower=0> s; } model { a ~ normal(0, 5); b ~ normal(0, 5); s ~ normal(0, 5); y ~ normal(a + b * z, s); }' >"$dir/spread.stan"
+"$PVI" fit "$dir/spread.stan" "$dir/spread.csv" --out "$dir/spread" --report --quiet && grep -q '_bayes_heldout' "$dir/spread/scores.csv" && grep -q 'PVI over Bayes: x goes with [1-9][0-9]*% of the differences' "$dir/spread/report.html"
+check $? "a report finds the column behind what is gained by observation" "$(grep -o 'figcaption>PVI over[^<]*' "$dir/spread/report.html")"
 cp examples/golf/geometric.stan "$dir/own.stan"
 "$PVI" fit "$dir/own.stan" examples/golf/golf.csv --lambda 0.1 --out "$dir/own" --report --quiet && grep -q 'Where outcomes fall' "$dir/own/report.html"
 check $? "a fit may write its report at once"
@@ -89,6 +102,8 @@ of() {
 if browser=$(command -v chromium); then
   DATA=${PVI_SHARED:-../shared}/data/posteriordb
   opens "$page" golf
+  opens "$dir/models.html" comparison
+  opens "$dir/logistic-diagnosis.html" diagnosis
   of earnings $DATA/earnings.json earnings
   of election $DATA/election88.json election --family meanfield --lambda 0.1
   of radon $DATA/radon_mn.json radon --family meanfield --lambda 0.1 --folds 5

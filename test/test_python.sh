@@ -45,13 +45,21 @@ wait $pid
 [ $? -eq 0 ] && grep -qx 'interrupted 10' "$dir/said"
 check $? "Ctrl-C ends a fit with the best q so far" "$(cat "$dir/said")"
 
-# pip: the package builds where setuptools are
-if "$py" -c 'import setuptools' 2>/dev/null; then
-  cp -r python "$dir/package" && (cd "$dir/package" && "$py" -c 'import setuptools; setuptools.setup()' -q build_py -d "$dir/built") >"$dir/said" 2>&1 &&
-    [ -s "$dir/built/pvi/model.py" ]
-  check $? "the package builds" "$(tail -n 5 "$dir/said")"
+# pip: installed into an environment of its own, with the library, it needs neither the checkout nor PVI_LIBRARY
+if "$py" -c 'import ensurepip, setuptools, wheel' 2>/dev/null && "$py" -m venv --system-site-packages "$dir/venv" 2>/dev/null; then
+  cp -r python "$dir/package"
+  "$dir/venv/bin/pip" install -q --no-index --no-deps --no-build-isolation --disable-pip-version-check "$dir/package" >"$dir/said" 2>&1
+  check $? "pip installs the package" "$(tail -n 5 "$dir/said")"
+  cat >"$dir/own.py" <<'END'
+import pvi, sys
+assert pvi.__file__.startswith(sys.prefix), pvi.__file__
+f = pvi.Model("parameters { real a; } model { a ~ normal(1, 2); }").fit(score="elbo", seed=1)
+assert f.converged and abs(f.mean[0] - 1) < 1e-6 and abs(f.sd[0] - 2) < 1e-6
+END
+  (cd "$dir" && env -u PVI_LIBRARY -u PYTHONPATH "$dir/venv/bin/python" own.py) >"$dir/said" 2>&1
+  check $? "and it runs from there" "$(tail -n 5 "$dir/said")"
 else
-  echo "ok - the package builds # SKIP"
-  echo "# skip: no setuptools"
+  echo "ok - pip installs the package # SKIP"
+  echo "# skip: no venv, setuptools or wheel (apt install python3-venv python3-wheel)"
 fi
 exit $failed

@@ -1,6 +1,7 @@
 /* test_report.c: files that are whole or absent, golden texts of what other programs read, round
  * trips of what we read ourselves. */
 #include "data/data.h"
+#include "plot/plot.h"
 #include "report/picture.h"
 #include "report/report.h"
 #include "report/table.h"
@@ -851,7 +852,7 @@ static void test_table(void **state) {
   table_word(table, "longer name");
   table_number(table, NAN, 3);
   table_word(table, "-");
-  table_print(table, &out);
+  table_print(table, 100, &out);
   assert_string_equal(out.s, "model             score      n\n"
                              "h\xC3\xA9llo        -1234           7\n"
                              "x                0.0123  12345\n"
@@ -865,7 +866,7 @@ static void test_summary_table(void **state) {
                              {"beta[1]", -1000.126, 0.02, -1000.2, -1000.1, -1000, NAN, NAN, NAN},
                              {"z", 0, 1, -1, 0, 1, NAN, NAN, NAN}};
   Summary s = {.parameters = rows, .nparameters = 3};
-  summary_table(&out, &s, 2);
+  summary_table(&out, &s, 2, 100);
   assert_string_equal(out.s, "              mean      sd         5%        50%        95%\n"
                              "alpha        1.23   0.100       1.10       1.20       1.40\n"
                              "beta[1]  -1000.126  0.0200  -1000.200  -1000.100  -1000.000\n"
@@ -873,7 +874,7 @@ static void test_summary_table(void **state) {
   rows[0].bayes_mean = 1.2, rows[0].bayes_sd = 0.01;
   s.nparameters = 1;
   out = text_make(&t->c.arena);
-  summary_table(&out, &s, 0);
+  summary_table(&out, &s, 0, 120);
   assert_string_equal(out.s, "       mean     sd  Bayes mean  Bayes sd  sd ratio\n"
                              "alpha  1.23  0.100       1.200    0.0100      10.0\n"
                              "q describes the population from which predictions are made, not what "
@@ -922,6 +923,89 @@ static void test_picture(void **state) {
   assert_int_equal(out.n, 0);
 }
 
+/* A table that is too wide: headers are broken at words, then columns go below, the first one with
+ * them; a name that leaves no room takes lines of its own. No line is longer than what is asked,
+ * whatever that is, and no cell is lost. */
+static void test_narrow_table(void **state) {
+  Case *t = *state;
+  static const char *const headers[] = {"fit", "gain held out", "se", "difference to the best"};
+  for (size_t width = 22; width < 70; width++) {
+    Table *table = table_make(&t->c.arena, 4, headers);
+    table_word(table, "linear, PVI with a long name");
+    table_number(table, -12.25, 4);
+    table_number(table, 0.5, 2);
+    table_written(table, "+1234.50");
+    table_word(table, "b");
+    table_number(table, 3, 4);
+    table_word(table, "");
+    table_written(table, "");
+    Text out = text_make(&t->c.arena);
+    table_print(table, width, &out);
+    for (const char *line = out.s; *line; line += strcspn(line, "\n") + 1) {
+      size_t n = strcspn(line, "\n");
+      assert_true(n <= width);
+      assert_true(!n || line[n - 1] != ' ');
+    }
+    static const char *const words[] = {"-12.25", "0.50", "+1234.50", "3.00", "name", "held"};
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+      assert_non_null(strstr(out.s, words[k]));
+  }
+}
+
+/* What rises from one start and falls to another is two runs; noise is none. */
+static void test_last_run(void **state) {
+  Case *t = *state;
+  const double y[] = {-9, -5, -3, -2.9, -8, -4, -3, -2.5, -2.4, -2.39};
+  assert_int_equal(trace_last_run(&t->c.arena, y, 10), 4);
+  assert_int_equal(trace_last_run(&t->c.arena, y, 4), 0);
+  double noisy[200];
+  for (size_t k = 0; k < 200; k++) noisy[k] = -5 / (1.0 + (double)k) + 0.1 * sin(37.0 * (double)k);
+  assert_int_equal(trace_last_run(&t->c.arena, noisy, 200), 0);
+}
+
+/* Of 11 values one is left below the range, -7 to 0: eighths of it are blocks. */
+static void test_course(void **state) {
+  Case *t = *state;
+  const double y[] = {-100, -7, -6, -5, -4, -3, -2, -1, 0, 0, 0};
+  Text out = text_make(&t->c.arena);
+  picture_course(&out, y, 11, 60);
+  assert_string_equal(out.s, "\nobjective of the last 11 iterations, up to 0:\n  ▁▁▂▃▄▅▆▇███\n");
+  out = text_make(&t->c.arena);
+  picture_course(&out, (double[]){1, 1, 1, 1, 1}, 5, 60);
+  picture_course(&out, y, 3, 60);
+  assert_int_equal(out.n, 0);
+}
+
+/* Rows with names, the first at the top; a name that has no room is cut. Numbers on the axis keep
+ * clear of its name, however long they are. */
+static void test_plot_rows(void **state) {
+  Case *t = *state;
+  const char *names[] = {"a",
+                         "a name <that> is & far too long to stand beside a figure of this width"};
+  Plot *p = plot_make(&t->c.arena, &(PlotText){"rows", "gain", "", "two rows"});
+  plot_y_names(p, names, 2);
+  plot_spans(p, PLOT_FIRST, (double[]){0, 1}, (double[]){-1, -2}, (double[]){1, 2}, 2);
+  plot_dots(p, PLOT_FIRST, &(PlotPoints){(double[]){0, 0.5}, (double[]){0, 1}, 2});
+  Text out = text_make(&t->c.arena);
+  plot_svg(p, &out);
+  const char *first = strstr(out.s, ">a</text>"), *second = strstr(out.s, "a name &lt;that&gt;");
+  assert_true(first && second && first < second);
+  assert_non_null(strstr(second, "...</text>"));
+  double top, bottom, x;
+  const char *dot = strstr(out.s, "<circle");
+  assert_int_equal(sscanf(dot, "<circle cx=\"%lf\" cy=\"%lf\"", &x, &top), 2);
+  assert_int_equal(sscanf(strstr(dot + 1, "<circle"), "<circle cx=\"%lf\" cy=\"%lf\"", &x, &bottom),
+                   2);
+  assert_true(top < bottom && x < 480);
+  p = plot_make(&t->c.arena, &(PlotText){"numbers", "x", "y", "long numbers"});
+  plot_line(p, PLOT_FIRST, &(PlotPoints){(double[]){0, 1}, (double[]){-352.958, -352.95}, 2});
+  out = text_make(&t->c.arena);
+  plot_svg(p, &out);
+  const char *axis = strstr(out.s, "<path d=\"M");
+  assert_int_equal(sscanf(axis, "<path d=\"M%lf", &x), 1);
+  assert_true(x > 26 + 6 * 8); /* -352.958 has eight characters */
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void) {
@@ -948,6 +1032,10 @@ int main(void) {
       TEST(test_table),
       TEST(test_summary_table),
       TEST(test_picture),
+      TEST(test_narrow_table),
+      TEST(test_last_run),
+      TEST(test_course),
+      TEST(test_plot_rows),
       TEST(test_progress_line),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

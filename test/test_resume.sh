@@ -47,7 +47,7 @@ check $? "default folders are named by what differs" "$(ls "$dir/pvi-runs" 2>&1)
 "$PVI" fit --resume "$dir/a" --quiet
 check $? "resuming a finished fit changes nothing"
 "$PVI" fit --resume "$dir/absent" --quiet 2>"$dir/said"
-[ $? -eq 3 ] && grep -q "is not a run folder" "$dir/said"
+[ $? -eq 3 ] && grep -q "there is no run folder" "$dir/said"
 check $? "resuming what is no run is an error" "$(cat "$dir/said")"
 # A disk that does not take what was written: nothing may be called written before it is on the disk.
 if [[ $PVI == *-torture/* ]]; then

@@ -1126,6 +1126,28 @@ TEST(scratch) {
       }
 }
 
+/* What tables print of a loss is the loss: never negative, but of Dawid and Sebastiani's, a
+ * logarithm; and a LOSS says that smaller is better. */
+TEST(losses_as_known) {
+  uint64_t seed = 11;
+  for (ScoreId id = 0; id < SCORE_COUNT; id++) {
+    ScoreShown shown = score_shown(score_name(id));
+    bool loss = score_needs(id) & LOSS;
+    assert_true(shown.sign == (loss ? -1 : 1));
+    assert_string_equal(shown.better, loss ? "smaller is better" : "larger is better");
+    for (Kind k = KIND_NORMAL; k < KIND_COUNT; k++)
+      for (int i = 0; i < 20; i++) {
+        if (!loss || id == SCORE_dawid_sebastiani || !(score_needs(id) & NEEDS_KIND) ||
+            !score_evaluates(id, k))
+          continue;
+        Rig r = rig_random(c, k, 7, &seed);
+        assert_true(shown.sign * score_of(id)(&r.c, &r.adj) >= -1e-12);
+      }
+  }
+  assert_true(score_shown("log_at_mean").sign == 1);
+  assert_string_equal(score_shown("0.5 log + 2 crps").title, "0.5 log + 2 crps");
+}
+
 int main(void) {
   static Suite s;
   static Rows rows[4];
@@ -1152,6 +1174,7 @@ int main(void) {
       SUITE_ADD(&s, rejection_weights);
   SUITE_ADD(&s, crps_pairs_unbiased), SUITE_ADD(&s, one_draw_is_elbo);
   SUITE_ADD(&s, kind_draws), SUITE_ADD(&s, kind_moments), SUITE_ADD(&s, kinds_of_distributions);
-  SUITE_ADD(&s, names), SUITE_ADD(&s, allowed), SUITE_ADD(&s, scratch);
+  SUITE_ADD(&s, names), SUITE_ADD(&s, allowed), SUITE_ADD(&s, scratch),
+      SUITE_ADD(&s, losses_as_known);
   return suite_run("score", &s);
 }

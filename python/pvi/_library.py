@@ -15,6 +15,7 @@ from typing import NamedTuple, Optional
 import numpy as np
 
 P_DOUBLE, P_SIZE, P_CHAR = C.POINTER(C.c_double), C.POINTER(C.c_size_t), C.c_char_p
+TEMPORARY = "pvi-data-"  # how files of data that were no files are called
 OK, FAILURE, USAGE, DATA, PROGRAM, NOT_CONVERGED, INTERRUPTED = range(7)
 
 
@@ -62,7 +63,7 @@ FUNCTIONS = {
     "pvi_column": (S, [V, SZ]), "pvi_constrain": (I, [V, V, P_DOUBLE, SZ, U64, P_DOUBLE]), "pvi_unconstrain": (I, [V, V, P_DOUBLE, P_DOUBLE]),
     "pvi_density": (I, [V, V, P_DOUBLE, SZ, C.POINTER(Densities)]), "pvi_fit": (I, [V, V, V, C.POINTER(Split), PV]),
     "pvi_resume": (I, [V, S, V, PV]), "pvi_read": (I, [V, S, V, PV]), "pvi_run_free": (None, [V]), "pvi_result_of": (C.POINTER(Result), [V]),
-    "pvi_scores": (SZ, [V]), "pvi_score_at": (ScoreStruct, [V, SZ]),
+    "pvi_scores": (SZ, [V]), "pvi_score_at": (ScoreStruct, [V, SZ]), "pvi_score_title": (S, [S, C.POINTER(I)]),
     "pvi_sample": (I, [V, V, V, C.POINTER(Split), C.POINTER(C.POINTER(PosteriorStruct))]),
     "pvi_resume_sample": (I, [V, S, V, C.POINTER(C.POINTER(PosteriorStruct))]), "pvi_posterior_free": (None, [C.POINTER(PosteriorStruct)]),
     "pvi_draw": (I, [V, V, SZ, U64, C.POINTER(C.POINTER(DrawsStruct))]), "pvi_draws_free": (None, [C.POINTER(DrawsStruct)]),
@@ -171,6 +172,15 @@ def options(command="fit"):
     return found
 
 
+def _takers(name):
+    """The commands that have an option of this name; none: there is no such option."""
+    for k in range(lib.pvi_option_count()):
+        o = lib.pvi_option_at(k)
+        if text(o.name).replace("-", "_") == name.replace("-", "_"):
+            return text(o.commands).split()
+    return []
+
+
 # ---- calls -----------------------------------------------------------------------------------------------------------------------------------
 
 
@@ -191,8 +201,12 @@ class Context:
             lib.pvi_options_free(o)
         lib.pvi_close(self.c)
 
-    def options(self, given):
-        """Options from keywords; lists are given element by element, None is left out, True sets a flag."""
+    def options(self, given, command=None):
+        """Options from keywords; lists are given element by element, None is left out, True sets a flag. Those of other commands are refused."""
+        for name in given if command else ():
+            takers = _takers(name)
+            if takers and command not in takers:
+                raise UsageError("%s is not an option of %s, but of %s" % (name, command, ", ".join(takers)))
         o = lib.pvi_options_new(self.c)
         self.made.append(o)
         for name, value in given.items():
@@ -212,6 +226,7 @@ class Context:
         messages = self.messages()
         if status in ERRORS:
             said = (text(lib.pvi_error(self.c)) or "the call failed").strip()
+            said = re.sub(r"'?[^\s']*%s\w+\.(json|csv)'?" % TEMPORARY, "data", said)
             raise ERRORS[status](re.sub(r"(?m)^pvi: error: ", "", said), messages)
         for m in messages:
             if m.kind == "warning":

@@ -43,11 +43,30 @@ def _numbers(x):
     return x.tolist()
 
 
+def _is_frame(data):
+    return hasattr(data, "columns") and hasattr(data, "to_csv")
+
+
 def stan_json(data):
     """A dict, or a pandas DataFrame whose columns are variables, as Stan's JSON."""
-    if hasattr(data, "columns") and hasattr(data, "to_dict"):
+    if _is_frame(data):
         data = {str(k): data[k] for k in data.columns}
     return json.dumps({str(k): _plain(v) for k, v in dict(data).items()})
+
+
+def _table(frame):
+    """A pandas DataFrame as CSV: sizes then are its number of rows, and what is no number is told with its row. Factors count from 1."""
+    frame = frame.copy()
+    for k in frame.columns:
+        if str(frame[k].dtype) == "category":
+            frame[k] = frame[k].cat.codes + 1
+        elif frame[k].dtype == bool:
+            frame[k] = frame[k].astype(int)
+    return frame.to_csv(index=False, na_rep="NA")
+
+
+def _text(data):
+    return _table(data) if _is_frame(data) else stan_json(data)
 
 
 class _DataFile:
@@ -60,10 +79,10 @@ class _DataFile:
         if isinstance(data, (str, os.PathLike)):
             self.path = os.fspath(data)
             return
-        handle, self.path = tempfile.mkstemp(suffix=".json", prefix="pvi-")
+        handle, self.path = tempfile.mkstemp(suffix=".csv" if _is_frame(data) else ".json", prefix=L.TEMPORARY)
         self._own = True
         with os.fdopen(handle, "w") as f:
-            f.write(stan_json(data))
+            f.write(_text(data))
 
     def encoded(self):
         return None if self.path is None else self.path.encode()
@@ -112,7 +131,7 @@ class Model:
         with L.Context() as c:
             o = c.options(options)
             if is_text:
-                content = None if data is None else open(data).read() if isinstance(data, (str, os.PathLike)) else stan_json(data)
+                content = None if data is None else open(data).read() if isinstance(data, (str, os.PathLike)) else _text(data)
                 c.call(lib.pvi_load_text, program.encode(), None if content is None else content.encode(), o, C.byref(out))
                 self._data = None
             else:
@@ -219,7 +238,7 @@ class Model:
         parts, kept = _split(split)
         run = C.c_void_p()
         with L.Context() as c:
-            status = c.long_call(lib.pvi_fit, self._m, c.options(options), parts, C.byref(run), progress=progress, label=self.name)
+            status = c.long_call(lib.pvi_fit, self._m, c.options(options, "fit"), parts, C.byref(run), progress=progress, label=self.name)
         del kept
         fit = Fit(run, self, options)
         if status == L.NOT_CONVERGED:
@@ -239,7 +258,7 @@ class Model:
         parts, kept = _split(split)
         out = C.POINTER(L.PosteriorStruct)()
         with L.Context() as c:
-            o = c.options(options)
+            o = c.options(options, "sample")
             status = c.long_call(lib.pvi_sample, self._m, o, parts, C.byref(out), progress=progress, label=self.name)
             said = C.c_char_p()
             lib.pvi_sample_report(c.c, out, o, C.byref(said))
@@ -253,7 +272,7 @@ class Model:
     def diagnose(self, progress=None, **options):
         """Which variables vary in the population beyond what Bayes says: a `Diagnosis`. Options: simulations, folds, score, family, seed, threads."""
         return Diagnosis(*_both_forms(
-            lambda c, o, said: c.long_call(lib.pvi_diagnose_report, self._m, o, said, progress=progress, label=self.name), options))
+            lambda c, o, said: c.long_call(lib.pvi_diagnose_report, self._m, o, said, progress=progress, label=self.name), options, "diagnose"))
 
 
 def _without_underscores(options):
@@ -261,11 +280,11 @@ def _without_underscores(options):
     return {k.rstrip("_"): v for k, v in options.items()}
 
 
-def _both_forms(report, options):
+def _both_forms(report, options, command):
     """A report as text, from what it says as JSON where that is all one needs: what is costly is done once."""
     with L.Context() as c:
         said = C.c_char_p()
-        report(c, c.options(dict(_without_underscores(options), json=True)), C.byref(said))
+        report(c, c.options(dict(_without_underscores(options), json=True), command), C.byref(said))
         return json.loads(L.text(said.value), object_hook=number_words), L.text(said.value)
 
 
@@ -299,4 +318,4 @@ def compare(runs, progress=None, **options):
         places.append(folder.encode())
     names = (C.c_char_p * len(places))(*places)
     return Comparison(*_both_forms(
-        lambda c, o, said: c.long_call(lib.pvi_compare_report, names, len(places), o, said, progress=progress, label="compare"), options))
+        lambda c, o, said: c.long_call(lib.pvi_compare_report, names, len(places), o, said, progress=progress, label="compare"), options, "compare"))

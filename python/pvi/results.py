@@ -92,6 +92,13 @@ def _by_variable(columns, values):
     return out
 
 
+def _shown(name):
+    """A score as tables show it: its title with its direction, and the sign of its values there."""
+    sign = C.c_int()
+    title = L.text(lib.pvi_score_title(name.encode(), C.byref(sign)))
+    return "%s, %s is better" % (title, "smaller" if sign.value < 0 else "larger"), sign.value
+
+
 class Score:
     """One score of one part: sum, mean and standard error of the mean; larger is better. `rows` are those of `observations`, counted from 0."""
 
@@ -218,7 +225,8 @@ class Fit:
                                                          "converged" if self.converged else self.reason)
 
     def _repr_html_(self):
-        rows = [[s.part, s.name, float(s.n), s.sum, s.mean, s.se] for s in self.scores]
+        shown = [(s, *_shown(s.name)) for s in self.scores]
+        rows = [[s.part, title, float(s.n), sign * s.sum, sign * s.mean, s.se] for s, title, sign in shown]
         text = html.escape(self.report())
         return "<p><b>%s</b></p>%s<details><summary>report</summary><pre>%s</pre></details>" % (
             html.escape(repr(self).strip("<>")), _table(["part", "score", "n", "sum", "mean", "se"], rows), text)
@@ -314,7 +322,9 @@ class Comparison(_Report):
         return self["rows"]
 
     def _repr_html_(self):
-        return _table(["score", "fit", "sum", "difference", "se"], self.rows)
+        shown = [(_shown(row[0]), row) for row in self.rows]
+        rows = [[title, fit, sign * total, sign * difference, se] for (title, sign), (_, fit, total, difference, se) in shown]
+        return _table(["score", "fit", "sum", "difference to the best", "se"], rows)
 
 
 class Diagnosis(_Report):
@@ -326,4 +336,4 @@ class Diagnosis(_Report):
 
     def _repr_html_(self):
         rows = [[v["name"], v["gain"], v["se"], v["sd"], v["bayes_sd"]] for v in self["variables"]]
-        return "<p>%s</p>%s" % (html.escape(self.verdict), _table(["variable", "gain", "se", "sd", "sd by Bayes"], rows))
+        return "<p>%s</p>%s" % (html.escape(self.verdict), _table(["variable", "gain (larger is better)", "se", "sd", "sd by Bayes"], rows))

@@ -156,13 +156,47 @@ pvi_version <- function() .Call(pvi_r_version)
 
 # ---- brms ----------------------------------------------------------------------
 
-# A model in brms' words. The fit has the names of brms' program: b, sd_1, z_1.
-pvi_brm <- function(formula, data, family = stats::gaussian(), prior = NULL, ..., ndraws = 1000) {
-  if (!requireNamespace("brms", quietly = TRUE)) stop("pvi_brm needs the package brms, which writes the program", call. = FALSE)
-  code <- brms::make_stancode(formula, data = data, family = family, prior = prior)
-  values <- unclass(brms::make_standata(formula, data = data, family = family, prior = prior))
-  fit <- pvi_fit(as.character(code), values, ..., ndraws = ndraws)
-  fit$formula <- formula
-  fit$stancode <- code
-  fit
+# A run folder's draws.csv as a stanfit, as brms wants it: lp__ is the log joint density, and no column is left that is no variable of the program.
+stanfit_of <- function(folder) {
+  lines <- readLines(file.path(folder, "draws.csv"))
+  head <- grepl("^#", lines)
+  draws <- utils::read.csv(text = lines[!head], check.names = FALSE)
+  draws$lp__ <- draws$log_p__
+  draws <- draws[, !names(draws) %in% c("log_p__", "log_g__")]
+  file <- tempfile("draws", fileext = ".csv")
+  on.exit(unlink(file))
+  writeLines(c(lines[head], paste(names(draws), collapse = ",")), file)
+  utils::write.table(format(draws, digits = 17, trim = TRUE), file, append = TRUE, sep = ",", quote = FALSE, row.names = FALSE, col.names = FALSE)
+  suppressWarnings(rstan::read_stan_csv(file)) # it misses the times of chains
 }
+
+# A model in brms' words: a brmsfit whose draws are those of q, for brms' predict, conditional_effects, pp_check and the like. What pvi says of it,
+# with the names of brms' program (b, sd_1, z_1), is in $pvi. Arguments in ... are options of pvi; brm_args go to brms::brm.
+pvi_brm <- function(formula, data, family = stats::gaussian(), prior = NULL, ..., ndraws = 1000, brm_args = list()) {
+  for (needed in c("brms", "rstan"))
+    if (!requireNamespace(needed, quietly = TRUE)) stop("pvi_brm needs the package ", needed, call. = FALSE)
+  x <- do.call(brms::brm, c(list(formula, data = data, family = family, prior = prior, algorithm = "meanfield", empty = TRUE), brm_args))
+  options <- list(...)
+  if (is.null(options$out)) {
+    options$out <- tempfile("pvi")
+    on.exit(unlink(options$out, recursive = TRUE))
+  }
+  options$save <- "all"
+  options$old_syntax <- TRUE # brms writes arrays as rstan reads them
+  options$save_draws <- ndraws
+  fit <- do.call(pvi_fit, c(list(as.character(brms::stancode(x)), unclass(brms::standata(x)), ndraws = ndraws), options))
+  x$fit <- stanfit_of(options$out)
+  x <- brms::rename_pars(x)
+  x$pvi <- fit
+  class(x) <- c("pvi_brmsfit", class(x))
+  x
+}
+
+print.pvi_brmsfit <- function(x, ...) {
+  cat("Predictive variational inference: these are draws of q, which describes the population\nfrom which predictions are made. x$pvi has the verdict.\n\n")
+  NextMethod()
+}
+
+loo.pvi_brmsfit <- function(x, ...)
+  stop("loo() must not be run on a fit of pvi: its draws are not from the posterior. Held-out scores are in x$pvi", call. = FALSE)
+waic.pvi_brmsfit <- loo.pvi_brmsfit

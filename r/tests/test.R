@@ -37,4 +37,41 @@ if (requireNamespace("posterior", quietly = TRUE)) {
   check(abs(posterior::summarise_draws(posterior::as_draws(fit))$mean[1] - mean(fit$draws[, 1])) < 1e-12, "posterior summarises q")
 } else cat("ok - posterior reads the draws # SKIP r-cran-posterior is not installed\n")
 check(any(grepl("varies", pvi_diagnose(golf, data, simulations = 19))), "diagnose")
+
+# rstan's reader, and bayesplot on what it reads: every kind of run
+run <- function(...) {
+  folder <- tempfile("run")
+  pvi_fit(golf, data, out = folder, ...)
+  file.path(folder, "draws.csv")
+}
+if (requireNamespace("rstan", quietly = TRUE) && requireNamespace("bayesplot", quietly = TRUE)) {
+  kinds <- list(PVI = list(lambda = 0.1), VI = list(score = "elbo"), particles = list(lambda = 0.1, family = "particles"), flow = list(lambda = 0.1, family = "spline"))
+  for (kind in names(kinds)) {
+    file <- do.call(run, kinds[[kind]])
+    csv <- utils::read.csv(file, comment.char = "#")[-1, ]
+    read <- suppressWarnings(rstan::read_stan_csv(file))
+    check(max(abs(as.matrix(read)[, "log_sigma"] - csv$log_sigma)) < 1e-12, paste("rstan::read_stan_csv reads the draws of", kind))
+    check(inherits(bayesplot::mcmc_areas(as.array(read), pars = "log_sigma"), "ggplot"), paste("bayesplot draws", kind))
+  }
+  folder <- tempfile("chains")
+  s <- pvi_sample(golf, data, out = folder, chains = 3, draws = 100, method = "nuts")
+  read <- rstan::read_stan_csv(Sys.glob(file.path(folder, "draws_*.csv")))
+  check(identical(dim(as.array(read))[1:2], c(100L, 3L)) && rstan::get_num_divergent(read) == 0, "rstan::read_stan_csv reads chains, and their divergences")
+  check(all(c("accept_stat__", "energy__") %in% bayesplot::nuts_params(read)$Parameter), "bayesplot reads what the sampler says")
+} else cat("ok - rstan::read_stan_csv reads every kind of run # SKIP r-cran-rstan or r-cran-bayesplot is not installed\n")
+
+# brms: its own predictions from the draws of q
+if (requireNamespace("brms", quietly = TRUE) && requireNamespace("rstan", quietly = TRUE)) {
+  set.seed(1)
+  d <- data.frame(x = rnorm(60), g = rep(1:6, 10))
+  d$y <- 1 + 0.5 * d$x + d$g / 5 + rnorm(60, 0, 0.5)
+  b <- suppressMessages(pvi_brm(y ~ x + (1 | g), d, lambda = 1, seed = 2, ndraws = 2000))
+  check(abs(brms::fixef(b)["x", "Estimate"] - mean(b$pvi$draws[, "b[1]"])) < 1e-9, "brms' coefficient is the mean of q's draws")
+  mu <- stats::fitted(b)
+  check(max(abs(mu[, "Estimate"] - predict(b$pvi)$mean) / (mu[, "Est.Error"] / sqrt(2000))) < 5, "brms' fitted values are pvi's predictive means, but for the noise of draws")
+  check(inherits(brms::pp_check(b, ndraws = 5), "ggplot"), "pp_check")
+  check(inherits(brms::conditional_effects(b), "brms_conditional_effects"), "conditional_effects")
+  check(nrow(stats::predict(b, newdata = data.frame(x = c(-1, 1), g = 3))) == 2, "predict for new data")
+  check(grepl("must not be run", said(brms::loo(b))), "loo() is refused")
+} else cat("ok - brms takes the fit # SKIP r-cran-brms is not installed\n")
 quit(status = as.integer(failed > 0))

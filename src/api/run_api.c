@@ -271,6 +271,12 @@ int api_problem(pvi_context *c, pvi_run *r, const Problem **out) {
 const pvi_result *pvi_result_of(const pvi_run *r) { return r ? &r->result : NULL; }
 size_t pvi_scores(const pvi_run *r) { return r ? r->nrows : 0; }
 
+const char *pvi_score_title(const char *name, int *sign) {
+  ScoreShown shown = score_shown(name ? name : "");
+  if (sign) *sign = shown.sign < 0 ? -1 : 1;
+  return shown.title;
+}
+
 pvi_score pvi_score_at(const pvi_run *r, size_t k) {
   static const pvi_score none = {.part = "", .name = "", .sum = NAN, .mean = NAN, .se = NAN};
   return r && k < r->nrows ? r->rows[k] : none;

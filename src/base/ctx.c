@@ -105,6 +105,23 @@ void ctx_jump(Ctx *c, Status s) {
   longjmp(*c->trap, 1);
 }
 
+bool ctx_try(Ctx *c, void (*step)(Ctx *c, void *arg), void *arg, const char **why) {
+  jmp_buf here, *outer = c->trap;
+  size_t messages = c->nmessages, errors = c->nerrors;
+  volatile bool failed = false;
+  if (!setjmp(here)) {
+    c->trap = &here;
+    step(c, arg);
+  } else {
+    failed = true;
+    *why = c->nmessages > messages ? c->messages[c->nmessages - 1].text : "";
+    c->nmessages = messages;
+    c->nerrors = errors;
+  }
+  c->trap = outer;
+  return !failed;
+}
+
 void ctx_unknown(Ctx *c, Status s, Loc loc, const UnknownWord *w) {
   enum { FEW = 20 };
   const char *near = text_nearest(w->word, w->names, w->count), *mark = w->mark ? w->mark : "";
@@ -130,13 +147,25 @@ static const char *line_of(const Source *s, uint32_t line, size_t *n) {
   return p;
 }
 
+/* Of a long line (a data file on one line) only what surrounds the place is shown. */
+static const char *window_of(const char *line, size_t *n, size_t *at) {
+  enum { WIDE = 160, BEFORE = 60 };
+  if (*n <= WIDE) return line;
+  size_t from = *at > BEFORE ? *at - BEFORE : 0;
+  while (from < *n && ((unsigned char)line[from] & 0xC0) == 0x80) from++;
+  *at -= from;
+  *n = *n - from > WIDE / 2 ? WIDE / 2 : *n - from;
+  while (*n && ((unsigned char)line[from + *n] & 0xC0) == 0x80) --*n;
+  return line + from;
+}
+
 static void print_caret(const Loc *loc, FILE *to) {
   if (!loc->source->text) return;
-  size_t n;
+  size_t n, at = loc->column ? loc->column - 1 : 0;
   const char *line = line_of(loc->source, loc->line, &n);
-  if (n > 400) return; /* a data file on one line: the place says enough */
+  if (at > n) at = n;
+  line = window_of(line, &n, &at);
   fprintf(to, "%5u | %.*s\n      | ", loc->line, (int)n, line);
-  size_t at = loc->column ? loc->column - 1 : 0;
   for (size_t k = 0; k < at; k++) {
     if (k < n && ((unsigned char)line[k] & 0xC0) == 0x80) continue; /* inside a UTF-8 character */
     fputc(k < n && line[k] == '\t' ? '\t' : ' ', to);

@@ -1,6 +1,7 @@
 /* text.c: growing strings, files into memory, nearest words. */
 #include "base/base.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +50,7 @@ void text_printf(Text *t, const char *fmt, ...) {
 
 enum { LONGEST_WORD = 48 };
 
-/* Levenshtein distance of two words of at most LONGEST_WORD bytes. */
+/* Levenshtein distance of two words of at most LONGEST_WORD bytes; capitals are no difference. */
 static size_t edit_distance(const char *a, size_t na, const char *b, size_t nb) {
   size_t row[LONGEST_WORD + 1];
   for (size_t j = 0; j <= nb; j++) row[j] = j;
@@ -57,7 +58,8 @@ static size_t edit_distance(const char *a, size_t na, const char *b, size_t nb) 
     size_t diagonal = row[0];
     row[0] = i;
     for (size_t j = 1; j <= nb; j++) {
-      size_t best = diagonal + (a[i - 1] != b[j - 1]);
+      size_t best =
+          diagonal + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
       if (row[j] + 1 < best) best = row[j] + 1;
       if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
       diagonal = row[j];
@@ -76,6 +78,7 @@ const char *text_nearest(const char *word, const char *const *names, size_t coun
     size_t m = strlen(names[k]);
     if (m > LONGEST_WORD || m > n + best || n > m + best) continue;
     size_t d = edit_distance(word, n, names[k], m);
+    if (d && d >= n) continue; /* nothing of the word is left: J is not X */
     if (d < best || (d == best && !found)) {
       best = d;
       found = names[k];

@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 
 #include <string.h>
+#include <unistd.h>
 
 bool args_takes(const pvi_option *o, const Command *command) {
   size_t n = strlen(command->name);
@@ -18,6 +19,34 @@ static bool find(const char *name, size_t n, pvi_option *out) {
   return false;
 }
 
+/* An option that other commands have: which ones? */
+static int option_of_others(const Command *command, const pvi_option *o) {
+  fprintf(stderr, "pvi: error: --%s is not an option of pvi %s (pvi %s --help lists all), but of",
+          o->name, command->name, command->name);
+  for (size_t k = 0, n = 0; k < ncommands; k++)
+    if (args_takes(o, &commands[k])) fprintf(stderr, "%s pvi %s", n++ ? "," : "", commands[k].name);
+  fputs("\n", stderr);
+  return PVI_STATUS_USAGE;
+}
+
+static int known_elsewhere(const char *word, const char *hint) {
+  fprintf(stderr, "pvi: error: unknown option \"%.*s\"; here it is %s\n", (int)strcspn(word, "="),
+          word, hint);
+  return PVI_STATUS_USAGE;
+}
+
+/* "data file=x.json": CmdStan's way of writing arguments, unless there is such a file. */
+static bool is_cmdstan(const char *word) { return strchr(word, '=') && access(word, F_OK); }
+
+static int not_cmdstan(const Command *command, const char *word) {
+  fprintf(
+      stderr,
+      "pvi: error: \"%s\" is written as for CmdStan; here it is pvi %s MODEL DATA --option value "
+      "(pvi cmdstan --install DIR makes models that take CmdStan's arguments)\n",
+      word, command->name);
+  return PVI_STATUS_USAGE;
+}
+
 static int misused(const Command *command, const char *what, const char *word) {
   fprintf(stderr, "pvi: error: %s%s%s%s (pvi %s --help lists all)\n", what, *word ? " \"" : "",
           word, *word ? "\"" : "", command->name);
@@ -31,12 +60,11 @@ static int read_option(Cli *cli, const Command *command, int argc, char **argv, 
   size_t n = strcspn(given, "=");
   pvi_option o;
   snprintf(name, sizeof name, "%.*s", (int)n, given);
-  if (!find(given, n, &o)) return cli_said(cli, pvi_set(cli->o, name, ""));
-  if (!args_takes(&o, command)) {
-    fprintf(stderr, "pvi: error: --%s is not an option of pvi %s (pvi %s --help lists all)\n",
-            o.name, command->name, command->name);
-    return PVI_STATUS_USAGE;
+  if (!find(given, n, &o)) {
+    const char *hint = hint_of(argv[*k]);
+    return hint ? known_elsewhere(argv[*k], hint) : cli_said(cli, pvi_set(cli->o, name, ""));
   }
+  if (!args_takes(&o, command)) return option_of_others(command, &o);
   bool flag = !strcmp(o.kind, "flag");
   const char *value = given[n] ? given + n + 1 : NULL;
   if (flag && value) {
@@ -61,7 +89,9 @@ static int read_option(Cli *cli, const Command *command, int argc, char **argv, 
 static int read_argument(Cli *cli, const Command *command, int argc, char **argv, int *k) {
   const char *a = argv[*k];
   if (a[0] == '-' && a[1] == '-' && a[2]) return read_option(cli, command, argc, argv, k);
-  if (a[0] == '-' && a[1] && a[1] != '-') return misused(command, "unknown option", a);
+  if (a[0] == '-' && a[1] && a[1] != '-')
+    return hint_of(a) ? known_elsewhere(a, hint_of(a)) : misused(command, "unknown option", a);
+  if (is_cmdstan(a)) return not_cmdstan(command, a);
   if (cli->nplaces == command->most) return misused(command, "unexpected argument", a);
   cli->place[cli->nplaces++] = a;
   return PVI_STATUS_OK;

@@ -39,6 +39,9 @@ bool args_read(Cli *cli, const Command *command, int argc, char **argv, int *sta
 /* Is it an option of the command? */
 bool args_takes(const pvi_option *o, const Command *command);
 
+/* hints.c: what to write instead of a command or "--option" of another program, or NULL. */
+const char *hint_of(const char *word);
+
 /* help.c */
 void help_commands(FILE *to);
 void help_command(FILE *to, const Command *c);

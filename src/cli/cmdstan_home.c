@@ -33,7 +33,8 @@ static const char makefile[] =
     "print-%: ; @echo '$* = $($*)'\n"
     "compile_info: ; @echo 'pvi'\n"
     "%: %.stan\n"
-    "\t@bin/stanc $(STANCFLAGS) $(if $(STAN_THREADS),--threads) --executable=$@ $<\n"
+    "\t@bin/stanc $(STANCFLAGS) $(if $(STAN_THREADS),--threads) "
+    "$(if $(STAN_NO_RANGE_CHECKS),--no-range-checks) --executable=$@ $<\n"
     "make/local makefile: ;\n"
     ".PHONY: build clean clean-all clean-deps compile_info\n";
 
@@ -131,7 +132,9 @@ static void say_errors(const pvi_context *c, int status) {
   for (size_t k = 0; k < pvi_messages(c); k++) {
     pvi_message m = pvi_message_at(c, k);
     bool error = !strcmp(m.kind, "error");
-    if (error && status != PVI_STATUS_USAGE) fputs("Exception: ", stderr);
+    bool missing = !strncmp(m.text, "the data variable '", 19);
+    if (error && status != PVI_STATUS_USAGE)
+      fputs(missing ? "Exception: variable does not exist: " : "Exception: ", stderr);
     if (!error) fprintf(stderr, "Informational Message: ");
     fputs(m.text, stderr);
     if (m.file) fprintf(stderr, " (in '%s', line %u, column %u)", m.file, m.line, m.column);

@@ -1,15 +1,22 @@
 /* help.c: --help, from the tables of commands and options, wrapped to the terminal. */
 #include "cli/cli.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+enum { NARROWEST = 50, WITHOUT_TERMINAL = 100 };
+
+/* What the environment says, then the terminal; less than NARROWEST cannot be kept. */
 size_t help_width(void) {
   struct winsize w;
-  if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col >= 50)
-    return w.ws_col;
-  return 100;
+  const char *said = getenv("COLUMNS");
+  long columns = said ? strtol(said, NULL, 10) : 0;
+  if (columns < 1 && isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0)
+    columns = w.ws_col;
+  if (columns < 1 || columns > 1000) return WITHOUT_TERMINAL;
+  return columns < NARROWEST ? NARROWEST : (size_t)columns;
 }
 
 void help_wrap(FILE *to, const char *text, size_t at, size_t indent, size_t width) {
@@ -83,15 +90,24 @@ void help_command(FILE *to, const Command *c) {
 void help_commands(FILE *to) {
   enum { LEFT = 14 };
   size_t width = help_width();
-  fputs("usage: pvi COMMAND ...\n\nPredictive variational inference for Stan "
-        "programs.\n\ncommands:\n",
+  fputs("usage: pvi COMMAND ...\n\nPredictive variational inference for Stan.\n\n"
+        "to begin (data are JSON, CSV or a dump of R):\n"
+        "  pvi check model.stan data.json  # read as meant?\n"
+        "  pvi fit model.stan data.json\n"
+        "  pvi report pvi-runs/model-log   # an HTML page\n"
+        "\ncommands:\n",
         to);
   for (size_t k = 0; k < ncommands; k++) {
     fprintf(to, "  %-*s", LEFT - 2, commands[k].name);
     help_wrap(to, commands[k].summary, LEFT, LEFT, width);
   }
-  fputs("\n`pvi COMMAND --help` tells a command's options. `pvi --version` prints the version.\n"
-        "exit codes: 0 ok, 1 failure, 2 usage, 3 data, 4 program, 5 did not converge,\n"
-        "            130 and 143 interrupted by Ctrl-C and SIGTERM\n",
-        to);
+  fputc('\n', to);
+  help_wrap(to,
+            "`pvi COMMAND --help` tells a command's options. `pvi --version` prints the version.",
+            0, 0, width);
+  help_wrap(
+      to,
+      "exit codes: 0 ok, 1 failure, 2 usage, 3 data, 4 program, 5 did not converge, 130 and 143 "
+      "interrupted by Ctrl-C and SIGTERM",
+      0, 12, width);
 }

@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 
 #include <string.h>
+#include <unistd.h>
 
 const Command commands[] = {
 #define COMMAND(id, usage, least, most, summary, description, examples)                            \
@@ -36,9 +37,23 @@ static int run_command(const Command *command, int argc, char **argv) {
   return status;
 }
 
+/* A program's or a run's file where the command belongs. */
+static int forgotten_command(const char *file) {
+  size_t n = strlen(file);
+  bool program = n > 5 && !strcmp(file + n - 5, ".stan");
+  fprintf(stderr, "pvi: error: %s is no command: write pvi %s (pvi --help lists the commands)\n",
+          file, program ? "check, pvi fit or pvi sample before it" : "and a command before it");
+  return PVI_STATUS_USAGE;
+}
+
 /* Unknown commands are answered as unknown options are: by the library's one wording. */
 static int unknown_command(const char *name) {
-  const char *names[64];
+  const char *names[64], *hint = hint_of(name);
+  if (hint) {
+    fprintf(stderr, "pvi: error: there is no command \"%s\"; here it is %s\n", name, hint);
+    return PVI_STATUS_USAGE;
+  }
+  if (!access(name, F_OK)) return forgotten_command(name);
   for (size_t k = 0; k < ncommands; k++) names[k] = commands[k].name;
   pvi_context *c = pvi_open();
   int status = pvi_unknown(c, "command", name, names, ncommands);

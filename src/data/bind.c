@@ -74,6 +74,13 @@ const char *data_element_name(Ctx *c, const char *name, int ndims, const long *d
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
+/* What a declaration asks for, in words and in numbers. */
+typedef struct {
+  const char *type;
+  int ndims;
+  const long *dims;
+} Shape;
+
 /* Something else is meant by what has its own place in the program. */
 static bool is_declared(const Data *d, const char *name) {
   for (size_t k = 0; k < d->ndeclared; k++)
@@ -81,18 +88,37 @@ static bool is_declared(const Data *d, const char *name) {
   return false;
 }
 
-static void error_missing(Ctx *c, const Data *d, const char *name, const Decl *decl,
-                          const char *type) {
+/* What to do about a variable without a value: another name is meant; a table has no single
+ * numbers; or else what there is. */
+static const char *missing_remedy(Ctx *c, const Data *d, const char *name, const Decl *decl) {
+  enum { FEW = 12 };
   const char **names = NEW_ARRAY(&c->arena, const char *, d->vars.count + 1);
   size_t n = 0;
   for (size_t k = 0; k < d->vars.count; k++)
     if (!is_declared(d, d->vars.items[k].key)) names[n++] = d->vars.items[k].key;
   const char *near = text_nearest(name, names, n);
-  const char *where =
-      d->source ? arena_format(&c->arena, "'%s'", d->source->name) : "the data (no file is given)";
-  const char *hint = near ? arena_format(&c->arena, "; did you mean its '%s'?", near) : "";
-  ctx_error(c, decl->loc, "the data variable '%s' (%s) has no value in %s%s", name, type, where,
-            hint);
+  if (near) return arena_format(&c->arena, "; did you mean its '%s'?", near);
+  bool scalar =
+      !decl->type->array_dims && (decl->type->kind == TY_INT || decl->type->kind == TY_REAL);
+  if (scalar && d->rows >= 0)
+    return arena_format(
+        &c->arena,
+        "; a table has columns, no single numbers: give it with " OPTION("set") " %s=NUMBER", name);
+  if (!d->source || !d->vars.count || d->vars.count > FEW) return "";
+  Text t = text_make(&c->arena);
+  text_puts(&t, ", which has");
+  for (size_t k = 0; k < d->vars.count; k++)
+    text_printf(&t, "%s %s", k ? "," : "", d->vars.items[k].key);
+  return t.s;
+}
+
+static void error_missing(Ctx *c, const Data *d, const char *name, const Decl *decl,
+                          const char *type) {
+  const char *where = d->source ? arena_format(&c->arena, "in '%s'", d->source->name)
+                                : "because no data are given: a file of them (JSON, CSV or a dump "
+                                  "of R) follows the program";
+  ctx_error(c, decl->loc, "the data variable '%s' (%s) has no value %s%s", name, type, where,
+            missing_remedy(c, d, name, decl));
 }
 
 static void error_real(Ctx *c, const DataVar *v, const char *name, const Decl *decl,
@@ -103,10 +129,22 @@ static void error_real(Ctx *c, const DataVar *v, const char *name, const Decl *d
             name, type, declared_at(c, decl));
 }
 
+/* The two slips that are made most: R writes a number as an array of one, and a matrix is given by
+ * its columns. */
+static const char *shape_remedy(const DataVar *v, int ndims, const long *dims) {
+  if (ndims == 0 && v->ndims == 1 && v->n == 1)
+    return "; write the number without brackets (jsonlite does with auto_unbox = TRUE)";
+  if (ndims == 1 && v->ndims == 0 && dims[0] == 1)
+    return "; write it with brackets, as an array of one";
+  if (ndims == 2 && v->ndims == 2 && dims[0] == v->dims[1] && dims[1] == v->dims[0])
+    return "; its transpose would fit: in JSON a matrix is an array of its rows";
+  return "";
+}
+
 static void error_shape(Ctx *c, const DataVar *v, const char *name, const Decl *decl,
-                        const char *type) {
-  ctx_error(c, v->loc, "'%s' is declared %s%s, but the data have %s", name, type,
-            declared_at(c, decl), has_text(c, v));
+                        const Shape *s) {
+  ctx_error(c, v->loc, "'%s' is declared %s%s, but the data have %s%s", name, s->type,
+            declared_at(c, decl), has_text(c, v), shape_remedy(v, s->ndims, s->dims));
 }
 
 /* Stan takes them, so they are no error: a program may look at some elements only. */
@@ -158,7 +196,7 @@ const double *data_bind_as(Ctx *c, const Data *d, const char *name, const Decl *
   } else if (v->problem) {
     ctx_error(c, v->problem_at, "'%s'%s: %s", name, declared_at(c, decl), v->problem);
   } else if (!shape_fits(d, v, decl, ndims, dims)) {
-    error_shape(c, v, name, decl, type);
+    error_shape(c, v, name, decl, &(Shape){type, ndims, dims});
   } else if (decl->type->kind == TY_INT && !v->is_int) {
     error_real(c, v, name, decl, type);
   } else {

@@ -11,6 +11,7 @@
 #include "data/data_int.h"
 #include "data/number.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 #include <strings.h>
@@ -137,13 +138,27 @@ static bool read_special(const Field *f, double *x) {
   return false;
 }
 
+/* 1,5 where a point is meant. */
+static bool has_decimal_comma(const Field *f) {
+  size_t sign = f->n && (f->s[0] == '-' || f->s[0] == '+');
+  size_t whole = strspn(f->s + sign, "0123456789");
+  if (!whole || sign + whole + 1 >= f->n || f->s[sign + whole] != ',') return false;
+  return sign + whole + 1 + strspn(f->s + sign + whole + 1, "0123456789") >= f->n;
+}
+
 static const char *cell_problem(Ctx *c, const Field *f, size_t row) {
-  if (f->n == 0)
-    return arena_format(&c->arena, "row %zu has no value here; Stan has no missing values", row);
-  if (is_text(f, "NA"))
-    return arena_format(&c->arena, "row %zu is NA; Stan has no missing values", row);
+  static const char missing[] = "; Stan has no missing values: leave such rows out, or make the "
+                                "missing values parameters of the program";
+  if (f->n == 0) return arena_format(&c->arena, "row %zu has no value here%s", row, missing);
+  if (is_text(f, "NA")) return arena_format(&c->arena, "row %zu is NA%s", row, missing);
   int n = f->n < 24 ? (int)f->n : 24;
-  return arena_format(&c->arena, "row %zu is '%.*s', which is not a number", row, n, f->s);
+  bool word = isalpha((unsigned char)f->s[0]) != 0;
+  return arena_format(&c->arena, "row %zu is '%.*s', which is not a number%s", row, n, f->s,
+                      has_decimal_comma(f) ? "; write decimals with a point"
+                      : word
+                          ? "; the levels of a factor are given as 1, 2, 3, ... (in R: "
+                            "as.integer(factor(x)), in pandas: x.astype('category').cat.codes + 1)"
+                          : "");
 }
 
 static double read_cell(Csv *t, const Field *f, DataVar *col, size_t row) {

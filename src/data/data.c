@@ -186,6 +186,16 @@ static void report_odd(Ctx *c, const char *name, const Json *j) {
   }
 }
 
+/* Does the program want it, or an item of it? Whoever does not say what the program wants, wants
+ * all.
+ */
+static bool is_wanted(const Data *d, const char *name) {
+  size_t n = strcspn(name, ".");
+  for (size_t k = 0; k < d->ndeclared; k++)
+    if (strlen(d->declared[k]) == n && !strncmp(d->declared[k], name, n)) return true;
+  return !d->declared;
+}
+
 void data_add_value(Ctx *c, Data *d, const char *name, Loc loc, const Json *j) {
   Tuples t = {0};
   if (j->kind == JSON_NUMBERS) {
@@ -194,7 +204,7 @@ void data_add_value(Ctx *c, Data *d, const char *name, Loc loc, const Json *j) {
     add_tuple(c, d, name, loc, j);
   } else if (j->kind == JSON_ARRAY && (collect_tuples(c, j, 0, &t), !t.bad && t.n)) {
     add_tuples(c, d, name, loc, &t);
-  } else {
+  } else if (is_wanted(d, name)) { /* a note beside the data may be of any kind */
     report_odd(c, name, j);
   }
 }
@@ -225,13 +235,11 @@ static Source *text_source(Ctx *c, Arena *into, const char *name, const char *te
 
 /* Items of tuples are x.1, x.2, ... */
 static void check_declared(Ctx *c, const Data *d, const char *name) {
+  if (is_wanted(d, name)) return;
   const char *x = arena_text(&c->arena, name, strcspn(name, "."));
-  for (size_t k = 0; k < d->ndeclared; k++)
-    if (!strcmp(d->declared[k], x)) return;
-  if (d->declared)
-    ctx_unknown(
-        c, PVI_USAGE, NOWHERE,
-        &(UnknownWord){"data variable in " OPTION("set"), x, NULL, d->declared, d->ndeclared});
+  ctx_unknown(
+      c, PVI_USAGE, NOWHERE,
+      &(UnknownWord){"data variable in " OPTION("set"), x, NULL, d->declared, d->ndeclared});
 }
 
 static void add_set(Ctx *c, Data *d, const char *set) {
@@ -247,8 +255,11 @@ static void add_set(Ctx *c, Data *d, const char *set) {
   data_add_value(c, d, name, j->loc, j);
 }
 
-static void add_sets(Ctx *c, Data *d, const DataOptions *o) {
+static void know_declared(Data *d, const DataOptions *o) {
   if (o) d->declared = o->declared, d->ndeclared = o->ndeclared;
+}
+
+static void add_sets(Ctx *c, Data *d, const DataOptions *o) {
   for (int k = 0; o && k < o->nsets; k++) add_set(c, d, o->sets[k]);
 }
 
@@ -315,6 +326,7 @@ static Data *read_source(Ctx *c, DataText *text, const DataOptions *o) {
   }
   Data *d = data_new(c, text->source);
   d->text = text;
+  know_declared(d, o);
   if (!dump && looks_like_csv(text->source)) {
     data_add_csv(c, d, text->source);
   } else {
@@ -340,6 +352,7 @@ Data *data_read_text(Ctx *c, const char *name, const char *text, const DataOptio
 Data *data_from_sets(Ctx *c, const DataOptions *o) {
   size_t errors = c->nerrors;
   Data *d = data_empty(c);
+  know_declared(d, o);
   add_sets(c, d, o);
   if (c->nerrors > errors) ctx_jump(c, PVI_DATA);
   return d;

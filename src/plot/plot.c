@@ -7,12 +7,22 @@
 
 enum { WIDTH = 480, HEIGHT = 300, LEFT = 60, RIGHT = 14, TOP = 26, BOTTOM = 46 };
 
-typedef enum { MARK_LINE, MARK_STEPS, MARK_DOTS, MARK_BAND, MARK_WHISKERS, MARK_BARS } MarkKind;
+#define LETTER 6.3 /* the width of one, about */
+
+typedef enum {
+  MARK_LINE,
+  MARK_STEPS,
+  MARK_DOTS,
+  MARK_BAND,
+  MARK_WHISKERS,
+  MARK_SPANS,
+  MARK_BARS
+} MarkKind;
 
 typedef struct {
   MarkKind kind;
   PlotStyle style;
-  const double *x, *y, *high; /* high: of bands and whiskers */
+  const double *x, *y, *high; /* high: of bands and whiskers, and of spans, along x */
   size_t n;
   double width; /* of bars */
 } Mark;
@@ -20,6 +30,7 @@ typedef struct {
 typedef struct {
   double low, high;
   bool set;
+  double start, end; /* where these are in the figure */
 } Range;
 
 typedef struct {
@@ -35,8 +46,8 @@ struct Plot {
   size_t nmarks, cap_marks;
   Label *labels;
   size_t nlabels, cap_labels;
-  const char *const *names;
-  size_t nnames;
+  const char *const *names, *const *rows; /* of positions on the x axis, and on the y axis */
+  size_t nnames, nrows;
 };
 
 static const char *const classes[PLOT_STYLES] = {"first", "second", "quiet", "band"};
@@ -44,17 +55,27 @@ static const char *const classes[PLOT_STYLES] = {"first", "second", "quiet", "ba
 Plot *plot_make(Arena *a, const PlotText *text) {
   Plot *p = NEW(a, Plot);
   *p = (Plot){.arena = a, .text = *text};
-  p->x = p->y = (Range){INFINITY, -INFINITY, false};
+  p->x = p->y = (Range){.low = INFINITY, .high = -INFINITY};
   return p;
 }
 
-void plot_x_range(Plot *p, double low, double high) { p->x = (Range){low, high, true}; }
-void plot_y_range(Plot *p, double low, double high) { p->y = (Range){low, high, true}; }
+void plot_x_range(Plot *p, double low, double high) {
+  p->x = (Range){.low = low, .high = high, .set = true};
+}
+void plot_y_range(Plot *p, double low, double high) {
+  p->y = (Range){.low = low, .high = high, .set = true};
+}
 
 void plot_x_names(Plot *p, const char *const *names, size_t n) {
   p->names = names;
   p->nnames = n;
   plot_x_range(p, -0.5, (double)n - 0.5);
+}
+
+void plot_y_names(Plot *p, const char *const *names, size_t n) {
+  p->rows = names;
+  p->nrows = n;
+  plot_y_range(p, (double)n - 0.5, -0.5); /* the first is at the top */
 }
 
 /* ---- marks ----------------------------------------------------------------------------------- */
@@ -78,7 +99,7 @@ static void add(Plot *p, Mark m) {
   for (size_t k = 0; k < m.n; k++) {
     reach(&p->x, m.x[k] - m.width / 2), reach(&p->x, m.x[k] + m.width / 2);
     reach(&p->y, m.y[k]);
-    if (m.high) reach(&p->y, m.high[k]);
+    if (m.high) reach(m.kind == MARK_SPANS ? &p->x : &p->y, m.high[k]);
     if (m.kind == MARK_BARS) reach(&p->y, 0);
   }
   PUSH(p->arena, p->marks, p->nmarks, p->cap_marks, m);
@@ -101,6 +122,10 @@ void plot_whiskers(Plot *p, PlotStyle s, const double *x, const double *low, con
                    size_t n) {
   add(p, (Mark){MARK_WHISKERS, s, x, low, high, n, 0});
 }
+void plot_spans(Plot *p, PlotStyle s, const double *y, const double *low, const double *high,
+                size_t n) {
+  add(p, (Mark){MARK_SPANS, s, low, y, high, n, 0});
+}
 void plot_bars(Plot *p, PlotStyle s, const PlotPoints *d, double width) {
   add(p, (Mark){MARK_BARS, s, d->x, d->y, NULL, d->n, width});
 }
@@ -113,24 +138,45 @@ void plot_label(Plot *p, PlotStyle s, const char *label) {
 
 /* A range that can be drawn: finite, and not a point. */
 static Range usable(Range r, double margin) {
-  if (!(r.low <= r.high)) r.low = 0, r.high = 1;
-  double size = r.high - r.low;
+  if (!r.set && !(r.low <= r.high)) r.low = 0, r.high = 1;
+  double size = fabs(r.high - r.low);
   if (!(size > 0)) size = fabs(r.low) > 0 ? fabs(r.low) : 1;
   if (!r.set || r.low == r.high) r.low -= margin * size, r.high += margin * size;
   return r;
 }
 
+/* Many rows need more height. */
+static double height_of(const Plot *p) {
+  return fmax(p->rows ? TOP + BOTTOM : HEIGHT, TOP + BOTTOM + 20.0 * (double)p->nrows);
+}
+
 static double x_of(Range r, double v) {
-  return LEFT + (v - r.low) / (r.high - r.low) * (WIDTH - LEFT - RIGHT);
+  return r.start + (v - r.low) / (r.high - r.low) * (r.end - r.start);
 }
-static double y_of(Range r, double v) {
-  return HEIGHT - BOTTOM - (v - r.low) / (r.high - r.low) * (HEIGHT - TOP - BOTTOM);
-}
+static double y_of(Range r, double v) { return x_of(r, v); }
 
 /* The distance of ticks: 1, 2 or 5 times a power of ten, about five of them. */
 static double tick_step(Range r) {
   double rough = (r.high - r.low) / 5, power = pow(10, floor(log10(rough))), digit = rough / power;
   return power * (digit < 1.5 ? 1 : digit < 3.5 ? 2 : digit < 7.5 ? 5 : 10);
+}
+
+static const char *tick_text(const Plot *p, double v, double step) {
+  return arena_format(p->arena, "%.6g", fabs(v) < 1e-9 * step ? 0 : v);
+}
+
+/* What stands left of the y axis needs room: names of rows, or numbers and the axis' own name. */
+static double left_of(const Plot *p, Range y) {
+  size_t longest = 0;
+  for (size_t k = 0; k < p->nrows; k++)
+    if (strlen(p->rows[k]) > longest) longest = strlen(p->rows[k]);
+  if (p->rows) return fmin(fmax(LEFT, 14 + LETTER * (double)longest), WIDTH / 2.0);
+  double step = tick_step(y);
+  for (double v = ceil(y.low / step) * step; v <= y.high + 1e-9 * step; v += step) {
+    size_t n = strlen(tick_text(p, v, step));
+    if (n > longest) longest = n;
+  }
+  return fmax(LEFT, 26 + LETTER * (double)longest);
 }
 
 /* ---- printing -------------------------------------------------------------------------------- */
@@ -155,39 +201,64 @@ static void put_text(Text *out, double x, double y, const char *class, const cha
   text_puts(out, "</text>\n");
 }
 
+/* Where names would run into each other, every second one stands lower. */
+static void put_names(const Plot *p, Range r, double bottom, Text *out) {
+  size_t longest = 0;
+  for (size_t k = 0; k < p->nnames; k++)
+    if (strlen(p->names[k]) > longest) longest = strlen(p->names[k]);
+  bool crowded = LETTER * (double)(longest + 1) > x_of(r, 1) - x_of(r, 0);
+  for (size_t k = 0; k < p->nnames; k++)
+    put_text(out, x_of(r, (double)k), bottom + (crowded ? 13 + 11 * (double)(k % 2) : 16),
+             "tick mid", p->names[k]);
+}
+
 static void put_x_ticks(const Plot *p, Range r, Text *out) {
-  double step = tick_step(r), bottom = HEIGHT - BOTTOM;
+  double step = tick_step(r), bottom = height_of(p) - BOTTOM;
   if (p->names) {
-    for (size_t k = 0; k < p->nnames; k++)
-      put_text(out, x_of(r, (double)k), bottom + 16, "tick mid", p->names[k]);
+    put_names(p, r, bottom, out);
     return;
   }
   for (double v = ceil(r.low / step) * step; v <= r.high + 1e-9 * step; v += step) {
-    double shown = fabs(v) < 1e-9 * step ? 0 : v;
     text_printf(out, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" class=\"grid\"/>\n",
                 x_of(r, v), x_of(r, v), (double)TOP, bottom);
-    put_text(out, x_of(r, v), bottom + 16, "tick mid", arena_format(p->arena, "%.6g", shown));
+    put_text(out, x_of(r, v), bottom + 16, "tick mid", tick_text(p, v, step));
   }
 }
 
-static void put_y_ticks(const Plot *p, Range r, Text *out) {
+/* Names of rows, those that are too long cut at their end. */
+static void put_row_names(const Plot *p, Range r, double left, Text *out) {
+  size_t most = (size_t)((left - 14) / LETTER) + 1;
+  for (size_t k = 0; k < p->nrows; k++) {
+    bool whole = strlen(p->rows[k]) <= most;
+    put_text(out, left - 6, y_of(r, (double)k) + 4, "tick end",
+             whole ? p->rows[k]
+                   : arena_format(p->arena, "%.*s...", (int)(most > 3 ? most - 3 : 1), p->rows[k]));
+  }
+}
+
+static void put_y_ticks(const Plot *p, Range r, double left, Text *out) {
+  if (p->rows) {
+    put_row_names(p, r, left, out);
+    return;
+  }
   double step = tick_step(r);
   for (double v = ceil(r.low / step) * step; v <= r.high + 1e-9 * step; v += step) {
-    double shown = fabs(v) < 1e-9 * step ? 0 : v;
-    text_printf(out, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" class=\"grid\"/>\n", LEFT,
+    text_printf(out, "<line x1=\"%.1f\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" class=\"grid\"/>\n", left,
                 WIDTH - RIGHT, y_of(r, v), y_of(r, v));
-    put_text(out, LEFT - 6, y_of(r, v) + 4, "tick end", arena_format(p->arena, "%.6g", shown));
+    put_text(out, left - 6, y_of(r, v) + 4, "tick end", tick_text(p, v, step));
   }
 }
 
 static void put_axes(const Plot *p, Range x, Range y, Text *out) {
+  double bottom = height_of(p) - BOTTOM;
   put_x_ticks(p, x, out);
-  put_y_ticks(p, y, out);
-  text_printf(out, "<path d=\"M%d %d V%d H%d\" class=\"axis\"/>\n", LEFT, TOP, HEIGHT - BOTTOM,
+  put_y_ticks(p, y, x.start, out);
+  text_printf(out, "<path d=\"M%.1f %d V%.1f H%d\" class=\"axis\"/>\n", x.start, TOP, bottom,
               WIDTH - RIGHT);
-  put_text(out, (LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 8, "name mid", p->text.x);
+  put_text(out, (x.start + WIDTH - RIGHT) / 2, bottom + BOTTOM - 8, "name mid", p->text.x);
+  if (p->rows) return; /* names say what they are */
   text_printf(out, "<text transform=\"translate(13 %.1f) rotate(-90)\" class=\"name mid\">",
-              (TOP + HEIGHT - BOTTOM) / 2.0);
+              (TOP + bottom) / 2);
   plot_escape(out, p->text.y);
   text_puts(out, "</text>\n");
 }
@@ -230,6 +301,9 @@ static void put_each(const Mark *m, Range x, Range y, Text *out) {
     } else if (m->kind == MARK_WHISKERS) {
       text_printf(out, "<path d=\"M%.1f %.1fV%.1f\" class=\"line %s\"/>\n", px, py,
                   y_of(y, m->high[k]), class);
+    } else if (m->kind == MARK_SPANS) {
+      text_printf(out, "<path d=\"M%.1f %.1fH%.1f\" class=\"line %s\"/>\n", px, py,
+                  x_of(x, m->high[k]), class);
     } else {
       double left = x_of(x, m->x[k] - m->width / 2), right = x_of(x, m->x[k] + m->width / 2);
       double zero = y_of(y, fmax(0, y.low)), top = fmin(py, zero);
@@ -252,30 +326,32 @@ static void put_marks(const Plot *p, Range x, Range y, Text *out) {
   }
 }
 
-static void put_legend(const Plot *p, Text *out) {
-  double x = LEFT;
+static void put_legend(const Plot *p, double left, Text *out) {
+  double x = left;
   for (size_t k = 0; k < p->nlabels; k++) {
     const Label *l = &p->labels[k];
     text_printf(out, "<rect x=\"%.1f\" y=\"8\" width=\"14\" height=\"8\" class=\"key %s\"/>\n", x,
                 classes[l->style]);
     put_text(out, x + 19, 16, "tick", l->text);
-    x += 34 + 6.3 * (double)strlen(l->text);
+    x += 34 + LETTER * (double)strlen(l->text);
   }
 }
 
 void plot_svg(const Plot *p, Text *out) {
   Range x = usable(p->x, 0.02), y = usable(p->y, 0.06);
+  x.start = left_of(p, y), x.end = WIDTH - RIGHT;
+  y.start = height_of(p) - BOTTOM, y.end = TOP;
   text_printf(out,
-              "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" viewBox=\"0 0 %d %d\" "
+              "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" viewBox=\"0 0 %d %.0f\" "
               "role=\"img\" aria-label=\"",
-              WIDTH, HEIGHT);
+              WIDTH, height_of(p));
   plot_escape(out, p->text.alternative);
   text_puts(out, "\">\n<title>");
   plot_escape(out, p->text.title);
   text_puts(out, "</title>\n");
   put_axes(p, x, y, out);
   put_marks(p, x, y, out);
-  put_legend(p, out);
+  put_legend(p, p->rows ? 6 : LEFT, out);
   text_puts(out, "</svg>\n");
 }
 

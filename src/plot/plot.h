@@ -31,6 +31,8 @@ void plot_x_range(Plot *p, double low, double high);
 void plot_y_range(Plot *p, double low, double high);
 /* Positions on the x axis that have names instead of numbers: 0, 1, ... */
 void plot_x_names(Plot *p, const char *const *names, size_t n);
+/* The same on the y axis, from the top: rows, which may be many and have long names. */
+void plot_y_names(Plot *p, const char *const *names, size_t n);
 
 void plot_line(Plot *p, PlotStyle s, const PlotPoints *d);
 void plot_steps(Plot *p, PlotStyle s, const PlotPoints *d); /* a line that moves along x, then y */
@@ -40,6 +42,9 @@ void plot_band(Plot *p, PlotStyle s, const double *x, const double *low, const d
                size_t n);
 void plot_whiskers(Plot *p, PlotStyle s, const double *x, const double *low, const double *high,
                    size_t n);
+/* Along x, between low[k] and high[k] at y[k]. */
+void plot_spans(Plot *p, PlotStyle s, const double *y, const double *low, const double *high,
+                size_t n);
 void plot_bars(Plot *p, PlotStyle s, const PlotPoints *d, double width); /* from zero */
 void plot_label(Plot *p, PlotStyle s, const char *label);                /* in the legend */
 

@@ -151,15 +151,18 @@ static int make_folders(char *path) {
   return make_folder(path);
 }
 
+#define ELSEWHERE "; name one that you may write to (of a run with " OPTION("out") ")"
+
 RunDir *run_open(Ctx *c, const char *dir) {
   if (!dir[0]) ctx_fail(c, PVI_FAILURE, NOWHERE, "the name of the run's folder is empty");
   char *path = arena_text(&c->arena, dir, strlen(dir));
   for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--) path[n - 1] = 0;
   int error = make_folders(path);
   if (error)
-    ctx_fail(c, PVI_FAILURE, NOWHERE, "cannot make the folder '%s': %s", path, strerror(error));
+    ctx_fail(c, PVI_FAILURE, NOWHERE, "cannot make the folder '%s': %s" ELSEWHERE, path,
+             strerror(error));
   if (faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS))
-    ctx_fail(c, PVI_FAILURE, NOWHERE, "cannot write into the folder '%s': %s", path,
+    ctx_fail(c, PVI_FAILURE, NOWHERE, "cannot write into the folder '%s': %s" ELSEWHERE, path,
              strerror(errno));
   RunDir *r = NEW(&c->arena, RunDir);
   *r = (RunDir){c, path};

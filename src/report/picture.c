@@ -1,12 +1,16 @@
-/* picture.c: q over Bayes, as two intervals on one axis:
+/* picture.c: see picture.h: q over Bayes, as two intervals on one axis:
  *
  *   sigma
  *     Bayes           |=o=|
  *     q         |--------o-----------------|
  *               0.31                    2.40
+ *
+ * and the course of a fit as a sparkline.
  */
 #include "report/picture.h"
 
+#include "num/stats.h"
+#include "report/report.h"
 #include "report/table.h"
 
 #include <math.h>
@@ -83,4 +87,39 @@ void picture_moved(Text *out, const Summary *s, size_t width) {
   }
   if (n) text_puts(out, "\nwhat moved most: 5% to 95% under Bayes and under q\n");
   for (size_t k = 0; k < n; k++) put_parameter(out, best[k], columns);
+}
+
+/* ---- the course ------------------------------------------------------------------------------ */
+
+/* Most of what is finite: the objective of a stage before may be another one, far below. */
+static Interval main_range(Arena *a, const double *y, size_t n) {
+  double *sorted = NEW_ARRAY(a, double, n + 1);
+  size_t finite = 0;
+  for (size_t k = 0; k < n; k++)
+    if (isfinite(y[k])) sorted[finite++] = y[k];
+  if (!finite) return (Interval){0, 0, 0};
+  stat_sort(sorted, finite);
+  return (Interval){sorted[finite / 10], 0, sorted[finite - 1]};
+}
+
+void picture_course(Text *out, const double *objective, size_t n, size_t width) {
+  static const char *const blocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  enum { LEVELS = sizeof blocks / sizeof *blocks, FEWEST = 4 };
+  size_t from = trace_last_run(out->arena, objective, n);
+  const double *y = objective + from;
+  size_t shown = n - from, columns = width < 2 + NARROWEST ? NARROWEST : width - 2;
+  Interval range = main_range(out->arena, y, shown);
+  if (shown < FEWEST || !(range.low < range.high)) return;
+  if (columns > WIDEST) columns = WIDEST;
+  if (columns > shown) columns = shown;
+  text_puts(out, "\n");
+  text_wrap(out, width, 2,
+            arena_format(out->arena, "objective of the last %zu iterations, up to %.6g:", shown,
+                         range.high));
+  text_puts(out, "  ");
+  for (size_t k = 0; k < columns; k++) { /* the last iteration of each stretch */
+    double x = y[(k + 1) * shown / columns - 1];
+    text_puts(out, isfinite(x) ? blocks[column_of(x, range, LEVELS)] : " ");
+  }
+  text_puts(out, "\n");
 }

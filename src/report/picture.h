@@ -1,4 +1,4 @@
-/* picture.h: small pictures in plain characters, for terminals. */
+/* picture.h: small pictures of characters, for terminals. */
 #ifndef PVI_PICTURE_H
 #define PVI_PICTURE_H
 
@@ -8,5 +8,9 @@
  * probability, on one axis for each parameter. Nothing where the run has no Bayes, or where nothing
  * moved much. No line is longer than `width`. */
 void picture_moved(Text *out, const Summary *s, size_t width);
+
+/* A sparkline of the objective by iteration, in the last run of the optimizer. Nothing where there
+ * is no course to see. No line is longer than `width`. */
+void picture_course(Text *out, const double *objective, size_t n, size_t width);
 
 #endif

@@ -105,6 +105,9 @@ Draws *draws_read(Ctx *c, const char *path);
 /* ---- our files ------------------------------------------------------------------------------- */
 
 void trace_write(RunDir *r, const FitTrace *rows, size_t n); /* trace.csv */
+/* Where the last of the optimizer's runs begins (there is one for every start and stage), by the
+ * objective of all iterations. */
+size_t trace_last_run(Arena *a, const double *objective, size_t n);
 
 typedef struct {
   const char *name; /* what is observed: "y" */

@@ -282,7 +282,7 @@ int summary_digits(double x, double sd) {
   return digits < 3 ? 3 : digits > 12 ? 12 : (int)digits;
 }
 
-static void plain_table(Text *out, const Summary *s, size_t n) {
+static void plain_table(Text *out, const Summary *s, size_t n, size_t width) {
   static const char *const headers[] = {"", "mean", "sd", "5%", "50%", "95%"};
   Table *t = table_make(out->arena, 6, headers);
   for (size_t k = 0; k < n; k++) {
@@ -292,11 +292,11 @@ static void plain_table(Text *out, const Summary *s, size_t n) {
     for (size_t j = 0; j < 5; j++)
       table_number(t, columns[j], j == 1 ? 3 : summary_digits(columns[j], p->sd));
   }
-  table_print(t, out);
+  table_print(t, width, out);
 }
 
 /* q beside Bayes. */
-static void table_with_bayes(Text *out, const Summary *s, size_t n) {
+static void table_with_bayes(Text *out, const Summary *s, size_t n, size_t width) {
   static const char *const headers[] = {"", "mean", "sd", "Bayes mean", "Bayes sd", "sd ratio"};
   Table *t = table_make(out->arena, 6, headers);
   for (size_t k = 0; k < n; k++) {
@@ -308,16 +308,16 @@ static void table_with_bayes(Text *out, const Summary *s, size_t n) {
     table_number(t, p->bayes_sd, 3);
     table_number(t, p->sd / p->bayes_sd, 3);
   }
-  table_print(t, out);
-  text_puts(out,
+  table_print(t, width, out);
+  text_wrap(out, width, 0,
             "q describes the population from which predictions are made, not what is uncertain "
-            "about it: that is Bayes.\n");
+            "about it: that is Bayes.");
 }
 
-void summary_table(Text *out, const Summary *s, size_t most) {
+void summary_table(Text *out, const Summary *s, size_t most, size_t width) {
   size_t n = most && most < s->nparameters ? most : s->nparameters;
   bool bayes = n && !isnan(s->parameters[0].bayes_sd);
-  (bayes ? table_with_bayes : plain_table)(out, s, n);
+  (bayes ? table_with_bayes : plain_table)(out, s, n, width);
   if (n < s->nparameters)
     text_printf(out, "... and %zu more (summary.json has all)\n", s->nparameters - n);
 }

@@ -93,8 +93,8 @@ typedef struct Summary {
 Summary *summary_read(Ctx *c, const char *path);
 void summary_json(Text *out, const Summary *s);               /* pretty, ends in a newline */
 void summary_scores(JsonWriter *w, const SummaryPart *parts); /* "scores": PART_COUNT of them */
-void summary_table(Text *out, const Summary *s,
-                   size_t most); /* name mean sd 5% 50% 95%, at most so many rows (0: all) */
+/* name mean sd 5% 50% 95%, at most so many rows (0: all) */
+void summary_table(Text *out, const Summary *s, size_t most, size_t width);
 
 /* Statistics of values that are there (NaN counts). */
 SummaryScore summary_score(const char *name, const double *values, size_t n);

@@ -11,7 +11,8 @@ void table_word(Table *t, const char *s);
 void table_number(Table *t, double x,
                   int digits); /* significant digits; whole digits are never rounded away */
 void table_integer(Table *t, long long k);
-void table_print(const Table *t, Text *out);
+void table_written(Table *t, const char *s); /* a number in the caller's own digits, or nothing */
+void table_print(const Table *t, size_t width, Text *out); /* no line longer than `width` */
 
 /* A number to so many significant digits as a person would write it: 0.00123, 1.50, 12346, 1.2e+09.
  * Returns the length. */

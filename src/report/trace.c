@@ -1,6 +1,7 @@
 /* trace.c: the small tables of a run: trace.csv, a row an iteration, and scores.csv, a row an
  * observation. */
 #include "data/data.h"
+#include "num/stats.h"
 #include "report/report.h"
 
 #include <math.h>
@@ -26,6 +27,26 @@ void trace_write(RunDir *r, const FitTrace *rows, size_t n) {
   file_puts(f, validation ? ",validation\n" : "\n");
   for (size_t k = 0; k < n; k++) put_row(f, &rows[k], validation);
   file_commit(f);
+}
+
+/* How much the objective changes from one iteration to the next near the end: the median. */
+static double usual_change(Arena *a, const double *y, size_t n) {
+  size_t from = 1 + 3 * (n - 1) / 4, count = 0;
+  double *changes = NEW_ARRAY(a, double, n + 1);
+  for (size_t k = from; k < n; k++)
+    if (isfinite(y[k]) && isfinite(y[k - 1])) changes[count++] = fabs(y[k] - y[k - 1]);
+  if (!count) return 0;
+  stat_sort(changes, count);
+  return changes[count / 2];
+}
+
+/* An optimizer rises, or wavers by as much as the noise of its draws; where the objective falls by
+ * far more, another run of it began. */
+size_t trace_last_run(Arena *a, const double *objective, size_t n) {
+  double noise = 10 * usual_change(a, objective, n);
+  for (size_t k = n; k-- > 1;)
+    if (objective[k] < objective[k - 1] - noise - 1e-9 * fabs(objective[k])) return k;
+  return 0;
 }
 
 /* A field as CSV wants it: quoted when it has a comma, a quote or a line end. */

@@ -31,12 +31,13 @@ static const struct {
 /* ---- the executable -------------------------------------------------------------------------- */
 
 /* The program stands in the file behind a line that begins so, and names the model; the word
- * "threads" follows where it was compiled with STAN_THREADS. */
+ * "threads" follows where it was compiled with STAN_THREADS, "unchecked" with STAN_NO_RANGE_CHECKS
+ * (which changes nothing: indices are always checked). */
 static const char mark[] = "#pvi model ";
 
 typedef struct {
   const char *name, *program;
-  bool threads;
+  bool threads, unchecked;
 } Executable;
 
 static Executable read_executable(Ctx *c, const char *path) {
@@ -50,9 +51,11 @@ static Executable read_executable(Ctx *c, const char *path) {
              "'%s' is no model executable of pvi: compile the program again (make)", path);
   at += strlen(mark);
   size_t length = strcspn(at, " \n"), line = strcspn(at, "\n");
+  const char *words = arena_text(&c->arena, at + length, line - length);
   return (Executable){.name = arena_text(&c->arena, at, length),
                       .program = at + line + (at[line] == '\n'),
-                      .threads = !strncmp(at + length, " threads", 8)};
+                      .threads = strstr(words, " threads") != NULL,
+                      .unchecked = strstr(words, " unchecked") != NULL};
 }
 
 /* Messages call the program by the file it came from. */
@@ -64,13 +67,13 @@ static const char *program_name(Ctx *c, const char *model) {
 
 /* ---- what needs no method -------------------------------------------------------------------- */
 
-static void say_info(Ctx *c, const Console *out, bool threads) {
+static void say_info(Ctx *c, const Console *out, const Executable *e) {
   console_say(out, c,
               "stan_version_major = " CMDSTAN_MAJOR "\nstan_version_minor = " CMDSTAN_MINOR
               "\nstan_version_patch = " CMDSTAN_PATCH "\nSTAN_THREADS=%s\nSTAN_MPI=false\n"
-              "STAN_OPENCL=false\nSTAN_NO_RANGE_CHECKS=false\nSTAN_CPP_OPTIMS=false\n"
+              "STAN_OPENCL=false\nSTAN_NO_RANGE_CHECKS=%s\nSTAN_CPP_OPTIMS=false\n"
               "pvi_version = " PVI_VERSION "\n",
-              threads ? "true" : "false");
+              e->threads ? "true" : "false", e->unchecked ? "true" : "false");
 }
 
 static bool say_help(Ctx *c, const Console *out) {
@@ -155,7 +158,7 @@ bool cmdstan_call(Ctx *c, const Console *out, const char *program, int argc,
   Executable e = read_executable(c, program);
   k.name = e.name;
   if (argc == 1 && !strcmp(argv[0], "info")) {
-    say_info(c, out, e.threads);
+    say_info(c, out, &e);
     return true;
   }
   if (argc > 0 && (!strcmp(argv[argc - 1], "help") || !strcmp(argv[argc - 1], "help-all")))

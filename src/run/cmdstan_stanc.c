@@ -16,7 +16,7 @@ typedef struct {
   Ctx *c;
   const Console *out;
   const char *file, *name, *shown, *cpp, *executable, *pvi;
-  bool info, format, version, threads;
+  bool info, format, version, threads, unchecked;
   const char **dirs; /* of includes */
   size_t ndirs, cap_dirs;
   const char **included;
@@ -96,6 +96,8 @@ static void read_option(Stanc *s, int argc, const char *const *argv, int *k) {
     s->version = true;
   else if (is_flag(arg, "threads"))
     s->threads = true;
+  else if (is_flag(arg, "no-range-checks"))
+    s->unchecked = true;
   else if (is_flag(arg, "auto-format") || is_flag(arg, "print-canonical") ||
            value_of("canonicalize", argc, argv, k))
     s->format = true;
@@ -300,8 +302,8 @@ static void write_executable(const Stanc *s, const Text *program) {
     else
       text_add(&t, p, 1);
   }
-  text_printf(&t, "' cmdstan model \"$0\" \"$@\"\n#pvi model %s%s\n", name,
-              s->threads ? " threads" : "");
+  text_printf(&t, "' cmdstan model \"$0\" \"$@\"\n#pvi model %s%s%s\n", name,
+              s->threads ? " threads" : "", s->unchecked ? " unchecked" : "");
   text_add(&t, program->s ? program->s : "", program->n);
   write_file(s->c, s->executable, t.s, t.n);
   if (chmod(s->executable, 0777))

@@ -170,7 +170,7 @@ void stansummary_call(Ctx *c, const Console *out, int argc, const char *const *a
   Text t = text_make(&c->arena);
   text_printf(&t, "Inference for %zu chain%s, %zu draws each\n\n", s.chains,
               s.chains > 1 ? "s" : "", s.n);
-  table_print(table, &t);
+  table_print(table, SIZE_MAX, &t);
   out->print(out->self, t.s);
 }
 

@@ -1,5 +1,5 @@
 /* compare.c: see compare.h. In order: fits from folders; fits made here; names for them; are they
- * of the same rows; differences. */
+ * of the same rows; differences; what they say. */
 #include "run/compare.h"
 
 #include "num/stats.h"
@@ -316,15 +316,20 @@ static void compare_score(Ctx *c, const Comparison *r, const Counted *w, size_t 
 static void collect_logs(Ctx *c, Comparison *r, const Counted *w) {
   const ScoreTable *first = r->fits[0].scores;
   double *logs = NEW_ARRAY(&c->arena, double, first->n * r->n + 1);
+  size_t *observations = NEW_ARRAY(&c->arena, size_t, first->n + 1);
   for (size_t k = 0; k < r->n; k++) {
     const ScoreTable *t = r->fits[k].scores;
     size_t column = column_of(c, t, score_name(SCORE_log), w), n = 0;
     if (column == t->nscores) return;
     for (size_t i = 0; i < t->n; i++)
-      if (counts(t, i, w)) logs[n++ * r->n + k] = t->values[i * t->nscores + column];
+      if (counts(t, i, w)) {
+        observations[n] = i;
+        logs[n++ * r->n + k] = t->values[i * t->nscores + column];
+      }
     r->nrows = n;
   }
   r->logs = logs;
+  r->observations = observations;
 }
 
 /* Held-out rows where all fits have them, else a part that was not trained on, else training. */
@@ -373,9 +378,11 @@ Comparison *compare_models(Ctx *c, const char *const *places, size_t n, const Op
   bool data = n > 1;
   size_t models = data ? n - 1 : n, methods = o->methods.count, count = 0;
   Compared *f = NEW_ARRAY(&c->arena, Compared, models * methods + 1);
+  const Problem *first = NULL;
   for (size_t k = 0; k < models; k++) {
     ProblemSource source = {.program = places[k], .data = data ? places[n - 1] : NULL};
     const Problem *p = problem_load(c, &source, o);
+    if (!first) first = p;
     for (size_t m = 0; m < methods; m++) {
       const char *method = o->methods.items[m];
       bool bayes = !strcmp(method, "nuts");
@@ -384,5 +391,41 @@ Comparison *compare_models(Ctx *c, const char *const *places, size_t n, const Op
       if (k) check_data(c, &f[0], &f[count - 1]);
     }
   }
-  return compare(c, f, count);
+  Comparison *r = compare(c, f, count);
+  r->problem = first;
+  return r;
+}
+
+/* ---- in words -------------------------------------------------------------------------------- */
+
+static bool predicts_the_same(const ComparedScore *v) {
+  return fabs(v->difference) < 0.005 && v->se < 0.005;
+}
+
+const char *compare_verdict(Ctx *c, const Comparison *r) {
+  if (!r->nscores || r->n < 2 || strcmp(r->scores[0], "log") != 0) return NULL;
+  size_t best = r->best[0], rivals = 0, rival = best, twins = 0;
+  for (size_t k = 0; k < r->n; k++) {
+    const ComparedScore *v = &r->values[k];
+    if (k == best || v->difference < -2 * v->se) continue;
+    rivals++;
+    twins += predicts_the_same(v);
+    rival = k;
+  }
+  const char *name = r->fits[best].label, *other = r->fits[rival].label;
+  if (!rivals)
+    return arena_format(&c->arena,
+                        "%s predicts best: every other fit is behind it by more than two standard "
+                        "errors of the log score",
+                        name);
+  if (rivals == 1 && twins)
+    return arena_format(&c->arena, "%s and %s predict the same", name, other);
+  if (rivals == 1)
+    return arena_format(&c->arena,
+                        "%s has the best log score, but %s is within two standard errors of it",
+                        name, other);
+  return arena_format(&c->arena,
+                      "%s has the best log score, but %zu others are within two standard errors of "
+                      "it",
+                      name, rivals);
 }

@@ -36,11 +36,15 @@ typedef struct {
   const double *logs;          /* [nrows x n]: log score of every row that counts; NULL: some fit
                                   has none */
   size_t nrows;
+  const size_t *observations; /* nrows: which they are */
+  const Problem *problem;     /* of the first fit that was made here; NULL: all are from folders */
 } Comparison;
 
 Comparison *compare_runs(Ctx *c, const char *const *folders, size_t n);
 /* places: programs, then their data; every method of the option `methods`. */
 Comparison *compare_models(Ctx *c, const char *const *places, size_t n, const Options *o,
                            const RunHooks *h);
+/* What the log score says, a sentence without its point; NULL: there is none to say it. */
+const char *compare_verdict(Ctx *c, const Comparison *r);
 
 #endif

@@ -623,3 +623,23 @@ const Diagnosis *diagnose(Ctx *c, const Problem *p, const Options *o, const RunH
   d->verdict = verdict_of(c, d);
   return d;
 }
+
+/* ---- in words -------------------------------------------------------------------------------- */
+
+const char *diagnosed_words(Arena *a, const Diagnosed *v) {
+  if (!v->explained) return NULL;
+  return arena_format(
+      a, "%s: %s goes with %.0f%% of how the observations pull at it; let it depend on %s.",
+      v->name, v->explained, 100 * v->share, v->explained);
+}
+
+const char *expanded_words(Arena *a, const Expanded *e) {
+  return arena_format(a,
+                      "With it Bayes predicts held-out observations %s: log score %+.1f (standard "
+                      "error %.1f).",
+                      e->gain > 2 * e->se    ? "better"
+                      : e->gain > e->se      ? "better, though within two standard errors"
+                      : e->gain < -2 * e->se ? "worse"
+                                             : "about as well",
+                      e->gain, e->se);
+}

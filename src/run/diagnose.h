@@ -41,6 +41,11 @@ typedef struct {
   const char *verdict;
 } Diagnosis;
 
+/* What goes with a variable's variation, a sentence; NULL: nothing was found. How much a larger
+ * program gains, another. */
+const char *diagnosed_words(Arena *a, const Diagnosed *v);
+const char *expanded_words(Arena *a, const Expanded *e);
+
 const Diagnosis *diagnose(Ctx *c, const Problem *p, const Options *o, const RunHooks *h);
 
 #endif

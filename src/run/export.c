@@ -10,6 +10,7 @@
 #include "model/density.h"
 #include "report/data_tree.h"
 #include "run/reports.h"
+#include "report/table.h"
 
 #include <math.h>
 #include <string.h>
@@ -287,9 +288,11 @@ void report_export(Ctx *c, const char *folder, const Options *o, Text *out) {
   add_pointwise(&x);
   add_predictive(&x);
   (zarr ? zarr_write : netcdf_write)(c, &x.tree, path);
-  text_printf(out, "%s: ", path);
+  Text said = text_make(&c->arena);
+  text_printf(&said, "%s: ", path);
   for (size_t g = 0; g < x.tree.n; g++)
-    text_printf(out, "%s%s", g ? ", " : "", x.tree.groups[g].name);
-  text_printf(out, "\n%s",
-              x.left_out.n ? arena_format(&c->arena, "left out: %s\n", x.left_out.s) : "");
+    text_printf(&said, "%s%s", g ? ", " : "", x.tree.groups[g].name);
+  text_wrap(out, report_width(o), 2, said.s);
+  if (x.left_out.n)
+    text_wrap(out, report_width(o), 2, arena_format(&c->arena, "left out: %s", x.left_out.s));
 }

@@ -13,25 +13,6 @@ enum { GRID = 161, MOST_MARGINALS = 6, PIT_OUTCOMES = 999, SEED_PIT = 97 };
 
 /* ---- what figures are made of ---------------------------------------------------------------- */
 
-static const double *outcomes_of(Ctx *c, const Model *m) {
-  double *y = NEW_ARRAY(&c->arena, double, m->n_obs + 1);
-  for (size_t k = 0; k < m->n_obs; k++) y[k] = NAN;
-  for (int b = 0; b < m->nblocks; b++)
-    for (int32_t k = 0; m->blocks[b].dist >= 0 && k < m->blocks[b].rows; k++)
-      y[m->blocks[b].obs[k]] = m->blocks[b].y[k];
-  return y;
-}
-
-/* Where every observation is binomial. */
-static const double *trials_of(Ctx *c, const Model *m) {
-  double *trials = NEW_ARRAY(&c->arena, double, m->n_obs + 1);
-  size_t known = 0;
-  for (int b = 0; b < m->nblocks; b++)
-    for (int32_t k = 0; m->blocks[b].size && k < m->blocks[b].rows; k++, known++)
-      trials[m->blocks[b].obs[k]] = m->blocks[b].size[k];
-  return known == m->n_obs && known ? trials : NULL;
-}
-
 /* Among simulated outcomes; ties are broken by lot, so that counts are uniform, too. */
 static const double *pit_of(Ctx *c, const Predictions *p, const double *y) {
   double *pit = NEW_ARRAY(&c->arena, double, p->n + 1);
@@ -54,27 +35,27 @@ static void add_predictions(Findings *f, const Options *o) {
   options_set(f->c, asked, "outcomes", arena_format(&f->c->arena, "%d", PIT_OUTCOMES));
   if (!model_has_densities(f->problem->model)) return;
   f->predictions = run_predict(f->c, f->run, f->problem, asked);
-  f->y = outcomes_of(f->c, f->problem->model);
-  f->trials = trials_of(f->c, f->problem->model);
+  f->y = pointwise_outcomes(f->c, f->problem->model);
+  f->trials = pointwise_trials(f->c, f->problem->model);
   f->pit = pit_of(f->c, f->predictions, f->y);
+}
+
+typedef struct {
+  Findings *f;
+  const Options *o;
+} Asking;
+
+static void load_problem(Ctx *c, void *arg) {
+  const Asking *a = arg;
+  a->f->problem = run_problem(c, a->f->run);
+  add_predictions(a->f, a->o);
 }
 
 /* Program and data may be gone, or changed: a report then tells what the folder knows. */
 static void add_problem(Findings *f, const Options *o) {
-  jmp_buf here, *outer = f->c->trap;
-  size_t messages = f->c->nmessages;
-  if (!setjmp(here)) {
-    f->c->trap = &here;
-    f->problem = run_problem(f->c, f->run);
-    add_predictions(f, o);
-  } else {
-    f->problem = NULL;
-    f->predictions = NULL;
-    f->no_problem = f->c->nmessages > messages ? f->c->messages[f->c->nmessages - 1].text : "";
-    f->c->nmessages = messages;
-    f->c->nerrors = 0;
-  }
-  f->c->trap = outer;
+  if (ctx_try(f->c, load_problem, &(Asking){f, o}, &f->no_problem)) return;
+  f->problem = NULL;
+  f->predictions = NULL;
 }
 
 Findings *findings_of(Ctx *c, const Run *run, const Options *o) {
@@ -83,6 +64,8 @@ Findings *findings_of(Ctx *c, const Run *run, const Options *o) {
   *f = (Findings){.c = c, .run = run, .s = run->summary};
   f->draws = draws_read(c, arena_format(&c->arena, "%s/draws.csv", run->folder));
   if (!access(trace, R_OK)) f->trace = data_read(c, trace, NULL);
+  const char *scores = arena_format(&c->arena, "%s/scores.csv", run->folder);
+  if (!access(scores, R_OK)) f->scores = scores_read(c, scores);
   add_problem(f, o);
   return f;
 }
@@ -194,7 +177,7 @@ static void marginals(const Findings *f, FigureList *out) {
 
 /* ---- the path over lambda -------------------------------------------------------------------- */
 
-static void lambda_path(const Findings *f, FigureList *out) {
+void figures_lambda_path(const Findings *f, FigureList *out) {
   const Summary *s = f->s;
   size_t n = s->npath;
   if (n < 2) return;
@@ -254,7 +237,7 @@ double figures_coverage(const Findings *f, double level) {
   return inside / n;
 }
 
-static void pit_ecdf(const Findings *f, FigureList *out) {
+void figures_pit(const Findings *f, FigureList *out) {
   if (!f->pit) return;
   double *u = numbers(f, f->predictions->n), *d = numbers(f, f->predictions->n), worst = 0;
   size_t n = sorted_pit(f, u);
@@ -455,24 +438,53 @@ static void against_covariate(const Findings *f, FigureList *out) {
   add(f, out, "covariate", caption, p);
 }
 
+/* ---- what is gained where ----------------------------------------------------------------------
+ */
+
+static size_t score_column(const ScoreTable *t, const char *name) {
+  size_t k = 0;
+  while (k < t->nscores && strcmp(t->names[k], name) != 0) k++;
+  return k;
+}
+
+/* The score that was maximised, of every observation when it was held out, less Bayes'. */
+static void gain_by_observation(const Findings *f, FigureList *out) {
+  Arena *a = &f->c->arena;
+  const ScoreTable *t = f->scores;
+  size_t own = 0, bayes = 0;
+  ScoreId id = SCORE_COUNT;
+  for (int k = 0; t && k < SCORE_COUNT && id == SCORE_COUNT; k++) {
+    const char *name = score_name((ScoreId)k);
+    own = score_column(t, arena_format(a, "%s_heldout", name));
+    bayes = score_column(t, arena_format(a, "%s_bayes_heldout", name));
+    if (own < t->nscores && bayes < t->nscores) id = (ScoreId)k;
+  }
+  if (id == SCORE_COUNT) return;
+  double *d = numbers(f, t->n);
+  for (size_t k = 0; k < t->n; k++)
+    d[k] = t->values[k * t->nscores + own] - t->values[k * t->nscores + bayes];
+  ScoreShown shown = score_shown(score_name(id));
+  const char *score =
+      shown.sign < 0 ? arena_format(a, "%s, turned round", shown.title) : shown.title;
+  Figure figure = pointwise_figure(f->c, f->problem, &(Pointwise){d, "PVI", "Bayes", score}, t->n);
+  if (figure.plot) add(f, out, figure.id, figure.caption, figure.plot);
+}
+
 /* ---- the optimizer --------------------------------------------------------------------------- */
 
 static void trace(const Findings *f, FigureList *out) {
   const DataVar *y = f->trace ? data_find(f->trace, "objective") : NULL;
-  if (!y || y->n < 2) return;
-  double *x = numbers(f, y->n), top = -INFINITY, bottom = INFINITY;
-  for (size_t k = 0; k < y->n; k++) {
-    x[k] = (double)k;
-    if (!isfinite(y->values[k])) continue;
-    top = fmax(top, y->values[k]);
-    if (k >= y->n / 4) bottom = fmin(bottom, y->values[k]);
-  }
+  size_t from = y ? trace_last_run(&f->c->arena, y->values, y->n) : 0;
+  if (!y || y->n < from + 2) return;
+  double *x = numbers(f, y->n);
+  for (size_t k = from; k < y->n; k++) x[k] = (double)k;
   Plot *p = plot_make(&f->c->arena, &(PlotText){"Course of the fit", "iteration", "objective",
-                                                "the objective by iteration of the optimizers"});
-  if (bottom < top) plot_y_range(p, bottom - 0.1 * (top - bottom), top + 0.05 * (top - bottom));
-  plot_x_range(p, (double)(y->n / 4), (double)(y->n - 1));
-  plot_line(p, PLOT_FIRST, &(PlotPoints){x + y->n / 4, y->values + y->n / 4, y->n - y->n / 4});
-  add(f, out, "trace", "without the first quarter, in which starts are tried", p);
+                                                "the objective by iteration of the optimizer"});
+  plot_x_range(p, (double)from, (double)(y->n - 1));
+  plot_line(p, PLOT_FIRST, &(PlotPoints){x + from, y->values + from, y->n - from});
+  const char *caption = arena_format(
+      &f->c->arena, "its last run; iterations before belong to other starts and stages");
+  add(f, out, "trace", from ? caption : "all iterations", p);
 }
 
 const FigureRow figure_rows[FIGURE_ROWS] = {
@@ -485,17 +497,22 @@ const FigureRow figure_rows[FIGURE_ROWS] = {
     {"How lambda was chosen",
      "Each point is the sum of the scores of held-out observations, less that of Bayes, with one "
      "standard error. Above zero is better than Bayes.",
-     lambda_path},
+     figures_lambda_path},
     {"Calibration",
      "If predictions are right, outcomes fall evenly over their predictive distributions, and the "
      "curve "
      "stays near zero. A curve that rises in the middle means predictions that are too wide, one "
      "that falls too narrow.",
-     pit_ecdf},
+     figures_pit},
     {"Reliability", "Where predicted probabilities are right, the points lie on the line.",
      reliability},
     {"Counts", "Bars are what was seen, the line is what is predicted.", rootogram},
     {"Predictions", "Every observation with its predictive mean and its interval from 5% to 95%.",
      against_covariate},
+    {"Where the gain comes from",
+     "Every point is an observation when it was held out: its score by PVI less that by Bayes. A "
+     "few far points mean that a few observations decide; a line that bends away from zero says "
+     "where the program is wrong.",
+     gain_by_observation},
     {"The course of the fit", "A fit that has converged ends flat.", trace},
 };

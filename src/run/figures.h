@@ -3,7 +3,7 @@
 #ifndef PVI_FIGURES_H
 #define PVI_FIGURES_H
 
-#include "plot/plot.h"
+#include "run/pointwise.h"
 #include "run/predict.h"
 
 /* What figures are made of. Whatever is not known is NULL, and the figures that need it are left
@@ -13,8 +13,9 @@ typedef struct {
   const Run *run;
   const Summary *s;
   const Draws *draws;
-  const Data *trace;      /* trace.csv */
-  const Problem *problem; /* program and data of the fit */
+  const Data *trace;        /* trace.csv */
+  const ScoreTable *scores; /* scores.csv */
+  const Problem *problem;   /* program and data of the fit */
   const Predictions *predictions;
   const double *y;        /* the outcome of every observation; NaN: not known */
   const double *trials;   /* of every observation: of a binomial; NULL: there are none */
@@ -24,24 +25,17 @@ typedef struct {
 
 Findings *findings_of(Ctx *c, const Run *run, const Options *o);
 
-typedef struct {
-  const char *id, *caption;
-  const Plot *plot;
-} Figure;
-
-typedef struct {
-  Figure *items;
-  size_t n, cap;
-} FigureList;
-
 /* One kind of figure: its heading, and how to read it. */
 typedef struct {
   const char *heading, *reading;
   void (*make)(const Findings *f, FigureList *out);
 } FigureRow;
 
-enum { FIGURE_ROWS = 7 };
+enum { FIGURE_ROWS = 8 };
 extern const FigureRow figure_rows[FIGURE_ROWS];
+/* Those that have a table behind them. */
+void figures_lambda_path(const Findings *f, FigureList *out);
+void figures_pit(const Findings *f, FigureList *out);
 /* The share of outcomes inside of their central predictive intervals of this level. */
 double figures_coverage(const Findings *f, double level);
 

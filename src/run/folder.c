@@ -6,17 +6,20 @@
  * are written when it ends. So a folder tells at any moment what it holds: nothing, an unfinished
  * fit, or a finished one.
  */
-#include "run/run.h"
+#include "run/tune.h"
 
 #include "data/json.h"
 #include "num/rng.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define ASKED_FILE "fit.json"
+#define RUNS_FOLDER "pvi-runs"
 #define CHECKPOINT_FILE "checkpoint.bin"
 #define SPLIT_FILE "split.json"
 
@@ -46,17 +49,24 @@ static void write_trace(Ctx *c, RunDir *d, const Run *r) {
   trace_write(d, r->fit->trace, r->fit->ntrace);
 }
 
-/* The columns: every score and, with folds, the same when the observation was held out. */
+/* The columns: every score and, with folds, the same when the observation was held out; and, where
+ * lambda was chosen, the score that it was chosen by, held out, under Bayes. */
 static void score_columns(Ctx *c, const Run *r, ScoreTable *t) {
   const ScoreList *l = &r->scores->list;
-  size_t n = l->count, each = r->folds ? 2 * n : n;
+  const Scores *bayes = r->tuned ? r->tuned->bayes_scores : NULL;
+  size_t n = l->count, own = r->folds ? 2 * n : n, each = own + (bayes != NULL);
   const char **names = NEW_ARRAY(&c->arena, const char *, each);
   double *values = NEW_ARRAY(&c->arena, double, t->n *each + 1);
-  for (size_t k = 0; k < each; k++)
+  for (size_t k = 0; k < own; k++)
     names[k] = k < n ? l->names[k] : arena_format(&c->arena, "%s_heldout", l->names[k - n]);
   for (size_t i = 0; i < t->n; i++)
-    for (size_t k = 0; k < each; k++)
+    for (size_t k = 0; k < own; k++)
       values[i * each + k] = k < n ? r->scores->by_obs[i * n + k] : r->folds->by_obs[i * n + k - n];
+  if (bayes) {
+    size_t column = r->tuned->bayes_column, wide = bayes->list.count;
+    names[own] = arena_format(&c->arena, "%s_bayes_heldout", bayes->list.names[column]);
+    for (size_t i = 0; i < t->n; i++) values[i * each + own] = bayes->by_obs[i * wide + column];
+  }
   t->nscores = each;
   t->names = names;
   t->values = values;
@@ -237,9 +247,38 @@ static Options *read_options(Ctx *c, const Json *j) {
   return o;
 }
 
+/* "; there are a, b": the runs in a folder, which may be meant. The text has room of its own, so
+ * that nothing is lost where memory ends. */
+static const char *runs_inside(Ctx *c, const char *folder) {
+  char list[1024] = "", path[1024];
+  size_t runs = 0, used = 0;
+  struct dirent **found = NULL;
+  int n = scandir(folder, &found, NULL, alphasort);
+  for (int k = 0; k < n; k++) {
+    const char *name = found[k]->d_name;
+    snprintf(path, sizeof path, "%s/%s/" ASKED_FILE, folder, name);
+    if (name[0] != '.' && !access(path, F_OK) && used < sizeof list)
+      used += (size_t)snprintf(list + used, sizeof list - used, "%s %s/%s", runs++ ? "," : "",
+                               folder, name);
+    free(found[k]);
+  }
+  free(found);
+  if (!runs) return NULL;
+  return arena_format(&c->arena, "; there %s%s%s", runs > 1 ? "are" : "is", list,
+                      used < sizeof list ? "" : " ...");
+}
+
+static _Noreturn void no_run_folder(Ctx *c, const char *folder) {
+  const char *runs = runs_inside(c, folder);
+  if (!runs) runs = runs_inside(c, RUNS_FOLDER);
+  ctx_fail(c, PVI_DATA, NOWHERE,
+           access(folder, F_OK) ? "there is no run folder %s%s"
+                                : "%s is not a run folder: it has no " ASKED_FILE "%s",
+           folder, runs ? runs : "; pvi fit and pvi sample make one, and name it at their end");
+}
+
 Asked *folder_asked(Ctx *c, const char *folder) {
-  if (!exists(c, folder, ASKED_FILE))
-    ctx_fail(c, PVI_DATA, NOWHERE, "%s is not a run folder: it has no " ASKED_FILE, folder);
+  if (!exists(c, folder, ASKED_FILE)) no_run_folder(c, folder);
   const Json *j = json_read_file(c, arena_format(&c->arena, "%s/" ASKED_FILE, folder), JSON_PLAIN);
   Asked *a = NEW(&c->arena, Asked);
   a->version = word_of(c, j, "version");
@@ -300,7 +339,7 @@ static const char *score_word(const Options *o) {
 const char *folder_default(Ctx *c, const Run *r) {
   enum { LONGEST = 120 };
   Text t = text_make(&c->arena);
-  text_printf(&t, "pvi-runs/%s-%s", r->problem->name, r->sampling ? "sample" : "");
+  text_printf(&t, RUNS_FOLDER "/%s-%s", r->problem->name, r->sampling ? "sample" : "");
   if (!r->sampling) add_plain(&t, score_word(r->o));
   for (size_t k = 0; k < OPTION_COUNT; k++) add_option(&t, r->o, k);
   if (t.n > LONGEST) {

@@ -79,7 +79,24 @@ StanOptions problem_stan_options(const Options *o) {
                        .old_syntax = o->old_syntax};
 }
 
+bool problem_is_program(const char *path) {
+  size_t n = strlen(path);
+  return n > 5 && !strcmp(path + n - 5, ".stan");
+}
+
+/* Both are files: were they given in the wrong order? */
+static void check_order(Ctx *c, const ProblemSource *s) {
+  if (s->text || !s->data || !problem_is_program(s->data)) return;
+  ctx_fail(
+      c, PVI_USAGE, NOWHERE,
+      problem_is_program(s->program)
+          ? "%s is a Stan program, but stands where the data belong: the last file has the data"
+          : "%s is a Stan program, but stands where the data belong: the program comes first",
+      s->data);
+}
+
 Program *problem_program(Ctx *c, const ProblemSource *s, const Options *o) {
+  check_order(c, s);
   StanOptions so = problem_stan_options(o);
   size_t n = strlen(s->program);
   Program *p = s->text ? stan_parse_text(c, s->name ? s->name : "program",

@@ -48,6 +48,7 @@ StanOptions problem_stan_options(const Options *o);
 Program *problem_program(Ctx *c, const ProblemSource *s, const Options *o);
 /* ctx_fail: why there is nothing to predict: an outcome is empty, or no density is of data. */
 _Noreturn void problem_no_observations(Ctx *c, const Problem *p);
+bool problem_is_program(const char *path); /* by its ending */
 /* The name without folder and ending. */
 const char *problem_base_name(Arena *a, const char *path);
 

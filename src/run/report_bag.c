@@ -29,7 +29,7 @@ static void put_json(const Bag *b, Text *out) {
   text_puts(out, "\n");
 }
 
-static void put_table(Ctx *c, const Bag *b, Text *out) {
+static void put_table(Ctx *c, const Bag *b, size_t width, Text *out) {
   static const char *const headers[] = {"",           "bagged mean", "sd",
                                         "Bayes mean", "Bayes sd",    "mismatch"};
   Table *t = table_make(&c->arena, 6, headers);
@@ -41,7 +41,7 @@ static void put_table(Ctx *c, const Bag *b, Text *out) {
     table_number(t, b->bayes[k].sd, 3);
     table_number(t, b->index[k], 2);
   }
-  table_print(t, out);
+  table_print(t, width, out);
 }
 
 void report_bag(Ctx *c, const Problem *p, const Options *o, const RunHooks *h, Text *out) {
@@ -50,11 +50,14 @@ void report_bag(Ctx *c, const Problem *p, const Options *o, const RunHooks *h, T
     put_json(b, out);
     return;
   }
-  text_printf(out, "BayesBag: %zu data sets drawn with replacement, VI (%s) of each", b->bags,
-              b->family);
-  if (b->unconverged) text_printf(out, "; %zu fits did not converge", b->unconverged);
-  text_puts(out, "\n\n");
-  put_table(c, b, out);
+  const char *failed =
+      b->unconverged ? arena_format(&c->arena, "; %zu fits did not converge", b->unconverged) : "";
+  text_wrap(out, report_width(o), 2,
+            arena_format(&c->arena,
+                         "BayesBag: %zu data sets drawn with replacement, VI (%s) of each%s",
+                         b->bags, b->family, failed));
+  text_puts(out, "\n");
+  put_table(c, b, report_width(o), out);
   text_wrap(out, report_width(o), 0,
             "mismatch is 1 - 2 (Bayes sd / bagged sd)^2: about 0 where the program fits, towards 1 "
             "the more its posterior is too sure of the parameter.");

@@ -3,6 +3,7 @@
 
 #include "data/json.h"
 #include "infer/timing.h"
+#include "report/table.h"
 
 #include <math.h>
 #include <string.h>
@@ -166,17 +167,21 @@ static void json_form(Ctx *c, const Bench *b, Text *out) {
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static void text_form(const Bench *b, Text *out) {
+static void text_form(Ctx *c, const Bench *b, size_t width, Text *out) {
   const Stages *s = &b->stages;
-  text_printf(out, "%s, %s, %ld %s, %zu observations, %zu parameters, %d thread%s, %s\n", b->score,
-              b->family, b->lanes, b->exact ? "nodes" : "draws", b->timed.o->n, b->model->dim,
-              b->threads, b->threads == 1 ? "" : "s", kernels_best()->name);
-  text_printf(out,
-              "%.4f ms per value and gradient (median %.4f), %.3f ns per observation and draw\n",
-              1e3 * b->timing.best, 1e3 * b->timing.median, ns_per_lane(b));
-  text_printf(
-      out, "draws %.0f%%, globals %.0f%%, observations %.0f%%, score %.0f%%, adjoints %.0f%%\n",
-      100 * s->draws, 100 * s->globals, 100 * s->observations, 100 * s->score, 100 * s->adjoints);
+  const char *lines[] = {
+      arena_format(&c->arena, "%s, %s, %ld %s, %zu observations, %zu parameters, %d thread%s, %s",
+                   b->score, b->family, b->lanes, b->exact ? "nodes" : "draws", b->timed.o->n,
+                   b->model->dim, b->threads, b->threads == 1 ? "" : "s", kernels_best()->name),
+      arena_format(&c->arena,
+                   "%.4f ms per value and gradient (median %.4f), %.3f ns per observation and draw",
+                   1e3 * b->timing.best, 1e3 * b->timing.median, ns_per_lane(b)),
+      arena_format(&c->arena,
+                   "draws %.0f%%, globals %.0f%%, observations %.0f%%, score %.0f%%, adjoints "
+                   "%.0f%%",
+                   100 * s->draws, 100 * s->globals, 100 * s->observations, 100 * s->score,
+                   100 * s->adjoints)};
+  for (size_t k = 0; k < sizeof lines / sizeof *lines; k++) text_wrap(out, width, 2, lines[k]);
 }
 
 void report_bench(Ctx *c, const Model *m, const Options *o, Text *out) {
@@ -184,5 +189,5 @@ void report_bench(Ctx *c, const Model *m, const Options *o, Text *out) {
   if (o->json)
     json_form(c, &b, out);
   else
-    text_form(&b, out);
+    text_form(c, &b, report_width(o), out);
 }

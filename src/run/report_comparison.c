@@ -1,6 +1,6 @@
 /* report_comparison.c: `pvi compare`: several fits side by side: their scores, paired differences,
  * the gain over VI, means and standard deviations; for people, as CSV and as JSON. */
-#include "run/compare.h"
+#include "run/pages.h"
 #include "run/stacking.h"
 #include "run/reports.h"
 
@@ -39,11 +39,12 @@ static bool has_part(const Compared *runs, size_t n, int part) {
   return false;
 }
 
-static const char *two_decimals(Ctx *c, const char *format, double x) {
-  return isnan(x) ? "" : arena_format(&c->arena, format, x);
+const char *report_signed(Arena *a, double x) {
+  if (isnan(x)) return "";
+  return fabs(x) < 0.005 ? "0.00" : arena_format(a, "%+.2f", x);
 }
 
-static void put_scores(Ctx *c, const Comparison *r, Text *t) {
+static void put_scores(Ctx *c, const Comparison *r, const Options *o, Text *t) {
   const Compared *runs = r->fits;
   for (int p = 0; p < PART_COUNT; p++) {
     if (!has_part(runs, r->n, p)) continue;
@@ -52,61 +53,43 @@ static void put_scores(Ctx *c, const Comparison *r, Text *t) {
     Table *table = table_make(&c->arena, 4, headers);
     for (size_t k = 0; k < r->n; k++) {
       table_word(table, runs[k].label);
-      table_word(table, arena_format(&c->arena, "%.2f", sum_of_score(&runs[k], p, "log")));
-      table_word(table, arena_format(&c->arena, "%.2f", sum_of_score(&runs[k], p, "log_at_mean")));
-      table_word(table,
-                 two_decimals(c, "%+.2f", gain(baseline(runs, r->n, &runs[k]), &runs[k], p)));
+      table_written(table, arena_format(&c->arena, "%.2f", sum_of_score(&runs[k], p, "log")));
+      table_written(table,
+                    arena_format(&c->arena, "%.2f", sum_of_score(&runs[k], p, "log_at_mean")));
+      table_written(table,
+                    report_signed(&c->arena, gain(baseline(runs, r->n, &runs[k]), &runs[k], p)));
     }
-    table_print(table, t);
+    table_print(table, report_width(o), t);
     text_puts(t, "\n");
   }
 }
 
 /* Every score on the same rows, with paired differences. */
-static void put_differences(Ctx *c, const Comparison *r, Text *t) {
+static void put_differences(Ctx *c, const Comparison *r, const Options *o, Text *t) {
   for (size_t s = 0; s < r->nscores; s++) {
     const ComparedScore *v = r->values + s * r->n;
-    const char *headers[] = {"fit", arena_format(&c->arena, "%s score, %s", r->scores[s], r->rows),
-                             "difference to the best", "se"};
+    ScoreShown shown = score_shown(r->scores[s]);
+    const char *headers[] = {
+        "fit", arena_format(&c->arena, "%s, %s; %s", shown.title, shown.better, r->rows),
+        "difference to the best", "se"};
     Table *table = table_make(&c->arena, 4, headers);
     for (size_t k = 0; k < r->n; k++) {
       bool best = k == r->best[s];
       table_word(table, r->fits[k].label);
-      table_word(table, arena_format(&c->arena, "%.2f", v[k].sum));
-      table_word(table, best ? "" : arena_format(&c->arena, "%+.2f", v[k].difference));
-      table_word(table, best ? "" : arena_format(&c->arena, "%.2f", v[k].se));
+      table_written(table, arena_format(&c->arena, "%.2f", shown.sign * v[k].sum));
+      table_written(table, best ? "" : report_signed(&c->arena, shown.sign * v[k].difference));
+      table_written(table, best ? "" : arena_format(&c->arena, "%.2f", v[k].se));
     }
-    table_print(table, t);
+    table_print(table, report_width(o), t);
     text_puts(t, "\n");
   }
 }
 
-/* What the log score says, in words. */
 static void put_verdict(Ctx *c, const Comparison *r, size_t width, Text *t) {
-  if (!r->nscores || r->n < 2 || strcmp(r->scores[0], "log") != 0) return;
-  size_t best = r->best[0], rivals = 0, rival = best;
-  for (size_t k = 0; k < r->n; k++) {
-    const ComparedScore *v = &r->values[k];
-    if (k == best || v->difference < -2 * v->se) continue;
-    rivals++;
-    rival = k;
-  }
-  const char *name = r->fits[best].label;
+  const char *verdict = compare_verdict(c, r);
+  if (!verdict) return;
   text_wrap(t, width, 0,
-            !rivals
-                ? arena_format(&c->arena,
-                               "%s predicts best: every other fit is behind it by more than two "
-                               "standard errors. Scores are sums; larger is better.",
-                               name)
-            : rivals == 1
-                ? arena_format(&c->arena,
-                               "%s has the best log score, but %s is within two standard errors of "
-                               "it. Scores are sums; larger is better.",
-                               name, r->fits[rival].label)
-                : arena_format(&c->arena,
-                               "%s has the best log score, but %zu others are within two standard "
-                               "errors of it. Scores are sums; larger is better.",
-                               name, rivals));
+            arena_format(&c->arena, "%s. Scores are sums over observations.", verdict));
   text_puts(t, "\n");
 }
 
@@ -148,7 +131,7 @@ static void put_parameters(Ctx *c, const Compared **of, size_t count, const Opti
       table_number(table, p ? p->sd : NAN, 3);
     }
   }
-  table_print(table, t);
+  table_print(table, report_width(o), t);
   if (left) text_printf(t, "(%zu more)\n", left);
   text_puts(t, "\n");
 }
@@ -184,7 +167,7 @@ static void put_stack(Ctx *c, const Comparison *r, const Stack *s, size_t width,
     table_word(table, r->fits[k].label);
     table_number(table, s->weight[k] < 5e-4 ? 0 : s->weight[k], 3);
   }
-  table_print(table, out);
+  table_print(table, width, out);
   text_wrap(out, width, 0,
             arena_format(&c->arena,
                          "Their mixture has log score %.6g (%s), %+.2f (standard error %.2f) over "
@@ -284,25 +267,47 @@ static void csv_form(const Comparison *r, Text *out) {
     }
 }
 
-static bool is_program(const char *place) {
-  size_t n = strlen(place);
-  return n > 5 && !strcmp(place + n - 5, ".stan");
+/* Run folders, or programs and then their data? */
+static const Comparison *compare_places(Ctx *c, const char *const *places, size_t n,
+                                        const Options *o, const RunHooks *h) {
+  if (problem_is_program(places[0])) return compare_models(c, places, n, o, h);
+  for (size_t k = 1; k < n; k++)
+    if (problem_is_program(places[k]))
+      ctx_fail(c, PVI_USAGE, NOWHERE,
+               "%s is a program, %s is none: programs come first, their data last", places[k],
+               places[0]);
+  return compare_runs(c, places, n);
+}
+
+/* The page, and its name. */
+static const char *write_page(Ctx *c, const char *const *places, size_t n, const Comparison *r,
+                              const Stack *stack, const Options *o) {
+  const char *path = o->page ? o->page : "comparison.html";
+  Text command = text_make(&c->arena);
+  text_puts(&command, "pvi compare");
+  for (size_t k = 0; k < n; k++) text_printf(&command, " %s", places[k]);
+  Page *page = page_begin(c, "pvi compare", o->plots);
+  page_comparison(page, r, stack, o);
+  page_command(page, command.s, o);
+  page_end(page, path);
+  return path;
 }
 
 void report_comparison(Ctx *c, const char *const *places, size_t n, const Options *o,
                        const RunHooks *h, Text *out) {
-  const Comparison *r =
-      is_program(places[0]) ? compare_models(c, places, n, o, h) : compare_runs(c, places, n);
+  const Comparison *r = compare_places(c, places, n, o, h);
   const Stack *stack = stack_of(c, r, o);
+  const char *page = o->report || o->page ? write_page(c, places, n, r, stack, o) : NULL;
   if (o->json) {
     json_form(r, stack, out);
   } else if (o->csv) {
     csv_form(r, out);
   } else {
-    put_scores(c, r, out);
-    put_differences(c, r, out);
+    put_scores(c, r, o, out);
+    put_differences(c, r, o, out);
     put_verdict(c, r, report_width(o), out);
     if (stack) put_stack(c, r, stack, report_width(o), out);
     put_programs(c, r->fits, r->n, o, out);
+    if (page) text_printf(out, "report: %s\n", page);
   }
 }

@@ -4,6 +4,7 @@
 
 #include "data/json.h"
 #include "model/density.h"
+#include "report/table.h"
 
 /* The points of a file, point-major. */
 static const double *read_points(Ctx *c, const char *path, size_t dim, size_t *npoints) {
@@ -43,12 +44,16 @@ static void json_form(const Model *m, const DensityOut *d, size_t npoints, Text 
   text_puts(out, "\n");
 }
 
-static void text_form(Ctx *c, const Model *m, const DensityOut *d, size_t npoints, Text *out) {
+static void text_form(Ctx *c, const Model *m, const DensityOut *d, size_t npoints, size_t width,
+                      Text *out) {
   for (size_t i = 0; i < npoints; i++) {
-    text_printf(out,
-                "point %zu: lp %.10g = prior %.10g (Jacobian %.10g) + likelihood %.10g of %zu "
-                "observations\n",
-                i + 1, d->log_density[i], d->prior[i], d->jacobian[i], d->likelihood[i], m->n_obs);
+    text_wrap(
+        out, width, 4,
+        arena_format(&c->arena,
+                     "point %zu: lp %.10g = prior %.10g (Jacobian %.10g) + likelihood %.10g of %zu "
+                     "observations",
+                     i + 1, d->log_density[i], d->prior[i], d->jacobian[i], d->likelihood[i],
+                     m->n_obs));
     for (size_t k = 0; k < m->dim; k++)
       text_printf(out, "  d/d %-20s %.10g\n", model_unconstrained_name(m, &c->arena, k),
                   d->gradient[i * m->dim + k]);
@@ -73,5 +78,5 @@ void report_density(Ctx *c, const Model *m, const Options *o, Text *out) {
   if (o->json)
     json_form(m, &d, n, out);
   else
-    text_form(c, m, &d, n, out);
+    text_form(c, m, &d, n, report_width(o), out);
 }

@@ -1,5 +1,5 @@
 /* report_diagnosis.c: `pvi diagnose`: which variables vary, as a table and in words. */
-#include "run/diagnose.h"
+#include "run/pages.h"
 #include "run/reports.h"
 
 #include "data/json.h"
@@ -50,7 +50,7 @@ static void put_json(const Diagnosis *d, Text *out) {
   text_puts(out, "\n");
 }
 
-static void put_table(Ctx *c, const Diagnosis *d, Text *out) {
+static void put_table(Ctx *c, const Diagnosis *d, size_t width, Text *out) {
   static const char *const headers[] = {
       "freed alone", "gain held out", "se",    "gain in sample", "p", "sd",
       "se",          "Bayes sd",      "varies"};
@@ -67,7 +67,7 @@ static void put_table(Ctx *c, const Diagnosis *d, Text *out) {
     table_number(t, v->bayes_sd, 3);
     table_word(t, v->varies ? "yes" : "");
   }
-  table_print(t, out);
+  table_print(t, width, out);
 }
 
 /* What to try next; every suggestion was fitted. */
@@ -75,18 +75,12 @@ static void put_expansions(Ctx *c, const Diagnosis *d, size_t width, Text *out) 
   for (size_t k = 0; k < d->nexpanded; k++) {
     const Expanded *e = &d->expanded[k];
     text_puts(out, "\n");
-    text_wrap(
-        out, width, 2,
-        arena_format(&c->arena,
-                     "larger program for %s: %s. With it Bayes predicts held-out observations "
-                     "%s: log score %+.1f (standard error %.1f). Its new lines (%sjson has the "
-                     "whole program):",
-                     e->variable, e->what,
-                     e->gain > 2 * e->se    ? "better"
-                     : e->gain > e->se      ? "better, though within two standard errors"
-                     : e->gain < -2 * e->se ? "worse"
-                                            : "about as well",
-                     e->gain, e->se, c->option_prefix ? c->option_prefix : ""));
+    text_wrap(out, width, 2,
+              arena_format(&c->arena,
+                           "larger program for %s: %s. %s Its new lines (%sjson has the whole "
+                           "program):",
+                           e->variable, e->what, expanded_words(&c->arena, e),
+                           c->option_prefix ? c->option_prefix : ""));
     for (const char *line = e->changes; *line;) {
       const char *end = strchr(line, '\n');
       text_printf(out, "    %.*s\n", (int)(end - line), line);
@@ -95,14 +89,28 @@ static void put_expansions(Ctx *c, const Diagnosis *d, size_t width, Text *out) 
   }
 }
 
+/* The page, and its name. */
+static const char *write_page(Ctx *c, const Problem *p, const Diagnosis *d, const Options *o) {
+  const char *path = o->page ? o->page : arena_format(&c->arena, "%s-diagnosis.html", p->name);
+  Page *page = page_begin(c, "pvi diagnose", o->plots);
+  page_diagnosis(page, d, p);
+  page_command(page,
+               arena_format(&c->arena, "pvi diagnose %s %s", p->program_origin.shown,
+                            p->data_origin.shown ? p->data_origin.shown : ""),
+               o);
+  page_end(page, path);
+  return path;
+}
+
 void report_diagnosis(Ctx *c, const Problem *p, const Options *o, const RunHooks *h, Text *out) {
   const Diagnosis *d = diagnose(c, p, o, h);
   size_t width = report_width(o);
+  const char *page = o->report || o->page ? write_page(c, p, d, o) : NULL;
   if (o->json) {
     put_json(d, out);
     return;
   }
-  put_table(c, d, out);
+  put_table(c, d, width, out);
   text_puts(out, "\n");
   if (d->simulations)
     text_wrap(
@@ -114,14 +122,9 @@ void report_diagnosis(Ctx *c, const Problem *p, const Options *o, const RunHooks
                      d->simulations));
   text_wrap(out, width, 0, arena_format(&c->arena, "verdict: %s.", d->verdict));
   for (size_t k = 0; k < d->n; k++) {
-    const Diagnosed *v = &d->variables[k];
-    if (v->explained)
-      text_wrap(
-          out, width, 2,
-          arena_format(&c->arena,
-                       "%s: %s goes with %.0f%% of how the observations pull at it; let it depend "
-                       "on %s.",
-                       v->name, v->explained, 100 * v->share, v->explained));
+    const char *words = diagnosed_words(&c->arena, &d->variables[k]);
+    if (words) text_wrap(out, width, 2, words);
   }
   put_expansions(c, d, width, out);
+  if (page) text_printf(out, "\nreport: %s\n", page);
 }

@@ -37,12 +37,16 @@ static void json_form(Ctx *c, const Predictions *p, Text *out) {
 }
 
 /* Sums of the scores, once for all observations. */
-static void put_totals(const Predictions *p, Text *out) {
+static void put_totals(const Predictions *p, size_t width, Text *out) {
   const SummaryPart *part = &p->scores->parts[PART_TEST];
   text_puts(out, "\n");
-  for (size_t k = 0; k < part->count; k++)
-    text_printf(out, "%s score: sum %.6g, mean %.4g (se %.2g)\n", part->scores[k].name,
-                part->scores[k].sum, part->scores[k].mean, part->scores[k].se);
+  for (size_t k = 0; k < part->count; k++) {
+    const SummaryScore *x = &part->scores[k];
+    ScoreShown shown = score_shown(x->name);
+    text_wrap(out, width, 2,
+              arena_format(out->arena, "%s: sum %.6g, mean %.4g (se %.2g), %s", shown.title,
+                           shown.sign * x->sum, shown.sign * x->mean, x->se, shown.better));
+  }
 }
 
 /* Is any outcome of a kind whose distribution is known? */
@@ -60,16 +64,17 @@ static void text_form(Ctx *c, const Predictions *p, const Options *o, Text *out)
   if (moments) headers[n++] = "mean", headers[n++] = "sd";
   for (size_t k = 0; k < levels; k++)
     headers[n++] = arena_format(&c->arena, "%g%%", 100 * p->levels[k]);
-  if (p->scored) headers[n++] = arena_format(&c->arena, "%s score", p->scores->list.names[0]);
+  ScoreShown shown = score_shown(p->scored ? p->scores->list.names[0] : "");
+  if (p->scored) headers[n++] = shown.title;
   Table *t = table_make(&c->arena, n, headers);
   for (size_t i = 0; i < p->n; i++) {
     table_integer(t, (long long)i + 1);
     if (moments) table_number(t, p->mean[i], 4), table_number(t, p->sd[i], 3);
     for (size_t k = 0; k < levels; k++) table_number(t, p->quantiles[i * p->nlevels + k], 4);
-    if (p->scored) table_number(t, p->scores->by_obs[i * p->scores->list.count], 4);
+    if (p->scored) table_number(t, shown.sign * p->scores->by_obs[i * p->scores->list.count], 4);
   }
-  table_print(t, out);
-  if (p->scored) put_totals(p, out);
+  table_print(t, report_width(o), out);
+  if (p->scored) put_totals(p, report_width(o), out);
   if (p->note) text_wrap(out, report_width(o), 2, arena_format(&c->arena, "note: %s", p->note));
 }
 

@@ -188,12 +188,14 @@ static void text_exact(Ctx *c, const Model *m, size_t width, Text *out) {
               arena_format(&c->arena, "exact integration: not available, because %s", e.why));
     return;
   }
-  text_puts(out, "exact integration, for normal q and mixtures of normals:\n");
+  text_wrap(out, width, 2, "exact integration, for normal q and mixtures of normals:");
   const char *last = NULL;
   for (int k = 0; k < e.observations->nblocks; k++) {
     const char *how = reduced_text(&e.observations->blocks[k]);
     bool again = last && !strcmp(last, how) && same_place(m->blocks[k].loc, m->blocks[k - 1].loc);
-    if (!again) text_printf(out, "  line %u: %s\n", m->blocks[k].loc.line, how);
+    if (!again)
+      text_wrap(out, width, 4,
+                arena_format(&c->arena, "  line %u: %s", m->blocks[k].loc.line, how));
     last = how;
   }
   if (!e.prior)
@@ -255,8 +257,9 @@ static void text_observations(Ctx *c, const Problem *p, size_t width, Text *out)
   int n;
   const Statement *s = statements_of(c, m, &n);
   const char *note = observations_note(c, m);
-  text_printf(out, "%zu unconstrained parameter%s; %zu observation%s:\n", m->dim,
-              m->dim == 1 ? "" : "s", m->n_obs, m->n_obs == 1 ? "" : "s");
+  text_wrap(out, width, 2,
+            arena_format(&c->arena, "%zu unconstrained parameter%s; %zu observation%s:", m->dim,
+                         m->dim == 1 ? "" : "s", m->n_obs, m->n_obs == 1 ? "" : "s"));
   for (int k = 0; k < n; k++)
     text_printf(out, "  line %u: %lld by %s\n", s[k].loc.line, s[k].count, s[k].name);
   text_units(c, p, width, out);

@@ -127,7 +127,7 @@ static void put_head(Ctx *c, const SampleRun *s, size_t width, Text *out) {
   text_puts(out, "\n");
 }
 
-static void put_table(const SampleRun *s, size_t most, Text *out) {
+static void put_table(const SampleRun *s, size_t most, size_t width, Text *out) {
   static const char *const headers[] = {"",    "mean", "mcse", "sd",       "5%",
                                         "50%", "95%",  "ESS",  "ESS tail", "R-hat"};
   Table *t = table_make(out->arena, 10, headers);
@@ -146,7 +146,7 @@ static void put_table(const SampleRun *s, size_t most, Text *out) {
     table_number(t, round(q->ess_tail), 3);
     table_number(t, q->rhat, 4);
   }
-  table_print(t, out);
+  table_print(t, width, out);
   if (shown < n) text_printf(out, "... and %zu more (summary.json has all)\n", n - shown);
 }
 
@@ -154,7 +154,7 @@ static void put_scores(Ctx *c, const SampleRun *s, size_t width, Text *out) {
   Summary parts = {.n_obs = s->run->problem->model->n_obs};
   memcpy(parts.parts, s->run->scores->parts, sizeof parts.parts);
   text_puts(out, "\n");
-  report_scores(c, &parts, out);
+  report_scores(c, &parts, width, out);
   const SampleLoo *l = s->loo;
   if (!l) return;
   const char *trust =
@@ -175,7 +175,7 @@ void report_sample(Ctx *c, const SampleRun *s, const Options *o, Text *out) {
     return;
   }
   put_head(c, s, report_width(o), out);
-  put_table(s, (size_t)o->most, out);
+  put_table(s, (size_t)o->most, report_width(o), out);
   put_scores(c, s, report_width(o), out);
   if (s->run->folder) text_printf(out, "\nrun folder: %s\n", s->run->folder);
 }

@@ -6,17 +6,19 @@
 #include "report/table.h"
 
 #include <string.h>
+#include <unistd.h>
 
 /* ---- the head: what was fitted, and the verdict ---------------------------------------------- */
 
 static void put_head(Ctx *c, const Summary *s, size_t width, Text *out) {
-  text_wrap(
-      out, width, 2,
-      arena_format(&c->arena,
-                   "%s score, %s, %s regularizer lambda %g: objective %.6g after %ld evaluations "
-                   "in %.2f s",
-                   s->score, s->family, s->regularizer, s->lambda, s->objective, s->evaluations,
-                   s->seconds));
+  bool vi = !strcmp(s->score, score_name(SCORE_elbo));
+  const char *what =
+      vi ? arena_format(&c->arena, "Bayes by VI, %s: ELBO", s->family)
+         : arena_format(&c->arena, "PVI for the %s, %s, %s regularizer lambda %g: objective",
+                        score_shown(s->score).title, s->family, s->regularizer, s->lambda);
+  text_wrap(out, width, 2,
+            arena_format(&c->arena, "%s %.6g after %ld evaluations in %.2f s", what, s->objective,
+                         s->evaluations, s->seconds));
   text_wrap(out, width, 2,
             s->interrupted ? "INTERRUPTED: this is the best q so far"
             : s->converged ? s->reason
@@ -32,24 +34,43 @@ static const char *first_score(const Summary *s) {
   return "no";
 }
 
+static const SummaryScore *score_in(const SummaryPart *p, const char *name) {
+  for (size_t k = 0; k < p->count; k++)
+    if (!strcmp(p->scores[k].name, name)) return &p->scores[k];
+  return NULL;
+}
+
 static void put_score(Table *table, const char *name, const SummaryScore *x) {
+  if (!x) return;
+  double sign = score_shown(x->name).sign;
   table_word(table, name);
   table_integer(table, (long long)x->n);
-  table_number(table, x->sum, 6);
-  table_number(table, x->mean, 4);
+  table_number(table, sign * x->sum, 6);
+  table_number(table, sign * x->mean, 4);
   table_number(table, x->se, 2);
 }
 
-void report_scores(Ctx *c, const Summary *s, Text *out) {
-  const char *headers[] = {arena_format(&c->arena, "%s score", first_score(s)), "n", "sum", "mean",
-                           "se(mean)"};
+static void put_parts(Ctx *c, const Summary *s, const char *score, size_t width, Text *out) {
+  ScoreShown shown = score_shown(score);
+  const char *headers[] = {arena_format(&c->arena, "%s, %s", shown.title, shown.better), "n", "sum",
+                           "mean", "se"};
   Table *table = table_make(&c->arena, 5, headers);
   for (int p = 0; p < PART_COUNT; p++)
-    if (s->parts[p].count) put_score(table, part_names[p], &s->parts[p].scores[0]);
-  if (s->folds.count)
-    put_score(table, arena_format(&c->arena, "held out (folds %s)", s->folds_rule),
-              &s->folds.scores[0]);
-  table_print(table, out);
+    put_score(table, part_names[p], score_in(&s->parts[p], score));
+  put_score(table, arena_format(&c->arena, "held out (folds %s)", s->folds_rule),
+            score_in(&s->folds, score));
+  table_print(table, width, out);
+}
+
+void report_scores(Ctx *c, const Summary *s, size_t width, Text *out) {
+  const char *first = first_score(s);
+  put_parts(c, s, first, width, out);
+  bool other = false;
+  for (int p = 0; s->score && strcmp(s->score, first) && p < PART_COUNT; p++)
+    other |= score_in(&s->parts[p], s->score) != NULL;
+  if (!other) return;
+  text_puts(out, "\n");
+  put_parts(c, s, s->score, width, out);
 }
 
 /* ---- which rows ------------------------------------------------------------------------------ */
@@ -130,6 +151,20 @@ static const Summary *whole_summary(Ctx *c, const Run *r, const Options *o) {
   return s;
 }
 
+/* The objective by iteration, of the fit itself or from its folder; a fit without either has none.
+ */
+static void put_course(Ctx *c, const Run *r, size_t width, Text *out) {
+  const char *path = r->folder ? arena_format(&c->arena, "%s/trace.csv", r->folder) : NULL;
+  if (r->fit) {
+    double *y = NEW_ARRAY(&c->arena, double, r->fit->ntrace + 1);
+    for (size_t k = 0; k < r->fit->ntrace; k++) y[k] = r->fit->trace[k].objective;
+    picture_course(out, y, r->fit->ntrace, width);
+  } else if (path && !access(path, R_OK)) {
+    const DataVar *y = data_find(data_read(c, path, NULL), "objective");
+    if (y) picture_course(out, y->values, y->n, width);
+  }
+}
+
 void report_fit(Ctx *c, const Run *r, const Options *o, Text *out) {
   if (o->json) {
     summary_json(out, r->summary);
@@ -140,10 +175,11 @@ void report_fit(Ctx *c, const Run *r, const Options *o, Text *out) {
   Options all = *o;
   all.vars = (OptionList){0};
   s.parameters = choose_rows(c, r->summary, &all, &s.nparameters);
-  summary_table(out, &s, (size_t)o->most);
+  summary_table(out, &s, (size_t)o->most, report_width(o));
   picture_moved(out, &s, report_width(o));
+  put_course(c, r, report_width(o), out);
   text_puts(out, "\n");
-  report_scores(c, r->summary, out);
+  report_scores(c, r->summary, report_width(o), out);
   if (r->folder) text_printf(out, "\nrun folder: %s\n", r->folder);
 }
 
@@ -154,10 +190,11 @@ void report_summary(Ctx *c, const Run *r, const Options *o, Text *out) {
     return;
   }
   put_head(c, s, report_width(o), out);
-  summary_table(out, s, (size_t)o->most);
+  summary_table(out, s, (size_t)o->most, report_width(o));
   picture_moved(out, s, report_width(o));
+  put_course(c, r, report_width(o), out);
   text_puts(out, "\n");
-  report_scores(c, s, out);
+  report_scores(c, s, report_width(o), out);
 }
 
 /* ---- draws ----------------------------------------------------------------------------------- */

@@ -12,8 +12,9 @@ void report_density(Ctx *c, const Model *m, const Options *o, Text *out);
 void report_bench(Ctx *c, const Model *m, const Options *o, Text *out);
 double bench_seconds(Ctx *c, const Model *m, const Options *o); /* of one evaluation, at best */
 void report_fit(Ctx *c, const Run *r, const Options *o, Text *out);
-/* The table of the log score of every part. */
-void report_scores(Ctx *c, const Summary *s, Text *out);
+/* Tables of the log score and, where it is another one, of the score that was maximised, of every
+ * part. */
+void report_scores(Ctx *c, const Summary *s, size_t width, Text *out);
 void report_summary(Ctx *c, const Run *r, const Options *o, Text *out);
 void report_draws(Ctx *c, const Run *r, const Problem *p, const Options *o, Text *out);
 void report_predictions(Ctx *c, const Predictions *p, const Options *o, Text *out);
@@ -32,6 +33,8 @@ void report_export(Ctx *c, const char *folder, const Options *o, Text *out);
 /* Is it one of the variables asked for? Any is, without a list; else one whose own name, or whose
  * variable's, is in it. */
 bool report_wants(const OptionList *vars, const char *name);
+/* A difference with its sign and two decimals; nothing where it is not known. */
+const char *report_signed(Arena *a, double x);
 /* Columns that a text may take. */
 static inline size_t report_width(const Options *o) { return o->width ? (size_t)o->width : 100; }
 

@@ -449,6 +449,8 @@ TunePath *tune(Ctx *c, Run *r, const Folds *f, const TuneOptions *t) {
   if (t->free && q_is_normal(&r->q)) search_free(&s, p);
   p->bayes = r->q;
   p->bayes_phi = r->phi;
+  p->bayes_scores = s.bayes;
+  p->bayes_column = s.column;
   p->scores = settle(&s, p, t->list);
   p->start = start_of(&s, p);
   return p;

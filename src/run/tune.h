@@ -31,8 +31,10 @@ typedef struct TunePath {
   double gain, se;         /* of the choice, over Bayes */
   Q bayes;                 /* VI of all training data, */
   const double *bayes_phi;
-  const double *start;  /* and where the fit of the choice to them begins */
-  const Scores *scores; /* of every observation when it was held out, under the choice */
+  const double *start;        /* and where the fit of the choice to them begins */
+  const Scores *scores;       /* of every observation when it was held out, under the choice */
+  const Scores *bayes_scores; /* and under Bayes: of the score that was maximised, */
+  size_t bayes_column;        /* which is this one of them */
 } TunePath;
 
 typedef struct {

@@ -5,15 +5,16 @@
 #include <string.h>
 
 static const struct {
-  const char *name;
+  const char *name, *title;
   unsigned flags;
   ScoreFunction *code;
   ScoreRowsFunction *rows;
 } scores[SCORE_COUNT + 1] = {
-#define SCORE(id, name, flags, rows, formula) [SCORE_##id] = {name, flags, score_##id, rows},
+#define SCORE(id, name, title, flags, rows, formula)                                               \
+  [SCORE_##id] = {name, title, flags, score_##id, rows},
 #include "score/scores.def"
 #undef SCORE
-    [SCORE_sum] = {"sum", 0, score_sum, NULL},
+    [SCORE_sum] = {"sum", "sum", 0, score_sum, NULL},
 };
 
 ScoreFunction *score_of(ScoreId id) { return scores[id].code; }
@@ -43,6 +44,17 @@ bool score_find(const char *name, ScoreId *id) {
       return true;
     }
   return false;
+}
+
+ScoreShown score_shown(const char *name) {
+  ScoreId id;
+  if (!score_find(name, &id)) {
+    const char *title = strcmp(name, "log_at_mean") ? name : "log score at the mean of q";
+    return (ScoreShown){title, "larger is better", 1};
+  }
+  bool loss = scores[id].flags & LOSS;
+  return (ScoreShown){scores[id].title, loss ? "smaller is better" : "larger is better",
+                      loss ? -1 : 1};
 }
 
 /* ---- which score for which kind -------------------------------------------------------------- */

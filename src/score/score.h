@@ -25,7 +25,7 @@ typedef struct {
 } Mixture;
 
 typedef enum {
-#define SCORE(id, name, flags, rows, formula) SCORE_##id,
+#define SCORE(id, name, title, flags, rows, formula) SCORE_##id,
 #include "score/scores.def"
 #undef SCORE
   SCORE_COUNT,
@@ -88,10 +88,11 @@ typedef enum {
   OF_MOMENTS = 32,
   BY_QUANTILE = 64,
   KINKED = 128,
-  KEEPS_HINTS = 256
+  KEEPS_HINTS = 256,
+  LOSS = 512
 } ScoreFlags;
 
-#define SCORE(id, name, flags, rows, formula) ScoreFunction score_##id;
+#define SCORE(id, name, title, flags, rows, formula) ScoreFunction score_##id;
 #include "score/scores.def"
 #undef SCORE
 ScoreFunction score_sum;
@@ -116,6 +117,14 @@ unsigned score_needs(ScoreId id); /* the flags of its row: NEEDS_LL ... */
 unsigned score_flags(ScoreId id, const ScoreOptions *o);
 const char *score_title(Arena *a, ScoreId id, const ScoreOptions *o);
 bool score_find(const char *name, ScoreId *id);
+
+/* A score as tables show it to people: its title, which way is better, and by what its value is
+ * multiplied. Scores without a row (log_at_mean, sums) are shown as they are. */
+typedef struct {
+  const char *title, *better;
+  double sign;
+} ScoreShown;
+ScoreShown score_shown(const char *name);
 /* Is it defined for outcomes of this kind, by parameters, with useful derivatives? */
 bool score_allows(ScoreId id, Kind kind);
 /* Has it a value there, if perhaps no derivative to train on? */
