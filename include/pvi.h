@@ -215,6 +215,19 @@ pvi_score pvi_score_of(const pvi_run *r, const char *part, const char *name); /*
  * people multiply its values by: -1 of losses, of which smaller is better, else 1. */
 const char *pvi_score_title(const char *name, int *sign);
 
+/* ---- the posterior by networks that learn from simulations ------------------------------------
+ */
+
+/* Neural posterior estimation and neural ratio estimation: pairs of parameters, drawn from the
+ * program's prior, and data simulated with them teach a network what the observed data say. No
+ * density of the data is needed (option simulate). The run is one of pvi_fit: its q is a flow (npe)
+ * or particles (nre). Options: pairs, epochs, hidden, layers, knots, seed, threads, split, holdout,
+ * metric, out. */
+int pvi_npe(pvi_context *c, const pvi_model *m, const pvi_options *o, const pvi_split *split,
+            pvi_run **out);
+int pvi_nre(pvi_context *c, const pvi_model *m, const pvi_options *o, const pvi_split *split,
+            pvi_run **out);
+
 /* ---- the posterior by draws --------------------------------------------------------------------
  */
 
@@ -316,6 +329,8 @@ int pvi_bench_report(pvi_context *c, const pvi_model *m, const pvi_options *o, c
  * its draws of the posterior go. */
 int pvi_default_folder(pvi_context *c, const pvi_model *m, const pvi_options *o, const char **text);
 int pvi_sample_folder(pvi_context *c, const pvi_model *m, const pvi_options *o, const char **text);
+int pvi_npe_folder(pvi_context *c, const pvi_model *m, const pvi_options *o, const char **text);
+int pvi_nre_folder(pvi_context *c, const pvi_model *m, const pvi_options *o, const char **text);
 
 /* What one value with gradient of the objective costs: seconds, the best of several runs, at q with
  * means 0 and standard deviations 0.1. Options: score, family, draws, integrate, threads, split. */

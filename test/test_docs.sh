@@ -8,7 +8,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 . test/tap.sh
 
-for page in README.md CONVENTIONS.md doc/*.md; do
+for page in README.md CONVENTIONS.md doc/*.md doc/paper/*.md; do
   grep -o '](\([^)#: ]*\)' "$page" | sed 's/](//' | while read -r to; do
     [ -e "$(dirname "$page")/$to" ] || echo "$page: $to"
   done

@@ -37,6 +37,40 @@ for family in meanfield fullrank mixture lowrank spline flow realnvp; do
   done
 done
 
+# ---- posteriors by networks are runs as others are ----
+for method in npe nre; do
+  run=$dir/$method
+  for threads in 1 3; do
+    "$PVI" $method $GOLF --pairs 1000 --epochs 2 --holdout 0.3 --save-draws 40 --threads $threads --out "$run$threads" --quiet
+  done
+  run=${run}1
+  cmp -s "$run/q.json" "${run%1}3/q.json" && cmp -s "$run/draws.csv" "${run%1}3/draws.csv" && cmp -s "$run/scores.csv" "${run%1}3/scores.csv"
+  check $? "$method: the same bytes for any number of threads"
+  cut -d, -f5- "$run/scores.csv" | tail -n +2 >"$dir/want"
+  predicted "$run" >"$dir/got"
+  [ "$(wc -l <"$dir/got")" -eq 19 ] && close_rows "$dir/want" "$dir/got"
+  check $? "$method: predictions of the data are the scores of the run" "$(paste "$dir/want" "$dir/got" | head -n 3)"
+  grep -v '^#' "$run/draws.csv" | tail -n +3 | cut -d, -f2- >"$dir/want"
+  "$PVI" draws "$run" --n 40 | tail -n +2 | cmp -s - "$dir/want"
+  check $? "$method: the seed of the run gives its draws"
+  "$PVI" summary "$run" | grep -q "^$method, "
+  check $? "$method: summary says how it was found"
+  "$PVI" report "$run" --page "$dir/page.html" >/dev/null && grep -q "pvi $method examples/golf" "$dir/page.html"
+  check $? "$method: report says how to do it again"
+  "$PVI" fit $GOLF --out "$run" >"$dir/said" 2>&1
+  [ $? -eq 2 ] && grep -q "holds another fit" "$dir/said"
+  check $? "$method: a fit does not write over it" "$(cat "$dir/said")"
+done
+"$PVI" fit $GOLF --score elbo --holdout 0.3 --out "$dir/network-vi" --quiet
+"$PVI" compare "$dir/network-vi" "$dir/npe1" "$dir/nre1" >"$dir/said" 2>&1
+grep -q "logistic, NPE" "$dir/said" && grep -q "logistic, NRE" "$dir/said"
+check $? "compare names them" "$(cat "$dir/said")"
+printf 'data { vector[3] y; } parameters { real mu; } model { y ~ normal(mu, 1); }\n' >"$dir/flat.stan"
+echo '{"y": [1, 2, 3]}' >"$dir/flat.json"
+"$PVI" npe "$dir/flat.stan" "$dir/flat.json" --out "$dir/flat" 2>"$dir/said"
+[ $? -eq 4 ] && grep -q "mu has no proper prior" "$dir/said"
+check $? "a prior that cannot be drawn is named" "$(cat "$dir/said")"
+
 # ---- simulated outcomes have the moments of the predictions ----
 if [[ $PVI != *-torture/* ]]; then
   for run in fullrank fullrank-draws mixture; do

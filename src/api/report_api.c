@@ -2,6 +2,7 @@
 #include "api/api_int.h"
 
 #include "infer/timing.h"
+#include "run/amortize.h"
 #include "run/sampling.h"
 
 #include <math.h>
@@ -39,6 +40,10 @@ REPORT(page, report_page(ctx, a->places, a->n, o, out))
 REPORT(export_run, report_export(ctx, a->places[0], o, out))
 REPORT(folder, text_puts(out, folder_default(ctx, run_make(ctx, a->problem, o, NULL))))
 REPORT(sample_folder, text_puts(out, folder_default(ctx, sample_make(ctx, a->problem, o, NULL))))
+REPORT(npe_folder,
+       text_puts(out, folder_default(ctx, amortize_make(ctx, a->problem, o, NULL, AMORTIZED_npe))))
+REPORT(nre_folder,
+       text_puts(out, folder_default(ctx, amortize_make(ctx, a->problem, o, NULL, AMORTIZED_nre))))
 #undef REPORT
 
 int pvi_check_report(pvi_context *c, const char *program, const char *data, const pvi_options *o,
@@ -132,6 +137,18 @@ int pvi_sample_folder(pvi_context *c, const pvi_model *m, const pvi_options *o, 
   if (!c) return PVI_STATUS_USAGE;
   NEED(c, m);
   return api_report(c, sample_folder, &(ReportArgs){.problem = m->problem, .o = o}, text);
+}
+
+int pvi_npe_folder(pvi_context *c, const pvi_model *m, const pvi_options *o, const char **text) {
+  if (!c) return PVI_STATUS_USAGE;
+  NEED(c, m);
+  return api_report(c, npe_folder, &(ReportArgs){.problem = m->problem, .o = o}, text);
+}
+
+int pvi_nre_folder(pvi_context *c, const pvi_model *m, const pvi_options *o, const char **text) {
+  if (!c) return PVI_STATUS_USAGE;
+  NEED(c, m);
+  return api_report(c, nre_folder, &(ReportArgs){.problem = m->problem, .o = o}, text);
 }
 
 /* ---- predictions ----------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /* run_api.c: runs: fitting, resuming, reading; what they found. */
 #include "api/api_int.h"
+#include "run/amortize.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -179,6 +180,37 @@ int pvi_fit(pvi_context *c, const pvi_model *m, const pvi_options *o, const pvi_
   return status ? status : api_verdict(*out);
 }
 
+/* ---- posteriors by networks ------------------------------------------------------------------ */
+
+static void amortize(Ctx *ctx, FitArgs *a, AmortizedMethod method) {
+  RunHooks h = api_hooks(a->c);
+  const Problem *p = a->m->problem;
+  a->r->problem = p;
+  a->r->run = amortize_run(ctx, p, api_options(ctx, a->o),
+                           api_split(ctx, a->split, p->model->n_obs), method, &h);
+  keep_result(ctx, a->r);
+}
+static void npe(Ctx *ctx, void *arg) { amortize(ctx, arg, AMORTIZED_npe); }
+static void nre(Ctx *ctx, void *arg) { amortize(ctx, arg, AMORTIZED_nre); }
+
+int pvi_npe(pvi_context *c, const pvi_model *m, const pvi_options *o, const pvi_split *split,
+            pvi_run **out) {
+  if (!c) return PVI_STATUS_USAGE;
+  NEED(c, m);
+  FitArgs a = {.c = c, .m = m, .o = o, .split = split};
+  int status = api_make_run(c, npe, &a, &a.r, out);
+  return status ? status : api_verdict(*out);
+}
+
+int pvi_nre(pvi_context *c, const pvi_model *m, const pvi_options *o, const pvi_split *split,
+            pvi_run **out) {
+  if (!c) return PVI_STATUS_USAGE;
+  NEED(c, m);
+  FitArgs a = {.c = c, .m = m, .o = o, .split = split};
+  int status = api_make_run(c, nre, &a, &a.r, out);
+  return status ? status : api_verdict(*out);
+}
+
 /* The Problem that the run in a folder was asked for: given, or loaded in the run's own Ctx. */
 const Problem *api_asked_problem(Ctx *ctx, const pvi_model *m, const Asked *asked) {
   Run then = {.o = asked->options, .program_origin = asked->program, .data_origin = asked->data};
@@ -195,6 +227,9 @@ static void resume(Ctx *ctx, void *arg) {
         ctx, PVI_DATA, NOWHERE,
         "%s holds draws of the posterior; to go on with them: pvi sample " OPTION("resume") " %s",
         a->folder, a->folder);
+  if (asked->amortized && asked->unfinished)
+    ctx_fail(ctx, PVI_DATA, NOWHERE, "the run in %s cannot be continued; begin it anew with pvi %s",
+             a->folder, asked->amortized);
   RunHooks h = api_hooks(a->c);
   a->r->problem = api_asked_problem(ctx, a->m, asked);
   options_set(ctx, asked->options, "out", a->folder);

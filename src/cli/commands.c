@@ -128,6 +128,32 @@ int cmd_sample(Cli *cli) {
   return interrupted ? interrupted : status;
 }
 
+typedef int NetworkFit(pvi_context *c, const pvi_model *m, const pvi_options *o,
+                       const pvi_split *split, pvi_run **out);
+
+static int fit_network(Cli *cli, NetworkFit *make, FolderName *name) {
+  pvi_model *m = NULL;
+  pvi_run *run = NULL;
+  const char *text = "";
+  watch_begin(cli, cli->place[0]);
+  int status = pvi_load(cli->c, place(cli, 0), place(cli, 1), cli->o, &m);
+  if (!status) status = choose_folder(cli, m, name);
+  if (!status) status = make(cli->c, m, cli->o, NULL, &run);
+  int interrupted = watch_end(cli);
+  cli_said(cli, status);
+  if (run && (cli->json || !cli->quiet)) {
+    pvi_fit_report(cli->c, run, cli->o, &text);
+    fputs(text, stdout);
+  }
+  if (run && cli->report) report_folder(cli, pvi_result_of(run)->folder);
+  pvi_run_free(run);
+  pvi_model_free(m);
+  return status == PVI_STATUS_INTERRUPTED && interrupted ? interrupted : status;
+}
+
+int cmd_npe(Cli *cli) { return fit_network(cli, pvi_npe, pvi_npe_folder); }
+int cmd_nre(Cli *cli) { return fit_network(cli, pvi_nre, pvi_nre_folder); }
+
 /* ---- runs ------------------------------------------------------------------------------------ */
 
 typedef int RunReport(pvi_context *c, const pvi_run *r, const pvi_options *o, const char **text);

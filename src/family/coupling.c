@@ -22,12 +22,14 @@ typedef struct {
   size_t from, kept;          /* the coordinates the network sees */
   size_t to, moved;           /* those it moves */
   size_t W1, b1, W2, b2, end; /* places among the weights */
+  size_t number;
 } Layer;
 
 static Layer layer_at(const Flow *f, const Shape *s, size_t l, size_t begin) {
   size_t half = s->dim / 2, H = hidden_of(s), outputs = f->transform->outputs(s);
   Layer y = l % 2 ? (Layer){.from = half, .kept = s->dim - half, .to = 0, .moved = half}
                   : (Layer){.from = 0, .kept = half, .to = half, .moved = s->dim - half};
+  y.number = l;
   y.W1 = begin;
   y.b1 = y.W1 + H * y.kept;
   y.W2 = y.b1 + H;
@@ -64,9 +66,10 @@ static void start_weights(const Flow *f, double *w, const Shape *s) {
 typedef struct {
   const Flow *f;
   const Shape *s;
-  const double *w; /* weights of all layers */
-  Maps maps;       /* ld, n, kernels, raw and work */
-  size_t draws;    /* of the n lanes, those that are draws and not padding */
+  const double *w;     /* weights of all layers */
+  const double *shift; /* of every lane, added to b1 (in one dimension to b2); NULL: none */
+  Maps maps;           /* ld, n, kernels, raw and work */
+  size_t draws;        /* of the n lanes, those that are draws and not padding */
   double *x;       /* [(layers + 1) x dim x ld]: the state before every layer and after the last */
   double *h;       /* [layers x hidden x ld]: hidden units */
   double *adj_x;   /* [dim x ld] */
@@ -104,23 +107,28 @@ static double *hidden(const Block *b, size_t l) { return b->h + l * hidden_of(b-
 typedef struct {
   const double *A, *c; /* among the weights */
   size_t rows, inner;
+  const double *shift; /* [rows x ld], added; NULL: none */
 } Dense;
 
 /* h before tanh: W1 kept + b1 */
 static Dense hidden_layer(const Block *b, const Layer *y) {
-  return (Dense){b->w + y->W1, b->w + y->b1, hidden_of(b->s), y->kept};
+  size_t H = hidden_of(b->s);
+  return (Dense){b->w + y->W1, b->w + y->b1, H, y->kept,
+                 b->shift ? b->shift + y->number * H * b->maps.ld : NULL};
 }
 
 /* The raw parameters of moved coordinate i: W2 h + b2 */
 static Dense output_layer(const Block *b, const Layer *y, size_t i) {
   size_t H = hidden_of(b->s), outputs = b->f->transform->outputs(b->s);
-  return (Dense){b->w + y->W2 + i * outputs * H, b->w + y->b2 + i * outputs, outputs, H};
+  return (Dense){b->w + y->W2 + i * outputs * H, b->w + y->b2 + i * outputs, outputs, H,
+                 H ? NULL : b->shift};
 }
 
 static void dense_forward(const Block *b, const Dense *d, const double *in, double *out) {
   size_t ld = b->maps.ld, n = b->maps.n;
   for (size_t i = 0; i < d->rows; i++)
-    for (size_t j = 0; j < n; j++) out[i * ld + j] = d->c[i];
+    for (size_t j = 0; j < n; j++)
+      out[i * ld + j] = d->c[i] + (d->shift ? d->shift[i * ld + j] : 0);
   if (d->inner)
     b->maps.k->gemm(&(RowProduct){.out = out,
                                   .ldo = ld,
@@ -381,4 +389,107 @@ void flow_inverse(const Flow *f, const double *phi, const Shape *s, const double
   }
   for (size_t i = 0; i < s->dim; i++) u[i] = b.x[i * LANES];
   *log_det = affine_log_det + b.log_det[0];
+}
+
+/* ---- conditional flows, in the direction of density: theta to u ------------------------------ */
+
+size_t flow_shifts(const Flow *f, const Shape *s) {
+  return s->dim > 1 ? layers_of(s) * hidden_of(s) : f->transform->outputs(s);
+}
+
+/* A block, and the log slope of every map: [layers x dim x ld] */
+size_t flow_lanes_room(const Flow *f, const Shape *s, size_t ld) {
+  return (block_rows(f, s) + layers_of(s) * s->dim) * ld;
+}
+
+static Block lanes_block(const Flow *f, const FlowLanes *c, double **slopes) {
+  Block b = block_make(f, c->shape, c->w, c->k, c->ld, c->room);
+  b.shift = c->shift;
+  b.draws = c->ld;
+  *slopes = c->room + block_rows(f, c->shape) * c->ld;
+  return b;
+}
+
+/* State l + 1 to state l; the kept half, and so the network, is the same in both. */
+static void layer_inverse(const Block *b, size_t l, double *slopes) {
+  Layer y = layer_of(b->f, b->s, l);
+  size_t ld = b->maps.ld, dim = b->s->dim;
+  double *x = state(b, l), *next = state(b, l + 1), *h = hidden(b, l);
+  memcpy(x, next, dim * ld * sizeof *x);
+  hidden_units(b, &y, next, h);
+  for (size_t i = y.to; i < y.to + y.moved; i++) {
+    double *slope = slopes + (l * dim + i) * ld;
+    memset(slope, 0, ld * sizeof *slope);
+    raw_parameters(b, &y, h, i - y.to);
+    b->f->transform->inverse(&b->maps, next + i * ld, x + i * ld, slope);
+    b->maps.k->add(b->log_det, slope, ld);
+  }
+}
+
+void flow_normalise(const Flow *f, const FlowLanes *c, double *x, double *log_det) {
+  size_t n = c->shape->dim * c->ld, layers = layers_of(c->shape);
+  double *slopes;
+  Block b = lanes_block(f, c, &slopes);
+  memcpy(state(&b, layers), x, n * sizeof *x);
+  memset(b.log_det, 0, c->ld * sizeof *b.log_det);
+  for (size_t l = layers; l-- > 0;) layer_inverse(&b, l, slopes);
+  memcpy(x, state(&b, 0), n * sizeof *x);
+  memcpy(log_det, b.log_det, c->ld * sizeof *log_det);
+}
+
+/* One map y = f(x; raw) that was inverted. A change of y or of raw moves x by (dy - f_raw draw) /
+ * f_x, and all that depends on x, log f_x as well, moves with it: with c the derivative in x, that
+ * of y is c / f_x, and that of raw is what the map itself has for the adjoint -c / f_x of y. adj:
+ * of x, then of y. */
+static void map_inverse_adjoint(const Block *b, const double *x, const double *slope, double *adj,
+                                double *work) {
+  const Maps *m = &b->maps;
+  memset(work, 0, m->ld * sizeof *work);
+  b->f->transform->adjoint(m, x, work, 1, b->adj_raw);
+  for (size_t j = 0; j < m->ld; j++) {
+    adj[j] = (adj[j] + work[j]) * exp(-slope[j]);
+    work[j] = -adj[j];
+  }
+  b->f->transform->adjoint(m, x, work, 1, b->adj_raw);
+}
+
+/* adj_x of state l becomes that of state l + 1. */
+static void layer_inverse_adjoint(const Block *b, size_t l, const double *slopes, double *grad,
+                                  double *adj_shift) {
+  Layer y = layer_of(b->f, b->s, l);
+  size_t H = hidden_of(b->s), ld = b->maps.ld, outputs = b->f->transform->outputs(b->s);
+  double *x = state(b, l), *h = hidden(b, l);
+  memset(b->adj_h, 0, H * ld * sizeof *b->adj_h);
+  for (size_t i = y.to; i < y.to + y.moved; i++) {
+    Dense d = output_layer(b, &y, i - y.to);
+    raw_parameters(b, &y, h, i - y.to);
+    map_inverse_adjoint(b, x + i * ld, slopes + (l * b->s->dim + i) * ld, b->adj_x + i * ld,
+                        b->log_det);
+    dense_adjoint(b, &d, h, b->adj_raw, b->adj_h, grad);
+  }
+  if (!H) memcpy(adj_shift, b->adj_raw, outputs * ld * sizeof *adj_shift);
+  for (size_t i = 0; i < H * ld; i++) b->adj_h[i] *= 1 - h[i] * h[i];
+  Dense d = hidden_layer(b, &y);
+  dense_adjoint(b, &d, x + y.from * ld, b->adj_h, b->adj_x + y.from * ld, grad);
+  if (H) memcpy(adj_shift + l * H * ld, b->adj_h, H * ld * sizeof *adj_shift);
+}
+
+void flow_normalise_adjoint(const Flow *f, const FlowLanes *c, double *adj, double *grad,
+                            double *adj_shift) {
+  size_t n = c->shape->dim * c->ld;
+  double *slopes;
+  Block b = lanes_block(f, c, &slopes);
+  memcpy(b.adj_x, adj, n * sizeof *adj);
+  for (size_t l = 0; l < layers_of(c->shape); l++)
+    layer_inverse_adjoint(&b, l, slopes, grad, adj_shift);
+  memcpy(adj, b.adj_x, n * sizeof *adj);
+}
+
+void flow_shift_weights(const Flow *f, const Shape *s, const double *shift, double *w) {
+  size_t H = hidden_of(s);
+  for (size_t l = 0; l < layers_of(s); l++) {
+    Layer y = layer_of(f, s, l);
+    for (size_t i = 0; i < H; i++) w[y.b1 + i] += shift[l * H + i];
+    for (size_t i = 0; !H && i < f->transform->outputs(s); i++) w[y.b2 + i] += shift[i];
+  }
 }

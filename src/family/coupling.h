@@ -18,6 +18,7 @@
 #ifndef PVI_FAMILY_COUPLING_H
 #define PVI_FAMILY_COUPLING_H
 
+#include "family/conditional.h"
 #include "family/family_int.h"
 
 /* n lanes of raw parameters: number i of lane j at [i ld + j]; n is a multiple of LANES. */
@@ -64,6 +65,15 @@ void flow_reach(const Flow *f, const double *phi, const Shape *s, double *d);
 int flow_parts(const Flow *f, const Shape *s, FamilyPart *out);
 void flow_inverse(const Flow *f, const double *phi, const Shape *s, const double *theta, double *u,
                   double *log_det);
+
+/* ---- conditional flows (conditional.h), of any Flow ----------------------------------------- */
+
+size_t flow_shifts(const Flow *f, const Shape *s);
+size_t flow_lanes_room(const Flow *f, const Shape *s, size_t ld);
+void flow_normalise(const Flow *f, const FlowLanes *c, double *x, double *log_det);
+void flow_normalise_adjoint(const Flow *f, const FlowLanes *c, double *adj, double *grad,
+                            double *adj_shift);
+void flow_shift_weights(const Flow *f, const Shape *s, const double *shift, double *w);
 
 /* The Family `name` of a Flow whose affine layer is the family `base`, made of these. */
 #define FLOW_FAMILY(name, base, ...)                                                               \

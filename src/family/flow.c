@@ -61,3 +61,17 @@ static void pull(const double *phi, const Noise *n, const double *adj, double *a
 }
 
 FLOW_FAMILY(flow, fullrank, pull, &spline)
+
+/* ---- the same with networks that see something else besides (conditional.h) ------------------ */
+
+size_t conditional_shifts(const Shape *s) { return flow_shifts(&the_flow, s); }
+size_t conditional_room(const Shape *s, size_t ld) { return flow_lanes_room(&the_flow, s, ld); }
+void conditional_normalise(const FlowLanes *c, double *x, double *log_det) {
+  flow_normalise(&the_flow, c, x, log_det);
+}
+void conditional_adjoint(const FlowLanes *c, double *adj, double *grad, double *adj_shift) {
+  flow_normalise_adjoint(&the_flow, c, adj, grad, adj_shift);
+}
+void conditional_shift(const Shape *s, const double *shift, double *w) {
+  flow_shift_weights(&the_flow, s, shift, w);
+}

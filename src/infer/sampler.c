@@ -46,6 +46,13 @@ typedef struct {
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
+static void evaluate(const Sampler *s, const Group *g, size_t n) {
+  if (s->o->density)
+    s->o->density(s->o->density_self, g->points, n);
+  else
+    posterior_eval(g->posterior, g->points, n);
+}
+
 /* One evaluation for all chains that have a question. False: none has. */
 static bool answer(const Sampler *s, Group *g) {
   size_t n = 0;
@@ -56,7 +63,7 @@ static bool answer(const Sampler *s, Group *g) {
     g->points[n++] = (PosteriorPoint){c->at.theta, c->at_gradient, &c->at_lp};
   }
   if (!n) return false;
-  posterior_eval(g->posterior, g->points, n);
+  evaluate(s, g, n);
   g->evaluations += (long)n;
   for (size_t k = 0; k < n; k++) {
     Chain *c = g->asking[k];
@@ -210,7 +217,7 @@ static void evaluate_draws(const Sampler *s) {
       Chain *c = x->chains[k];
       x->points[k] = (PosteriorPoint){c->theta, c->gradient, &c->lp};
     }
-    posterior_eval(x->posterior, x->points, x->n);
+    evaluate(s, x, x->n);
     x->evaluations += (long)x->n;
   }
 }

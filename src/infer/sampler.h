@@ -30,6 +30,10 @@ typedef struct {
   const double *start;    /* [chains x dim] */
   const double *centre;   /* dim: a point with a density, towards which starts without one move */
   const Metric *first;    /* the metric to begin with */
+  /* Another log density in the place of the posterior's, for several threads at a time; NULL: the
+   * posterior's. */
+  void (*density)(const void *self, const PosteriorPoint *points, size_t n);
+  const void *density_self;
   /* Told the state of everything, now and then and when it is interrupted; NULL: nobody is. */
   void (*save)(void *self, const Text *state);
   void *save_self;

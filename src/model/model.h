@@ -135,6 +135,8 @@ bool model_has_densities(const Model *m);
 const ModelUnit *model_units(Ctx *c, const Model *m, const Data *data, int *count);
 /* The values of known variable k, where there are n of them, row-major. */
 bool model_known(const Model *m, int k, double *values, size_t n);
+/* Known variable k where its first dimension is `rows`: [rows x each]. NULL: it is not. */
+const double *model_known_rows(const Model *m, int k, size_t rows, size_t *each);
 
 /* ---- rows.c: selections of observations ------------------------------------------------------ */
 

@@ -92,6 +92,14 @@ bool model_known(const Model *m, int k, double *values, size_t n) {
   return true;
 }
 
+const double *model_known_rows(const Model *m, int k, size_t rows, size_t *each) {
+  const Value *v = m->known[k].value;
+  if (v->kind == TY_TUPLE || !v->known || !v->ndims || (size_t)v->dims[0] != rows || !v->n)
+    return NULL;
+  *each = (size_t)v->n / rows;
+  return v->v;
+}
+
 /* ---- names ----------------------------------------------------------------------------------- */
 
 /* Indexes of column k of a variable, first index fastest, but real and imaginary part before all;

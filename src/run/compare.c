@@ -20,7 +20,9 @@ static Compared from_folder(Ctx *c, const char *folder) {
                     .s = summary_read(c, arena_format(&c->arena, "%s/summary.json", folder)),
                     .scores = scores_read(c, arena_format(&c->arena, "%s/scores.csv", folder)),
                     .data_hash = arena_text(&c->arena, a->data.hash, strlen(a->data.hash)),
-                    .score = run_score_title(c, a->options, (ScoreId)a->options->score),
+                    .score = a->amortized
+                                 ? a->amortized
+                                 : run_score_title(c, a->options, (ScoreId)a->options->score),
                     .seed = a->options->seed};
 }
 
@@ -142,15 +144,21 @@ static bool is_vi(const Compared *f) { return same(f->score, score_name(SCORE_el
 
 static bool is_sampled(const Compared *f) { return same(f->score, POSTERIOR); }
 
+/* What is an approximation of the posterior has neither score nor lambda of its own. */
 static const char *trait_method(Ctx *c, const Compared *f) {
   (void)c;
-  return is_vi(f) ? "VI" : is_sampled(f) ? "Bayes" : "PVI";
+  return is_vi(f)                ? "VI"
+         : is_sampled(f)         ? "Bayes"
+         : same(f->score, "npe") ? "NPE"
+         : same(f->score, "nre") ? "NRE"
+                                 : "PVI";
 }
+static bool is_bayes(Ctx *c, const Compared *f) { return strcmp(trait_method(c, f), "PVI") != 0; }
 static const char *trait_score(Ctx *c, const Compared *f) {
-  return is_vi(f) || is_sampled(f) ? "" : arena_format(&c->arena, "%s score", f->score);
+  return is_bayes(c, f) ? "" : arena_format(&c->arena, "%s score", f->score);
 }
 static const char *trait_lambda(Ctx *c, const Compared *f) {
-  if (is_vi(f) || is_sampled(f)) return "";
+  if (is_bayes(c, f)) return "";
   return is_tuned(f) ? "tuned"
                      : arena_format(&c->arena, "%s lambda %g", f->s->regularizer, f->s->lambda);
 }

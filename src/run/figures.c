@@ -132,6 +132,14 @@ static const char *moments(const Findings *f, const SummaryParameter *p) {
                       p->sd, p->bayes_mean, p->bayes_sd);
 }
 
+/* What people call a fit for this score. */
+static const char *method_name(const char *score) {
+  return !strcmp(score, "elbo")  ? "VI"
+         : !strcmp(score, "npe") ? "NPE"
+         : !strcmp(score, "nre") ? "NRE"
+                                 : "PVI";
+}
+
 static const Plot *marginal(const Findings *f, const SummaryParameter *p) {
   size_t col = column_of(f, p->name), n = f->draws->ndraws;
   if (col == f->draws->ncols || n < 2) return NULL;
@@ -152,7 +160,7 @@ static const Plot *marginal(const Findings *f, const SummaryParameter *p) {
   for (int g = 0; g < GRID; g++) top = fmax(top, fmax(y[g], by[g]));
   plot_y_range(plot, 0, 1.05 * top);
   plot_line(plot, PLOT_FIRST, &(PlotPoints){x, y, GRID});
-  plot_label(plot, PLOT_FIRST, strcmp(f->s->score, "elbo") ? "PVI" : "VI");
+  plot_label(plot, PLOT_FIRST, method_name(f->s->score));
   if (bayes) {
     plot_line(plot, PLOT_SECOND, &(PlotPoints){bx, by, GRID});
     plot_label(plot, PLOT_SECOND, "Bayes (its mean and sd)");

@@ -133,7 +133,11 @@ static bool changes_fit(size_t k) {
                                        OPTION_quiet,      OPTION_width,   OPTION_report};
   for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
     if (rest[i] == k) return false;
-  return option_of_command(option_row(k), "fit") || option_of_command(option_row(k), "sample");
+  static const char *const commands[] = {"fit", "sample", "npe", "nre"};
+  bool some = false;
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+    some |= option_of_command(option_row(k), commands[i]);
+  return some;
 }
 
 static uint64_t mix_text(uint64_t h, const char *s) {
@@ -156,6 +160,7 @@ static const char *identity(Ctx *c, const Run *r) {
   h = mix_text(h, r->data_origin.hash);
   h = mix_split(h, r->split);
   if (r->sampling) h = mix_text(h, "sample");
+  if (r->amortized) h = mix_text(h, r->amortized);
   for (size_t k = 0; k < OPTION_COUNT; k++)
     for (size_t i = 0; changes_fit(k) && i < r->o->given[k].count; i++)
       h = mix_text(mix_text(h, option_row(k)->name), r->o->given[k].items[i]);
@@ -185,7 +190,8 @@ static void write_asked(Ctx *c, RunDir *d, const Run *r) {
   Text t = text_make(&c->arena);
   JsonWriter w = json_writer(&t, true);
   json_object(&w);
-  json_key(&w, "format"), json_string(&w, r->sampling ? "pvi-sample" : "pvi-fit");
+  const char *command = r->sampling ? "sample" : r->amortized ? r->amortized : "fit";
+  json_key(&w, "format"), json_string(&w, arena_format(&c->arena, "pvi-%s", command));
   json_key(&w, "version"), json_string(&w, PVI_VERSION);
   json_key(&w, "identity"), json_string(&w, identity(c, r));
   put_origin(&w, "program", &r->program_origin);
@@ -290,6 +296,9 @@ Asked *folder_asked(Ctx *c, const char *folder) {
   a->has_results = exists(c, folder, "summary.json");
   const char *format = word_of(c, j, "format");
   a->sampling = format && !strcmp(format, "pvi-sample");
+  a->amortized = format && !strcmp(format, "pvi-npe")   ? "npe"
+                 : format && !strcmp(format, "pvi-nre") ? "nre"
+                                                        : NULL;
   return a;
 }
 
@@ -339,8 +348,9 @@ static const char *score_word(const Options *o) {
 const char *folder_default(Ctx *c, const Run *r) {
   enum { LONGEST = 120 };
   Text t = text_make(&c->arena);
-  text_printf(&t, RUNS_FOLDER "/%s-%s", r->problem->name, r->sampling ? "sample" : "");
-  if (!r->sampling) add_plain(&t, score_word(r->o));
+  const char *command = r->sampling ? "sample" : r->amortized;
+  text_printf(&t, RUNS_FOLDER "/%s-%s", r->problem->name, command ? command : "");
+  if (!command) add_plain(&t, score_word(r->o));
   for (size_t k = 0; k < OPTION_COUNT; k++) add_option(&t, r->o, k);
   if (t.n > LONGEST) {
     t.s[LONGEST] = 0;

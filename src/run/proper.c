@@ -44,7 +44,7 @@ static bool is_proper(Look *l, const double *point, size_t k) {
 const char *run_improper(Ctx *c, const Model *m) {
   RngStream s = rngs_make(1, 1);
   Arena *a = &c->arena;
-  if (m->dim > MOST || !model_has_densities(m)) return NULL;
+  if (m->dim > MOST) return NULL;
   double *points = NEW_ARRAY(a, double, AROUND * m->dim + 1);
   for (size_t i = 0; i < AROUND * m->dim; i++) points[i] = 2 * rngs_uniform(&s) - 1;
   static const size_t none = 0;

@@ -179,7 +179,8 @@ void page_command(Page *p, const char *command, const Options *o) {
 static void put_command(Page *p, const Run *r) {
   Arena *a = &p->c->arena;
   page_command(p,
-               arena_format(a, "pvi fit %s %s", r->program_origin.shown,
+               arena_format(a, "pvi %s %s %s", r->amortized ? r->amortized : "fit",
+                            r->program_origin.shown,
                             r->data_origin.shown ? r->data_origin.shown : ""),
                r->o);
   page_put(p, "<p class=\"soft\">",

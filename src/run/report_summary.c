@@ -11,14 +11,19 @@
 /* ---- the head: what was fitted, and the verdict ---------------------------------------------- */
 
 static void put_head(Ctx *c, const Summary *s, size_t width, Text *out) {
-  bool vi = !strcmp(s->score, score_name(SCORE_elbo));
+  bool npe = !strcmp(s->score, "npe"), network = npe || !strcmp(s->score, "nre"),
+       vi = !strcmp(s->score, score_name(SCORE_elbo));
   const char *what =
-      vi ? arena_format(&c->arena, "Bayes by VI, %s: ELBO", s->family)
-         : arena_format(&c->arena, "PVI for the %s, %s, %s regularizer lambda %g: objective",
-                        score_shown(s->score).title, s->family, s->regularizer, s->lambda);
+      network ? arena_format(&c->arena, "%s, %s: %s", s->score, s->family,
+                             npe ? "log density" : "minus the loss")
+      : vi    ? arena_format(&c->arena, "Bayes by VI, %s: ELBO", s->family)
+              : arena_format(&c->arena, "PVI for the %s, %s, %s regularizer lambda %g: objective",
+                             score_shown(s->score).title, s->family, s->regularizer, s->lambda);
+  const char *after =
+      network ? arena_format(&c->arena, "a pair on those set aside, after %ld passes", s->iterations)
+              : arena_format(&c->arena, "after %ld evaluations", s->evaluations);
   text_wrap(out, width, 2,
-            arena_format(&c->arena, "%s %.6g after %ld evaluations in %.2f s", what, s->objective,
-                         s->evaluations, s->seconds));
+            arena_format(&c->arena, "%s %.6g %s in %.2f s", what, s->objective, after, s->seconds));
   text_wrap(out, width, 2,
             s->interrupted ? "INTERRUPTED: this is the best q so far"
             : s->converged ? s->reason

@@ -367,6 +367,19 @@ static const Certificate *certificate_stage(Ctx *c, const Run *r, const RunDraws
   return certificate_find(c, &p, pool);
 }
 
+const RunDraws *run_take(Ctx *c, Run *r, const ScoreList *list, Pool *pool) {
+  const Problem *p = r->problem;
+  const bool *kept = run_kept(c, p->model, &r->o->save);
+  r->left_out = run_left_out(c, p->model, kept);
+  r->q = r->fit->q;
+  r->phi = r->fit->phi;
+  r->scoring = evaluate_scoring(r->o, p->model->n_obs);
+  r->scores = evaluate_stage(c, r, list, pool);
+  const RunDraws *drawn = run_draw(c, r, p, (size_t)r->o->save_draws, (uint64_t)r->o->seed, kept);
+  r->draws = &drawn->draws;
+  return drawn;
+}
+
 Run *run_fit(Ctx *c, const Problem *p, const Options *asked, const Split *split,
              const RunHooks *h) {
   Run *r = run_make(c, p, asked, split);
@@ -374,8 +387,7 @@ Run *run_fit(Ctx *c, const Problem *p, const Options *asked, const Split *split,
   bool tuned = is_tuned(o);
   ScoreList list = evaluate_list(c, p->model, &r->o->metric, r->o);
   const Folds *folds = folds_stage(c, r);
-  const bool *kept = run_kept(c, p->model, &o->save);
-  r->left_out = run_left_out(c, p->model, kept);
+  run_kept(c, p->model, &o->save); /* a name that is none is told before the fit */
   FitOptions f = run_fit_options(r->o, h);
   run_init(c, p->model, r->o->init, &f);
   RunDir *dir = o->out ? folder_open(c, r) : NULL;
@@ -385,15 +397,10 @@ Run *run_fit(Ctx *c, const Problem *p, const Options *asked, const Split *split,
   r->regularizer = f.target.regularizer;
   if (o->score != SCORE_elbo) choose_stage(c, r, folds, &list, &f, pool);
   r->fit = fit_stage(c, r, &f, dir, pool);
-  r->q = r->fit->q;
-  r->phi = r->fit->phi;
+  const RunDraws *drawn = run_take(c, r, &list, pool);
   f.choose_family = false;
   f.family = r->q.family;
-  r->scoring = evaluate_scoring(r->o, p->model->n_obs);
-  r->scores = evaluate_stage(c, r, &list, pool);
   if (folds && !tuned && !r->fit->interrupted) r->folds = folds_score(c, r, folds, &f, &list, NULL);
-  const RunDraws *drawn = run_draw(c, r, p, (size_t)o->save_draws, (uint64_t)o->seed, kept);
-  r->draws = &drawn->draws;
   r->certificate = certificate_stage(c, r, drawn, pool);
   pool_free(pool);
   r->summary = run_summarise(c, r);

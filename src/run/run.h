@@ -20,6 +20,7 @@
 typedef struct Run {
   const Options *o;
   bool sampling;          /* of pvi sample: there is no q, but draws of the posterior */
+  const char *amortized;  /* "npe", "nre": a network found q; NULL: a fit did */
   const Problem *problem; /* NULL: a run that was read, and whose program was not needed yet */
   const Split *split;     /* NULL likewise */
   Q q;
@@ -56,6 +57,8 @@ Run *run_fit(Ctx *c, const Problem *p, const Options *o, const Split *split, con
 Run *run_make(Ctx *c, const Problem *p, const Options *o, const Split *split);
 /* The score that it maximises, as people read it. */
 const char *run_score_title(Ctx *c, const Options *o, ScoreId score);
+/* Fit, scores and draws of a run whose r->fit is there: q and phi are taken from it. */
+const struct RunDraws *run_take(Ctx *c, Run *r, const ScoreList *list, Pool *pool);
 /* What the options ask of a fit. */
 FitOptions run_fit_options(const Options *o, const RunHooks *h);
 const Summary *run_summarise(Ctx *c, const Run *r);
@@ -78,7 +81,7 @@ const Split *run_split(Ctx *c, const Run *r, const Problem *p);
 
 /* ---- draws ----------------------------------------------------------------------------------- */
 
-typedef struct {
+typedef struct RunDraws {
   Draws draws;
   double *theta; /* [n x dim], point-major */
 } RunDraws;
@@ -103,7 +106,8 @@ typedef struct {
   Origin program, data;
   Options *options;
   bool unfinished, has_results;
-  bool sampling; /* of pvi sample */
+  bool sampling;         /* of pvi sample */
+  const char *amortized; /* as in a Run */
 } Asked;
 
 Asked *folder_asked(Ctx *c, const char *folder);

@@ -29,12 +29,16 @@ Run *run_read(Ctx *c, const char *folder) {
              "%s holds draws of the posterior (pvi sample), not a fit: its summary.json says what "
              "they came to, and draws_1.csv and the files beside it have them",
              folder);
+  if (!a->has_results && a->amortized)
+    ctx_fail(c, PVI_DATA, NOWHERE, "the run in %s is not finished; begin it anew with pvi %s",
+             folder, a->amortized);
   if (!a->has_results)
     ctx_fail(c, PVI_DATA, NOWHERE,
              "the fit in %s is not finished; continue it: pvi fit " OPTION("resume") " %s", folder,
              folder);
   Run *r = NEW(&c->arena, Run);
   r->o = a->options;
+  r->amortized = a->amortized;
   r->program_origin = a->program;
   r->data_origin = a->data;
   r->folder = arena_format(&c->arena, "%s", folder);

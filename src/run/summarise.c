@@ -183,8 +183,10 @@ static void add_khat(Ctx *c, const Run *r, Summary *s, SummaryParameter *rows) {
 /* VI with a density for every parameter, and draws enough for a tail. */
 static bool has_khat(const Run *r) {
   enum { LEAST = 100 };
-  return r->score == SCORE_elbo && !r->q.npoint && r->q.dim && r->draws->ndraws >= LEAST &&
-         !r->fit->interrupted && model_has_densities(r->problem->model);
+  bool kernels = r->amortized && r->q.family == FAMILY_particles; /* which only smooth draws */
+  return r->score == SCORE_elbo && !kernels && !r->q.npoint && r->q.dim &&
+         r->draws->ndraws >= LEAST && !r->fit->interrupted &&
+         model_has_densities(r->problem->model);
 }
 
 /* What q was held to; of both, with their weights. */
@@ -239,13 +241,13 @@ const Summary *run_summarise(Ctx *c, const Run *r) {
                  .program = r->program_origin.shown,
                  .data = r->data_origin.shown,
                  .seed = (uint64_t)o->seed,
-                 .score = run_score_title(c, r->o, r->score),
+                 .score = r->amortized ? r->amortized : run_score_title(c, r->o, r->score),
                  .family = family_name(r->q.family),
                  .regularizer = vi ? "prior" : regularizer_name(c, r),
                  .lambda = vi ? 1 : r->lambda,
                  .exact = fit->exact,
                  .draws = (long)fit->draws,
-                 .optimizer = optim_name((OptimKind)o->optimizer),
+                 .optimizer = optim_name(r->amortized ? OPTIM_ADAM : (OptimKind)o->optimizer),
                  .converged = fit->converged,
                  .interrupted = fit->interrupted,
                  .reason = ctx_words(c, fit->reason, "--"),
