@@ -181,7 +181,9 @@ int pvi_fit(pvi_context *c, const pvi_model *m, const pvi_options *o, const pvi_
  * folder names, unless it is given. */
 int pvi_resume(pvi_context *c, const char *folder, const pvi_model *m, pvi_run **out);
 /* A run folder again: q, and what was reported. The model is loaded when it is first needed, from
- * the files that the folder names (they must not have changed), unless it is given. */
+ * the files that the folder names (they must not have changed), unless it is given. A folder of
+ * pvi_sample has draws of the posterior instead of q: it can be summarised and predicted from, but
+ * pvi_draw, pvi_log_q and pvi_covariance refuse it, and mean and sd of its result are NaN. */
 int pvi_read(pvi_context *c, const char *folder, const pvi_model *m, pvi_run **out);
 void pvi_run_free(pvi_run *r);
 

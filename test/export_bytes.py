@@ -112,7 +112,17 @@ check(good, "draws of chains are in their places")
 check(ll[0] == ["chain", "draw", "y_dim_0"] and ll[1] == [3, 100, 5] and all(abs(a - b) < 1e-9 * (1 + abs(b)) for a, b in zip(ll[2], log_lik)),
       "log_likelihood is that of the program's own log_lik")
 check(zarr(store, "observed_data", "y")[2] == [1.5, 2, 0.5, 3, 2.25], "observed_data are the outcomes")
-check(zarr(store, "posterior", "chain")[2] == [0, 1, 2] and not os.path.exists(store + "/posterior_predictive"), "coordinates")
+check(zarr(store, "posterior", "chain")[2] == [0, 1, 2] and zarr(store, "posterior_predictive", "draw")[2] == list(range(100)), "coordinates")
+
+# An outcome that was simulated is of its own draw: (y - mu - A[1, 2]) / s is standard normal, draw by draw and over observations.
+dims, shape, y = zarr(store, "posterior_predictive", "y")
+mu, s = zarr(store, "posterior", "mu")[2], zarr(store, "posterior", "s")[2]
+z = [(y[i * 5 + k] - mu[i] - A[i * 6 + 1]) / s[i] for i in range(300) for k in range(5)]
+mean, square = sum(z) / len(z), sum(v * v for v in z) / len(z)
+apart = sum(z[i * 5] * z[i * 5 + 1] for i in range(300)) / 300
+again = sum(z[i * 5] * z[i * 5 + 5] for i in range(299)) / 299
+check(shape == [3, 100, 5] and abs(mean) < 4 / len(z) ** 0.5 and abs(square - 1) < 4 * (2 / len(z)) ** 0.5 and abs(apart) < 4 / 300 ** 0.5 and abs(again) < 4 / 300 ** 0.5,
+      "simulated outcomes are those of their draws", (shape, mean, square, apart, again))
 dims, shape, mu = zarr(OUT + "/many-zarr", "posterior", "mu")
 names, rows = draws(OUT + "/many/draws_2.csv")
 per = len(rows) // 4

@@ -457,7 +457,23 @@ few=(--chains 16 --draws 60 --warmup 60 --force)
 got=$?
 [ $got -eq 0 ] || [ $got -eq 5 ]
 check $? "sample" "status $got"
-expect 3 "holds draws of the posterior" "a summary of draws is not that of a fit" summary "$dir/sampled"
+"$PVI" sample "$dir/good.stan" "$dir/good.json" "${few[@]}" --out "$dir/sampled" >"$dir/printed"
+"$PVI" summary "$dir/sampled" | cmp -s - "$dir/printed"
+check $? "pvi summary prints what pvi sample printed"
+"$PVI" summary "$dir/sampled" --json | cmp -s - "$dir/sampled/summary.json"
+check $? "and as JSON its summary.json"
+"$PVI" predict "$dir/sampled" --json >"$dir/predicted" && python3 - "$dir/predicted" "$dir/sampled/scores.csv" <<'END'
+import csv, json, sys
+predicted, scores = json.load(open(sys.argv[1]))["observations"], list(csv.DictReader(open(sys.argv[2])))
+assert len(predicted) == len(scores) and all(abs(p["log"] - float(s["log"])) < 1e-9 for p, s in zip(predicted, scores)), (predicted[0], scores[0])
+END
+check $? "predictions of draws score as the sampler said" "$(head -c 300 "$dir/predicted")"
+expect 0 "Bayes" "draws are compared with a fit" compare "$dir/sampled" "$dir/exact"
+expect 2 "holds draws of the posterior" "there is no q to draw from" draws "$dir/sampled"
+expect 2 "--bayes nuts is scored on held-out observations: give --folds 5" "exact Bayes needs folds" fit "$dir/good.stan" "$dir/good.json" --lambda 0.1 --bayes nuts --out "$dir/none"
+expect 0 '"exact_bayes": {' "exact Bayes beside a fit" fit "$dir/good.stan" "$dir/good.json" --bayes nuts --folds 3 --json --out "$dir/beside2"
+expect 0 "exact Bayes (draws of the posterior)" "and its words again" summary "$dir/beside2"
+expect 0 "exact Bayes (draws of the posterior)" "and in a diagnosis" diagnose "$dir/good.stan" "$dir/good.json" --bayes nuts --simulations 0
 expect 3 "pvi sample --resume" "a fit does not go on with draws" fit --resume "$dir/sampled"
 expect 3 "holds a fit" "nor draws with a fit" sample --resume "$dir/exact"
 expect 2 "missing argument" "sample without a program" sample
@@ -469,6 +485,22 @@ check $? "options of sample" "$said"
 said=$("$PVI" sample "$dir/good.stan" "$dir/good.json" "${few[@]}" --init "$dir/exact" --out "$dir/sampled3" 2>&1)
 [[ $said == *"draws of the q in"* ]]
 check $? "sample from the q of a fit" "$said"
+echo '{"inv_metric": [0.7, 0.2], "stepsize": 0.3}' >"$dir/metric.json"
+said=$("$PVI" sample "$dir/good.stan" "$dir/good.json" --chains 2 --draws 50 --warmup 0 --init "$dir/metric.json" --force --out "$dir/sampled5" 2>&1)
+[[ $said == *"with the metric of $dir/metric.json"* ]] && python3 - "$dir/sampled5/draws_1_metric.json" <<'END'
+import json, sys
+m = json.load(open(sys.argv[1]))
+assert abs(m["inv_metric"][0] - 0.7) < 1e-12 and abs(m["inv_metric"][1] - 0.2) < 1e-12 and m["stepsize"] == 0.3, m
+END
+check $? "a metric file as CmdStan's, used as it is without warm-up" "$said"
+"$PVI" sample "$dir/good.stan" "$dir/good.json" "${few[@]}" --init "$dir/sampled5/draws_1_metric.json" --quiet --out "$dir/sampled6"
+got=$?
+[ $got -eq 0 ] || [ $got -eq 5 ]
+check $? "the metric of a run is one" "status $got"
+for bad in "[1, 2, 3]" '[[1, 2], [2, 1]]' "[1, -1]" '["a", 1]' "{}" '["nan", 1]'; do
+  echo "{\"inv_metric\": $bad}" >"$dir/metric.json"
+  expect 3 'inv_metric' "no metric: $bad" sample "$dir/good.stan" "$dir/good.json" "${few[@]}" --init "$dir/metric.json" --out "$dir/none"
+done
 "$PVI" sample "$dir/prior.stan" "${few[@]}" --quiet --out "$dir/sampled4"
 got=$?
 [ $got -eq 0 ] || [ $got -eq 5 ]

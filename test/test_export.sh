@@ -27,6 +27,15 @@ for run in nuts many pvi; do
 done
 "$PVI" export "$dir/pvi" >"$dir/said" && [ -s "$dir/pvi/export.zarr/.zmetadata" ]
 check $? "without --out it is in the run folder"
+cat >"$dir/mix.stan" <<'END'
+data { vector[4] y; }
+parameters { real<lower=0, upper=1> p; }
+model { for (n in 1:4) target += log_mix(p, normal_lpdf(y[n] | 0, 1), normal_lpdf(y[n] | 3, 1)); }
+END
+echo '{"y": [1, 2, 3, 4]}' >"$dir/mix.json"
+"$PVI" sample "$dir/mix.stan" "$dir/mix.json" --chains 2 --draws 50 --warmup 100 --out "$dir/mix" --quiet
+"$PVI" export "$dir/mix" >"$dir/said" && grep -q 'left out: outcomes of line 3 .* cannot be simulated' "$dir/said" && grep -q log_likelihood "$dir/said" && ! grep -q posterior_predictive "$dir/said"
+check $? "outcomes that cannot be simulated are left out, and it says so" "$(cat "$dir/said")"
 "$PVI" export "$dir/none" >/dev/null 2>"$dir/said"
 [ $? -eq 3 ] && grep -q none "$dir/said"
 check $? "no run, no export"
@@ -37,7 +46,7 @@ for py in "${PYTHON:-python3}" /usr/bin/python3; do
     OUT=$dir "$py" - 2>"$dir/said" <<'END'
 import os, xarray as xr
 out = os.environ["OUT"]
-for run, last in (("nuts", "log_likelihood"), ("many", "log_likelihood"), ("pvi", "posterior_predictive")):
+for run, last in (("nuts", "log_likelihood"), ("nuts", "posterior_predictive"), ("many", "log_likelihood"), ("pvi", "posterior_predictive")):
     for group in ("posterior", "sample_stats", "observed_data", last):
         x = xr.open_zarr(out + "/%s-zarr" % run, group=group).load()
         y = xr.open_dataset(out + "/%s-netcdf/%s.nc" % (run, group), engine="scipy").load()

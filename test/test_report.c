@@ -4,6 +4,7 @@
 #include "plot/plot.h"
 #include "report/picture.h"
 #include "report/report.h"
+#include "report/sample_summary.h"
 #include "report/table.h"
 
 #include <dirent.h>
@@ -790,6 +791,119 @@ static void test_summary(void **state) {
       empty.s, "\"scores\": {},\n  \"parameters\": [],\n  \"notes\": [],\n  \"counters\": {},\n"));
 }
 
+/* ---- the summary of chains ------------------------------------------------------------------- */
+
+static SampleSummary some_sample(void) {
+  static SummaryScore train, test;
+  static const LooSummary loo = {-6.5, -2.25, 0.5, 3, 0.5, 1000, 0.75, 1};
+  static const SampledVariable variables[] = {
+      {{"mu", 1, 0.5, 0.1, 1, 2, NAN, NAN, NAN}, {1.001, 1.002, 4000, 3000, 0.01}},
+      {{"theta[2,1]", 7, 0, 7, 7, 7, NAN, NAN, NAN}, {NAN, NAN, NAN, NAN, NAN}}};
+  train = summary_score("log", (const double[]){-1, -2, -3}, 3);
+  test = summary_score("log", (const double[]){-1}, 1);
+  return (SampleSummary){.version = "0.1.0",
+                         .program = "golf.stan",
+                         .seed = 9007199254740992u,
+                         .method = "lanes",
+                         .chains = 32,
+                         .warmup = 150,
+                         .draws = 250,
+                         .thin = 2,
+                         .metric = "dense",
+                         .step = 0.75,
+                         .trajectory = 1.5,
+                         .jumps = 3,
+                         .start = "random points",
+                         .evaluations = 123456,
+                         .seconds = 1.5,
+                         .seconds_start = 0.25,
+                         .seconds_warmup = 0.5,
+                         .seconds_sampling = 0.75,
+                         .trusted = true,
+                         .interrupted = true,
+                         .verdict = "\"words\"",
+                         .divergences = 3,
+                         .deepest = 4,
+                         .bfmi = 0.875,
+                         .rhat = 1.001,
+                         .ess_bulk = 4000,
+                         .ess_tail = INFINITY,
+                         .n_obs = 4,
+                         .dim = 2,
+                         .parts = {{&train, 1}, {NULL, 0}, {&test, 1}},
+                         .loo = &loo,
+                         .variables = variables,
+                         .nvariables = 2};
+}
+
+static const char *sample_text(Case *t, const SampleSummary *s) {
+  Text out = text_make(&t->c.arena);
+  sample_summary_json(&out, s);
+  return out.s;
+}
+
+static void write_text(Case *t, const char *text) {
+  Text out = text_make(&t->c.arena);
+  text_puts(&out, text);
+  run_write(run_open(&t->c, t->dir), "summary.json", &out);
+}
+
+static const SampleSummary *read_again(Case *t) {
+  return sample_summary_read(&t->c, arena_format(&t->c.arena, "%s/summary.json", t->dir));
+}
+
+/* What is written is read to the same struct: written again, it is the same text. */
+static void test_sample_summary(void **state) {
+  Case *t = *state;
+  TRAP(t);
+  SampleSummary whole = some_sample(),
+                bare = {.version = "0.1.0", .bfmi = NAN, .trajectory = NAN, .jumps = NAN};
+  const SampleSummary *const rows[] = {&whole, &bare};
+  for (int k = 0; k < 2; k++) {
+    const char *text = sample_text(t, rows[k]);
+    write_text(t, text);
+    assert_string_equal(sample_text(t, read_again(t)), text);
+  }
+  const SampleSummary *r = (write_text(t, sample_text(t, &whole)), read_again(t));
+  assert_true(r->seed == 9007199254740992u && r->trusted && r->interrupted && !r->data);
+  assert_true(r->deepest == 4 && isinf(r->ess_tail) && r->loo->bad == 1 && r->loo->worst == 0.75);
+  assert_true(isnan(r->variables[1].quality.rhat) && r->variables[0].quality.mcse == 0.01);
+  assert_string_equal(r->verdict, "\"words\"");
+  const Summary *plain = sample_summary_plain(&t->c, r);
+  assert_true(plain->nparameters == 2 && plain->parts[PART_TEST].scores[0].sum == -1);
+}
+
+static void read_sample(Case *t) { read_again(t); }
+
+/* A key that is not there is missed, and named; but those that may be absent, and truths, which
+ * are then not so. */
+static void test_sample_summary_lacks(void **state) {
+  Case *t = *state;
+  static const char *const may[] = {"trajectory", "jumps",       "rhat_nested",
+                                    "converged",  "interrupted", "loo",
+                                    "train",      "test",        "log"};
+  SampleSummary whole = some_sample();
+  const char *text = sample_text(t, &whole);
+  size_t found = 0;
+  for (const char *at = strchr(text, '"'); at; at = strchr(at, '"')) {
+    const char *end = strchr(at + 1, '"');
+    bool key = end[1] == ':', optional = false;
+    char *damaged = (char *)arena_text(&t->c.arena, text, strlen(text)), name[64] = "";
+    if (key) snprintf(name, sizeof name, "%.*s", (int)(end - at - 1), at + 1);
+    for (size_t k = 0; k < sizeof may / sizeof *may; k++) optional |= !strcmp(name, may[k]);
+    damaged[at - text + 1] = '#';
+    at = end + 1;
+    if (!key) continue;
+    found++;
+    write_text(t, damaged);
+    if (optional) continue;
+    t->c.nmessages = t->c.nerrors = 0;
+    assert_int_equal(attempt(t, read_sample), PVI_DATA);
+    assert_non_null(strstr(t->c.messages[t->c.nmessages - 1].text, name));
+  }
+  assert_true(found > 60);
+}
+
 static void test_summary_parameters(void **state) {
   Case *t = *state;
   TRAP(t);
@@ -1027,6 +1141,8 @@ int main(void) {
       TEST(test_bad_q),
       TEST(test_truncated_q),
       TEST(test_summary),
+      TEST(test_sample_summary),
+      TEST(test_sample_summary_lacks),
       TEST(test_summary_parameters),
       TEST(test_table_format),
       TEST(test_table),

@@ -183,7 +183,7 @@ check $? "draws of chosen variables as JSON"
 cp "$dir/groups.json" "$dir/kept.json"
 sed -i 's/0.3/0.4/' "$dir/groups.json"
 "$PVI" draws "$dir/groups" 2>"$dir/said"
-[ $? -eq 3 ] && grep -q "has changed since the fit" "$dir/said"
+[ $? -eq 3 ] && grep -q "has changed since the run" "$dir/said"
 check $? "draws need the data that were fitted" "$(cat "$dir/said")"
 "$PVI" summary "$dir/groups" >/dev/null 2>&1
 check $? "a summary needs neither program nor data"

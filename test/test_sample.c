@@ -158,6 +158,45 @@ TEST(ranks_are_uniform) {
   }
 }
 
+/* Jumps leave the posterior as it is whatever the normal is that they are drawn from: here one that
+ * is off its place and of another shape. Where it is far too bad, or the posterior is, there are
+ * none. */
+TEST(jumps_of_any_normal) {
+  Model *m = model_of(c,
+                      "parameters { real<lower=0> x; real y; }"
+                      "model { x ~ gamma(9, 3); y ~ student_t(9, x, 1); }",
+                      NULL);
+  static const double places[] = {1.04, 1.1, 9}; /* the posterior's is 1.04, its sd 0.34 */
+  for (size_t k = 0; k < 3; k++) {
+    uint64_t state = 3;
+    double start[64], centre[2] = {places[k], 3};
+    Metric first = metric_make(&c->arena, 2);
+    metric_dense(&first, (const double[]){0.12, 0.3, 0.3, 2.2});
+    for (size_t j = 0; j < 64; j++) start[j] = uniform(&state, 0.5, 1.5);
+    SampleOptions o = {.method = SAMPLER_chees,
+                       .chains = 32,
+                       .warmup = 100,
+                       .draws = 1000,
+                       .seed = 4 + k,
+                       .metric = METRIC_AUTO,
+                       .start = start,
+                       .centre = centre,
+                       .first = &first,
+                       .near = true};
+    const Sample *s = sample_run(c, posterior_observed(&c->arena, m, NULL, 0), &o, NULL);
+    assert_true((s->jumps > 0) == (k < 2));
+    double *x = NEW_ARRAY(&c->arena, double, s->chains * s->draws),
+           *y = NEW_ARRAY(&c->arena, double, s->chains * s->draws);
+    for (size_t i = 0; i < s->chains * s->draws; i++) {
+      const double *d = sample_draw(s, i / s->draws, i % s->draws);
+      x[i] = exp(d[0]);
+      y[i] = d[1] * d[1];
+    }
+    is_mean(c, s, x, 3);
+    is_mean(c, s, y, 9 + 1 + 9.0 / 7); /* E x^2 + variance of t */
+  }
+}
+
 /* Neal's funnel, centred: its neck is too narrow for any one step. */
 static const char funnel[] =
     "parameters { real y; vector[9] x; } model { y ~ normal(0, 3); x ~ normal(0, exp(y / 2)); }";
@@ -167,6 +206,10 @@ TEST(funnel_diverges) {
   SampleOptions o = {.chains = 16, .warmup = 200, .draws = 250, .metric = METRIC_AUTO, .seed = 1};
   const Sample *s = sample_of(c, m, o, 1);
   size_t divergences = 0;
+  SampleOptions lanes = o;
+  lanes.method = SAMPLER_chees;
+  lanes.chains = 32;
+  assert_int_equal(sample_of(c, m, lanes, 1)->jumps, 0);
   for (size_t k = 0; k < s->chains; k++)
     for (size_t t = 0; t < s->draws; t++) divergences += s->chain[k]->stats[t].divergent != 0;
   assert_true(divergences > 0);
@@ -203,12 +246,17 @@ static void keeps_state(void *self, const Text *state) {
   text_add(&x->state, state->s, state->n);
 }
 
+/* Of a program with trajectories alone, and of one that is nearly normal, with jumps. */
 TEST(resumed_is_the_same) {
-  Model *m = model_of(c, poisson, counts);
-  for (SamplerId method = 0; method < SAMPLER_COUNT; method++) {
+  for (int k = 0; k < 2 * SAMPLER_COUNT; k++) {
+    SamplerId method = k / 2;
+    bool jumps = k % 2;
+    Model *m = jumps ? model_of(c, "parameters { vector[2] x; } model { x ~ std_normal(); }", NULL)
+                     : model_of(c, poisson, counts);
     Interrupted x = {.most = method == SAMPLER_chees ? 12 : 2, .state = text_make(&c->arena)};
-    SampleOptions o = {.method = method, .chains = 20, .warmup = 60, .draws = 30, .seed = 2};
+    SampleOptions o = {.method = method, .chains = 20, .warmup = 120, .draws = 30, .seed = 2};
     const Sample *whole = sample_of(c, m, o, 1), *s = NULL;
+    assert_int_equal(whole->jumps > 0, jumps && method == SAMPLER_chees);
     o.cancelled = looks_up;
     o.self = o.save_self = &x;
     o.save = keeps_state;
@@ -223,8 +271,8 @@ TEST(resumed_is_the_same) {
     } while (s->interrupted && ++times < 1000);
     assert_true(!s->interrupted && times > 1);
     assert_int_equal(s->evaluations, whole->evaluations);
-    for (size_t k = 0; k < whole->chains; k++)
-      assert_memory_equal(whole->chain[k]->draws, s->chain[k]->draws,
+    for (size_t j = 0; j < whole->chains; j++)
+      assert_memory_equal(whole->chain[j]->draws, s->chain[j]->draws,
                           whole->draws * whole->dim * sizeof(double));
   }
 }
@@ -504,6 +552,7 @@ int main(void) {
   for (size_t k = 0; k < sizeof known / sizeof *known; k++)
     suite_add(&s, known[k].name, moments_are_right, &known[k]);
   SUITE_ADD(&s, ranks_are_uniform);
+  SUITE_ADD(&s, jumps_of_any_normal);
   SUITE_ADD(&s, funnel_diverges);
   SUITE_ADD(&s, threads_do_not_matter);
   SUITE_ADD(&s, resumed_is_the_same);

@@ -88,6 +88,7 @@ RunHooks api_hooks(pvi_context *c);
 const Split *api_split(Ctx *ctx, const pvi_split *p, size_t n);
 /* The Problem that the run in a folder was asked for: m's, or loaded. */
 const Problem *api_asked_problem(Ctx *ctx, const pvi_model *m, const Asked *asked);
+void api_need_q(Ctx *ctx, const Run *run); /* ends with PVI_USAGE where there are only draws */
 /* The Problem of a run. */
 int api_problem(pvi_context *c, pvi_run *r, const Problem **out);
 

@@ -114,12 +114,22 @@ static void list_scores(Ctx *ctx, pvi_run *r) {
   r->nrows = n;
 }
 
+/* Of draws of the posterior, whose files are on the scale of the program, they are not known. */
+static void moments_of(const Run *run, size_t dim, double *mean, double *sd) {
+  if (!run->sampled) {
+    q_moments(&run->q, run->phi, mean, sd);
+    return;
+  }
+  for (size_t k = 0; k < dim; k++) mean[k] = sd[k] = NAN;
+}
+
 static void keep_result(Ctx *ctx, pvi_run *r) {
   const Run *run = r->run;
   const Summary *s = run->summary;
-  double *mean = NEW_ARRAY(&ctx->arena, double, run->q.dim + 1);
-  double *sd = NEW_ARRAY(&ctx->arena, double, run->q.dim + 1);
-  q_moments(&run->q, run->phi, mean, sd);
+  size_t dim = run->sampled ? s->dim : run->q.dim;
+  double *mean = NEW_ARRAY(&ctx->arena, double, dim + 1);
+  double *sd = NEW_ARRAY(&ctx->arena, double, dim + 1);
+  moments_of(run, dim, mean, sd);
   r->result = (pvi_result){.converged = s->converged,
                            .interrupted = s->interrupted,
                            .reason = s->reason,
@@ -131,7 +141,7 @@ static void keep_result(Ctx *ctx, pvi_run *r) {
                            .seconds = s->seconds,
                            .family = s->family,
                            .folder = run->folder,
-                           .dim = run->q.dim,
+                           .dim = dim,
                            .mean = mean,
                            .sd = sd};
   r->scores = run->scores;
@@ -330,8 +340,18 @@ typedef struct {
   double *out;
 } QArgs;
 
+void api_need_q(Ctx *ctx, const Run *run) {
+  if (run->sampled)
+    ctx_fail(ctx, PVI_USAGE, NOWHERE,
+             "%s holds draws of the posterior (pvi sample), and no q to draw from or to evaluate: "
+             "the draws are in draws_1.csv and the files beside it, and pvi summary, pvi predict, "
+             "pvi report and pvi export read them",
+             run->folder);
+}
+
 static void log_q(Ctx *ctx, void *arg) {
   QArgs *a = arg;
+  api_need_q(ctx, a->run);
   api_check_count(ctx, a->npoints, a->run->q.dim + 1);
   q_log_density(&a->run->q, a->run->phi, a->points, a->npoints, a->out);
 }
@@ -346,6 +366,7 @@ int pvi_log_q(pvi_context *c, const pvi_run *r, const double *points, size_t npo
 
 static void covariance(Ctx *ctx, void *arg) {
   QArgs *a = arg;
+  api_need_q(ctx, a->run);
   q_covariance(&ctx->arena, &a->run->q, a->run->phi, a->out);
 }
 
@@ -373,6 +394,7 @@ typedef struct {
 
 static void draw(Ctx *ctx, void *arg) {
   DrawArgs *a = arg;
+  api_need_q(ctx, a->run);
   if (!a->n || a->n > 100000000)
     ctx_fail(ctx, PVI_USAGE, NOWHERE, "the number of draws is from 1 to 100000000, not %zu", a->n);
   const RunDraws *d = a->problem ? run_draw(ctx, a->run, a->problem, a->n, a->seed, NULL)

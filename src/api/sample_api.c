@@ -24,7 +24,7 @@ typedef struct {
 static const double *column_of(Ctx *ctx, const SampleRun *s, size_t offset) {
   double *x = NEW_ARRAY(&ctx->arena, double, s->kept->ncols + 1);
   for (size_t k = 0; k < s->kept->ncols; k++)
-    x[k] = *(const double *)((const char *)&s->variables[k].quality + offset);
+    x[k] = *(const double *)((const char *)&s->summary.variables[k].quality + offset);
   return x;
 }
 
@@ -42,10 +42,10 @@ static void keep(Ctx *ctx, SampleArgs *a, const SampleRun *s) {
                                 .ess_bulk = column_of(ctx, s, offsetof(DrawsQuality, ess_bulk)),
                                 .ess_tail = column_of(ctx, s, offsetof(DrawsQuality, ess_tail)),
                                 .mcse = column_of(ctx, s, offsetof(DrawsQuality, mcse)),
-                                .divergences = s->verdict.divergences,
-                                .trusted = s->verdict.trusted,
+                                .divergences = s->summary.divergences,
+                                .trusted = s->summary.trusted,
                                 .interrupted = s->sample->interrupted,
-                                .verdict = s->verdict.verdict,
+                                .verdict = s->summary.verdict,
                                 .folder = s->run->folder};
 }
 
@@ -116,7 +116,7 @@ typedef struct {
 
 static Status report(Ctx *ctx, void *arg, Text *out) {
   const SampleReportArgs *a = arg;
-  report_sample(ctx, a->run, api_options(ctx, a->o), out);
+  report_sample(ctx, &a->run->summary, a->run->run->folder, api_options(ctx, a->o), out);
   return PVI_OK;
 }
 

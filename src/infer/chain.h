@@ -31,6 +31,12 @@ typedef struct {
   double mu, gap, log_mean, count;
 } StepAdaptation;
 
+/* A normal distribution near the posterior: mean and root of the covariance. */
+typedef struct {
+  double *mean;
+  Metric metric;
+} Normal;
+
 /* A place on a trajectory: position, momentum and force, both in the metric's units. */
 typedef struct {
   double *theta, *r, *force;
@@ -43,6 +49,8 @@ typedef struct Chain {
   RngStream rng; /* decisions */
   long transitions, left;
   double step, trajectory; /* trajectory: how far, of chains in step */
+  const Normal *normal;    /* of jumps; chains in step only */
+  long jumps;              /* so many between two trajectories */
   StepAdaptation adaptation;
   bool adapting;
   double accept_target;

@@ -115,8 +115,13 @@ void predictive_describe(Ctx *c, const Scoring *s, const Description *d) {
   Work *w = vm_work(a, observed_tape(s->o), ld, s->pool);
   QDraws draws = q_draws(a, s->q, M, ld, vm_kernels(w));
   double *theta = NEW_ARRAY(a, double, s->q->dim *ld);
-  sobol_normal(draws.u, rows, M, ld, s->noise.seed, false);
-  q_draw(s->q, s->phi, &draws, theta);
+  if (s->theta) {
+    for (size_t k = 0; k < s->q->dim; k++)
+      memcpy(theta + k * ld, s->theta + k * M, M * sizeof *theta);
+  } else {
+    sobol_normal(draws.u, rows, M, ld, s->noise.seed, false);
+    q_draw(s->q, s->phi, &draws, theta);
+  }
   for (int b = 0; b < s->o->model->nblocks; b++)
     widest = s->o->model->blocks[b].width > (int32_t)widest ? (size_t)s->o->model->blocks[b].width
                                                             : widest;

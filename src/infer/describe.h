@@ -17,8 +17,8 @@ typedef struct {
   double *outcomes;  /* [n x noutcomes] */
 } Description;
 
-/* By draws of q. The Observed has the heads WANT_PARAMETERS, or WANT_SIM where outcomes are
- * simulated. */
+/* By draws of q, or those that are given. The Observed has the heads WANT_PARAMETERS, or WANT_SIM
+ * where outcomes are simulated. */
 void predictive_describe(Ctx *c, const Scoring *s, const Description *d);
 
 #endif

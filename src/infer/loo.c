@@ -50,7 +50,7 @@ static void score_row(void *self, size_t row, int worker) {
 }
 
 void loo_scores(Ctx *c, const Observed *o, const LooDraws *d, double *score, double *k) {
-  const size_t most = ((size_t)1 << 22) / (d->n + 1) + 1;
+  const size_t most = ((size_t)1 << 18) / (d->n + 1) + 1; /* memory that stays in cache */
   size_t ld = (d->n + LANES - 1) / LANES * LANES,
          workers = d->pool ? (size_t)pool_threads(d->pool) : 1;
   for (size_t from = 0; from < o->n; from += most) {

@@ -28,6 +28,13 @@ void metric_move(const Metric *m, double step, const double *r, double *theta) {
   for (size_t k = 0; k < m->dim; k++) theta[k] += step * la_dot(m->root + k * m->dim, r, k + 1);
 }
 
+void metric_whiten(const Metric *m, const double *x, double *z) {
+  if (m->dense)
+    la_solve_lower(m->root, x, z, m->dim);
+  else
+    for (size_t k = 0; k < m->dim; k++) z[k] = x[k] / m->root[k];
+}
+
 /* force = S' gradient, adding up the rows of S. */
 void metric_force(const Metric *m, const double *gradient, double *force) {
   if (!m->dense) {

@@ -21,6 +21,8 @@ enum { MOST_DENSE = 256 };                /* parameters */
 void metric_copy(Metric *to, const Metric *from);
 /* theta += step S r */
 void metric_move(const Metric *m, double step, const double *r, double *theta);
+/* z = S^-1 x; they may be the same */
+void metric_whiten(const Metric *m, const double *x, double *z);
 /* force = S' gradient */
 void metric_force(const Metric *m, const double *gradient, double *force);
 

@@ -2,12 +2,14 @@
 #include "infer/sampler.h"
 
 #include "infer/ess.h"
+#include "num/linalg.h"
 #include "num/stats.h"
 
 #include <math.h>
 #include <string.h>
 
-#define CHECKPOINT_MARK UINT64_C(0x3176697073616d31)
+static const char SAMPLING[] = "sampling"; /* the stage behind warm-up */
+#define CHECKPOINT_MARK UINT64_C(0x3176697073616d32)
 enum { GROUP = 16, SLICE = 64 }; /* chains of a group; evaluations between two looks around */
 
 /* Chains that share evaluations. */
@@ -33,8 +35,11 @@ typedef struct {
   double began, saved, saving, seconds; /* seconds: of those who worked on it before */
   Arena *window;                        /* of the draws of a window of warm-up */
   long window_number;
-  long target; /* draws of every chain, for now */
-  struct {     /* chains in step: the window that is under way */
+  long target;   /* draws of every chain, for now */
+  long warmup;   /* transitions of it */
+  Normal normal; /* of jumps */
+  bool near;     /* it is the one that chains began at */
+  struct {       /* chains in step: the window that is under way */
     StepAdaptation step;
     LengthAdaptation distance;
     double now;
@@ -105,6 +110,10 @@ static void tell(const Sampler *s) {
 
 /* ---- checkpoints ----------------------------------------------------------------------------- */
 
+static void metric_state(Metric *m, Archive *a) {
+  archive_doubles(a, m->root, m->dense ? m->dim * m->dim : m->dim);
+}
+
 /* What belongs to the whole course, before the chains: where it is, and what was adapted. */
 static void course_state(Sampler *s, Archive *a) {
   Sample *r = s->s;
@@ -115,9 +124,15 @@ static void course_state(Sampler *s, Archive *a) {
   a->bad |= mark != CHECKPOINT_MARK || dim != r->dim || chains != r->chains;
   archive_long(a, &s->window_number);
   archive_long(a, &s->target);
+  archive_long(a, &s->warmup);
+  archive_long(a, &r->jumps);
+  archive_doubles(a, s->normal.mean, r->dim);
+  archive_bool(a, &s->normal.metric.dense);
+  archive_bool(a, &s->near);
   archive_long(a, &s->together.transition);
   archive_bool(a, &r->metric.dense);
-  if (!a->bad) archive_doubles(a, r->metric.root, r->metric.dense ? r->dim * r->dim : r->dim);
+  if (!a->bad) metric_state(&r->metric, a);
+  if (!a->bad) metric_state(&s->normal.metric, a);
   double *numbers[] = {&r->step,
                        &r->trajectory,
                        &s->together.now,
@@ -257,25 +272,140 @@ static double common_step(Sampler *s) {
 }
 
 static void set_all(const Sampler *s, double step, double trajectory, bool adapting) {
+  bool jumping = !strcmp(s->stage, SAMPLING);
   for (size_t k = 0; k < s->s->chains; k++) {
     Chain *c = s->s->chain[k];
     c->accept_target = s->s->accept;
     c->step = step;
     c->trajectory = trajectory;
     c->adapting = false;
+    c->normal = &s->normal;
+    c->jumps = jumping ? s->s->jumps : 0;
     if (adapting) chain_adapt_from(c, step);
   }
 }
 
+/* ---- jumps ---- */
+
+enum { MOST_JUMPING = 64, JUMPS = 3, TRIAL = 8 }; /* parameters; between trajectories; of a chain */
+
+/* All draws of a window, and their log densities. */
+typedef struct {
+  const double **theta;
+  double *lp;
+  size_t n;
+} WindowDraws;
+
+/* In few dimensions a normal can be near enough. */
+static bool may_jump(const Sampler *s, size_t n) {
+  size_t dim = s->s->dim;
+  return s->s->method == SAMPLER_chees && !s->o->as_given && dim && dim <= MOST_JUMPING &&
+         n >= 10 * dim;
+}
+
+static void begin_normal(Sampler *s, Arena *a) {
+  size_t dim = s->s->dim;
+  s->normal = (Normal){NEW_ARRAY(a, double, dim + 1), metric_make(a, dim)};
+  s->near = s->o->near;
+  if (!s->near || s->o->resume) return;
+  memcpy(s->normal.mean, s->o->centre, dim * sizeof(double));
+  metric_copy(&s->normal.metric, s->o->first);
+}
+
+static void fit_normal(Sampler *s, const WindowDraws *d) {
+  size_t dim = s->s->dim;
+  memset(s->normal.mean, 0, dim * sizeof(double));
+  for (size_t i = 0; i < d->n; i++)
+    for (size_t k = 0; k < dim; k++) s->normal.mean[k] += d->theta[i][k] / (double)d->n;
+  metric_copy(&s->normal.metric, &s->s->metric);
+  metric_estimate(s->window, &s->normal.metric, d->theta, d->n, METRIC_DENSE);
+}
+
+/* Of the draws, unless the one that chains began at is near the posterior: that has no noise of
+ * draws. A little wider, because what is proposed too seldom holds a chain. */
+static void choose_normal(Sampler *s, const WindowDraws *d) {
+  const double wider = 1.02;
+  Metric *m = &s->normal.metric;
+  size_t dim = s->s->dim;
+  if (!s->near) fit_normal(s, d);
+  for (size_t k = 0; k < (m->dense ? dim * dim : dim); k++) m->root[k] *= wider;
+}
+
+/* log of posterior over normal of jumps that are only looked at: [chains x TRIAL]. */
+static double *look_at_jumps(Sampler *s) {
+  size_t chains = s->s->chains, dim = s->s->dim;
+  double *ratio = NEW_ARRAY(s->window, double, chains *TRIAL);
+  for (size_t i = 0; i < TRIAL; i++)
+    for (size_t g = 0, at = 0; g < s->ngroups; at += s->groups[g++].n) {
+      Group *x = &s->groups[g];
+      double *squares = ratio + i * chains + at;
+      for (size_t k = 0; k < x->n; k++) {
+        Chain *c = x->chains[k];
+        rng_fill_normal(c->key, 0, UINT64_MAX - i, c->at.r, dim);
+        memcpy(c->at.theta, s->normal.mean, dim * sizeof(double));
+        metric_move(&s->normal.metric, 1, c->at.r, c->at.theta);
+        squares[k] = 0.5 * la_dot(c->at.r, c->at.r, dim);
+        x->points[k] = (PosteriorPoint){c->at.theta, c->at_gradient, &c->at_lp};
+      }
+      posterior_eval(x->posterior, x->points, x->n);
+      x->evaluations += (long)x->n;
+      for (size_t k = 0; k < x->n; k++) squares[k] += x->chains[k]->at_lp;
+    }
+  return ratio;
+}
+
+/* What a draw by jumps is worth, in independent ones: 1 / mean of (2 - a) / a, a the share of jumps
+ * that is accepted from each of the window's draws. The next trajectory ends every stay. */
+static double worth_of_jumps(Sampler *s, const WindowDraws *d) {
+  size_t dim = s->s->dim, n = s->s->chains * TRIAL;
+  const double *ratio = look_at_jumps(s);
+  double *z = NEW_ARRAY(s->window, double, dim), sum = 0;
+  for (size_t i = 0; i < d->n; i++) {
+    double accept = 0;
+    for (size_t k = 0; k < dim; k++) z[k] = d->theta[i][k] - s->normal.mean[k];
+    metric_whiten(&s->normal.metric, z, z);
+    double here = d->lp[i] + 0.5 * la_dot(z, z, dim);
+    for (size_t k = 0; k < n; k++)
+      accept += (ratio[k] > here ? 1 : exp(ratio[k] - here)) / (double)n;
+    accept = fmax(accept, 0.5 / (JUMPS + 1));
+    sum += (2 - accept) / accept;
+  }
+  return (double)d->n / sum;
+}
+
+/* How many evaluations a trajectory takes, on average. */
+static double mean_steps(const Sample *r) {
+  enum { SHARES = 255 };
+  double sum = 0;
+  for (long k = 0; k < SHARES; k++) sum += fmax(1, ceil(chees_share(k) * r->trajectory / r->step));
+  return sum / SHARES;
+}
+
+/* Are jumps worth more than trajectories, by the evaluation? Draws of these are worth two thirds,
+ * about. What is worth less than LEAST_WORTH is too far from normal, and every draw costs, too: it
+ * is diagnosed and written. */
+static const double LEAST_WORTH = 0.6;
+
+static void choose_jumps(Sampler *s, const WindowDraws *d) {
+  s->s->jumps = 0;
+  if (!may_jump(s, d->n)) return;
+  choose_normal(s, d);
+  if (worth_of_jumps(s, d) > fmax(LEAST_WORTH, 2.0 / 3 / mean_steps(s->s))) s->s->jumps = JUMPS;
+}
+
 /* The metric from all draws of the window. */
-static void renew_metric(Sampler *s) {
+static WindowDraws renew_metric(Sampler *s) {
   size_t n = 0, chains = s->s->chains;
   for (size_t k = 0; k < chains; k++) n += s->s->chain[k]->ndraws;
-  const double **draws = NEW_ARRAY(s->window, const double *, n + 1);
-  n = 0;
+  WindowDraws d = {NEW_ARRAY(s->window, const double *, n + 1), NEW_ARRAY(s->window, double, n + 1),
+                   0};
   for (size_t k = 0; k < chains; k++)
-    for (size_t i = 0; i < s->s->chain[k]->ndraws; i++) draws[n++] = sample_draw(s->s, k, i);
-  metric_estimate(s->window, &s->s->metric, draws, n, s->o->metric);
+    for (size_t i = 0; i < s->s->chain[k]->ndraws; i++, d.n++) {
+      d.theta[d.n] = sample_draw(s->s, k, i);
+      d.lp[d.n] = s->s->chain[k]->stats[i].lp;
+    }
+  metric_estimate(s->window, &s->s->metric, d.theta, d.n, s->o->metric);
+  return d;
 }
 
 /* A window in which every chain adapts its own step. */
@@ -324,7 +454,7 @@ static void keep_window(const Sampler *s) {
 /* False: interrupted. */
 static bool warm_up(Sampler *s) {
   WarmupWindow windows[WARMUP_MOST];
-  size_t n = warmup_windows(s->o->warmup, s->s->chains, s->o->plan, windows);
+  size_t n = warmup_windows((size_t)s->warmup, s->s->chains, s->o->plan, windows);
   for (size_t w = (size_t)s->window_number; w < n; w++) {
     TempArena *temp = temp_open(s->ctx);
     s->window = &temp->arena;
@@ -334,7 +464,10 @@ static bool warm_up(Sampler *s) {
     bool whole =
         (s->s->method == SAMPLER_chees ? window_together : window_alone)(s, windows[w].length);
     keep_window(s);
-    if (whole && windows[w].metric && !s->o->as_given) renew_metric(s);
+    if (whole && windows[w].metric && !s->o->as_given) {
+      WindowDraws d = renew_metric(s);
+      if (w + 2 >= n) choose_jumps(s, &d); /* the last but the one for the step */
+    }
     temp_close(temp);
     if (!whole) return false;
     s->window_number++;
@@ -414,7 +547,7 @@ static bool goes_on(Sampler *s, Arena *a) {
 
 static void draw(Sampler *s, Arena *a) {
   Sample *r = s->s;
-  s->stage = "sampling";
+  s->stage = SAMPLING;
   if (!s->resuming) s->target = (long)s->o->draws;
   for (size_t k = 0; k < r->chains; k++) chain_room(a, r->chain[k], (size_t)s->target);
   set_all(s, r->step, r->trajectory, false);
@@ -433,14 +566,17 @@ Sample *sample_run(Ctx *c, const Observed *o, const SampleOptions *so, Pool *poo
                .s = make_sample(c, o->model, so),
                .code = sampler_code(so->method),
                .stage = "warm-up",
-               .total = (long)(so->chains * (so->warmup + so->draws)),
+               .warmup = (long)so->warmup,
                .began = base_seconds()};
   s.saved = s.began;
+  begin_normal(&s, &temp->arena);
   make_groups(&s, &temp->arena, o, pool);
   if (so->resume)
     resume_course(&s);
   else
     start(&s);
+  s.s->warmup = (size_t)s.warmup; /* of a run that is resumed it may have been shorter */
+  s.total = (long)so->chains * (s.warmup + (long)so->draws);
   bool warm = warm_up(&s);
   double between = base_seconds();
   s.s->seconds_warmup = s.seconds + between - s.began;

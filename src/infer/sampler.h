@@ -16,6 +16,7 @@
 typedef struct {
   SamplerId method;
   size_t chains, warmup, draws; /* warmup and draws: of each chain */
+  size_t shorter;               /* warmup for starts near the posterior; 0: no other */
   size_t most;                  /* more draws, up to so many, until the chains agree; 0: no more */
   MetricKind metric;
   double accept; /* 0: the method's own */
@@ -30,6 +31,7 @@ typedef struct {
   const double *start;    /* [chains x dim] */
   const double *centre;   /* dim: a point with a density, towards which starts without one move */
   const Metric *first;    /* the metric to begin with */
+  bool near;              /* normal(centre, first) is near the posterior */
   /* Another log density in the place of the posterior's, for several threads at a time; NULL: the
    * posterior's. */
   void (*density)(const void *self, const PosteriorPoint *points, size_t n);
@@ -58,6 +60,7 @@ typedef struct {
   } * before;
   Metric metric;
   double step, trajectory;
+  long jumps;    /* of chains in step: so many between two trajectories (chees.c) */
   double accept; /* the target */
   long evaluations;
   double seconds_warmup, seconds_sampling;

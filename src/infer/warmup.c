@@ -70,10 +70,7 @@ double length_mean(const LengthAdaptation *l) {
 /* z = S^-1 (theta - mean) */
 static void whiten(const Metric *m, const double *theta, const double *mean, double *z) {
   for (size_t k = 0; k < m->dim; k++) z[k] = theta[k] - mean[k];
-  if (m->dense)
-    la_solve_lower(m->root, z, z, m->dim);
-  else
-    for (size_t k = 0; k < m->dim; k++) z[k] /= m->root[k];
+  metric_whiten(m, z, z);
 }
 
 static double accept_of(const Chain *c) {

@@ -1,6 +1,7 @@
 /* read_run.c: files of a run folder again: summary.json as a Summary, draws.csv as Draws. */
 #include "data/json.h"
 #include "data/number.h"
+#include "report/read_json.h"
 #include "report/report.h"
 
 #include <math.h>
@@ -8,7 +9,7 @@
 
 /* ---- summary.json ---------------------------------------------------------------------------- */
 
-static const Json *member(Ctx *c, const Json *j, const char *key, JsonKind kind) {
+const Json *read_member(Ctx *c, const Json *j, const char *key, JsonKind kind) {
   const Json *x = json_get(j, key);
   if (!x) ctx_fail(c, PVI_DATA, j->loc, "this is no summary.json of a run: \"%s\" is missing", key);
   bool null_text = kind == JSON_STRING && x->kind == JSON_NULL;
@@ -18,12 +19,11 @@ static const Json *member(Ctx *c, const Json *j, const char *key, JsonKind kind)
   return x;
 }
 
-static const char *text_of(Ctx *c, const Json *j, const char *key) {
-  return member(c, j, key, JSON_STRING)->text;
+const char *read_text(Ctx *c, const Json *j, const char *key) {
+  return read_member(c, j, key, JSON_STRING)->text;
 }
 
-/* A number; "nan", "inf" and "-inf", as JsonWriter puts them, are numbers too. */
-static double number_of(Ctx *c, const Json *j, const char *key) {
+double read_number(Ctx *c, const Json *j, const char *key) {
   const Json *x = json_get(j, key), *bad = NULL;
   if (!x) ctx_fail(c, PVI_DATA, j->loc, "this is no summary.json of a run: \"%s\" is missing", key);
   if (x->kind == JSON_NULL) return NAN;
@@ -33,11 +33,18 @@ static double number_of(Ctx *c, const Json *j, const char *key) {
   return v[0];
 }
 
-static double optional_number(Ctx *c, const Json *j, const char *key) {
-  return json_get(j, key) ? number_of(c, j, key) : NAN;
+double read_maybe(Ctx *c, const Json *j, const char *key) {
+  return json_get(j, key) ? read_number(c, j, key) : NAN;
 }
 
-static bool truth_of(const Json *j, const char *key) {
+size_t read_count(Ctx *c, const Json *j, const char *key) {
+  double x = read_number(c, j, key);
+  if (!(x >= 0 && x <= 9007199254740992.0 && x == floor(x)))
+    ctx_fail(c, PVI_DATA, j->loc, "\"%s\" of a summary.json is not a whole number", key);
+  return (size_t)x;
+}
+
+bool read_truth(const Json *j, const char *key) {
   const Json *x = json_get(j, key);
   return x && x->kind == JSON_TRUE;
 }
@@ -46,23 +53,23 @@ static SummaryPart read_part(Ctx *c, const Json *j) {
   SummaryScore *scores = NEW_ARRAY(&c->arena, SummaryScore, j->count + 1);
   for (size_t k = 0; k < j->count; k++) {
     const Json *s = j->items[k];
-    scores[k] = (SummaryScore){j->keys[k], number_of(c, s, "sum"), number_of(c, s, "mean"),
-                               number_of(c, s, "se"), (size_t)number_of(c, s, "n")};
+    scores[k] = (SummaryScore){j->keys[k], read_number(c, s, "sum"), read_number(c, s, "mean"),
+                               read_number(c, s, "se"), (size_t)read_number(c, s, "n")};
   }
   return (SummaryPart){scores, j->count};
 }
 
-static void read_scores(Ctx *c, const Json *j, Summary *s) {
+void read_scores(Ctx *c, const Json *j, SummaryPart *parts) {
   for (int p = 0; p < PART_COUNT; p++) {
     const Json *part = json_get(j, part_names[p]);
-    if (part && part->kind == JSON_OBJECT) s->parts[p] = read_part(c, part);
+    if (part && part->kind == JSON_OBJECT) parts[p] = read_part(c, part);
   }
 }
 
 static void read_folds(Ctx *c, const Json *j, Summary *s) {
   if (!j) return;
-  s->folds_rule = text_of(c, j, "rule");
-  s->folds = read_part(c, member(c, j, "scores", JSON_OBJECT));
+  s->folds_rule = read_text(c, j, "rule");
+  s->folds = read_part(c, read_member(c, j, "scores", JSON_OBJECT));
 }
 
 static void read_parameters(Ctx *c, const Json *j, Summary *s) {
@@ -70,15 +77,15 @@ static void read_parameters(Ctx *c, const Json *j, Summary *s) {
   for (size_t k = 0; k < j->count; k++) {
     const Json *p = j->items[k];
     bool bayes = json_get(p, "bayes_sd") != NULL;
-    rows[k] = (SummaryParameter){.name = text_of(c, p, "name"),
-                                 .mean = number_of(c, p, "mean"),
-                                 .sd = number_of(c, p, "sd"),
-                                 .q5 = number_of(c, p, "q5"),
-                                 .q50 = number_of(c, p, "q50"),
-                                 .q95 = number_of(c, p, "q95"),
-                                 .bayes_mean = bayes ? number_of(c, p, "bayes_mean") : NAN,
-                                 .bayes_sd = bayes ? number_of(c, p, "bayes_sd") : NAN,
-                                 .corrected = optional_number(c, p, "corrected_mean")};
+    rows[k] = (SummaryParameter){.name = read_text(c, p, "name"),
+                                 .mean = read_number(c, p, "mean"),
+                                 .sd = read_number(c, p, "sd"),
+                                 .q5 = read_number(c, p, "q5"),
+                                 .q50 = read_number(c, p, "q50"),
+                                 .q95 = read_number(c, p, "q95"),
+                                 .bayes_mean = bayes ? read_number(c, p, "bayes_mean") : NAN,
+                                 .bayes_sd = bayes ? read_number(c, p, "bayes_sd") : NAN,
+                                 .corrected = read_maybe(c, p, "corrected_mean")};
   }
   s->parameters = rows;
   s->nparameters = j->count;
@@ -97,10 +104,10 @@ static void read_path(Ctx *c, const Json *j, Summary *s) {
   s->best = j->count;
   for (size_t k = 0; k < j->count; k++) {
     const Json *x = j->items[k];
-    path[k] =
-        (SummaryLambda){!strcmp(text_of(c, x, "regularizer"), "prior"), number_of(c, x, "lambda"),
-                        number_of(c, x, "heldout"), number_of(c, x, "gain"), number_of(c, x, "se")};
-    if (truth_of(x, "chosen")) s->best = k;
+    path[k] = (SummaryLambda){!strcmp(read_text(c, x, "regularizer"), "prior"),
+                              read_number(c, x, "lambda"), read_number(c, x, "heldout"),
+                              read_number(c, x, "gain"), read_number(c, x, "se")};
+    if (read_truth(x, "chosen")) s->best = k;
   }
   s->path = path;
   s->npath = j->count;
@@ -108,60 +115,71 @@ static void read_path(Ctx *c, const Json *j, Summary *s) {
 
 static void read_freed(Ctx *c, const Json *j, Summary *s) {
   if (!json_get(j, "verdict")) return;
-  const Json *list = member(c, j, "freed", JSON_ARRAY);
+  const Json *list = read_member(c, j, "freed", JSON_ARRAY);
   SummaryFreed *freed = NEW_ARRAY(&c->arena, SummaryFreed, list->count + 1);
   for (size_t k = 0; k < list->count; k++) {
     const Json *x = list->items[k];
     freed[k] =
-        (SummaryFreed){text_of(c, x, "name"), number_of(c, x, "gain"), number_of(c, x, "se")};
+        (SummaryFreed){read_text(c, x, "name"), read_number(c, x, "gain"), read_number(c, x, "se")};
   }
-  s->verdict = text_of(c, j, "verdict");
+  s->verdict = read_text(c, j, "verdict");
   s->freed = freed;
   s->nfreed = list->count;
-  s->freeing = truth_of(j, "freeing");
+  s->freeing = read_truth(j, "freeing");
+}
+
+static void read_exact(Ctx *c, const Json *j, Summary *s) {
+  if (!j) return;
+  SummaryExact *x = NEW(&c->arena, SummaryExact);
+  *x = (SummaryExact){read_text(c, j, "score"),         read_number(c, j, "heldout"),
+                      read_number(c, j, "over_vi"),     read_number(c, j, "over_vi_se"),
+                      read_number(c, j, "fit_over_it"), read_number(c, j, "fit_over_it_se"),
+                      read_number(c, j, "rhat")};
+  s->exact_bayes = x;
 }
 
 static void read_certificate(Ctx *c, const Json *j, Summary *s) {
   if (!j) return;
   s->has_certificate = true;
-  s->limited = truth_of(j, "limited");
-  s->bound_slope = optional_number(c, j, "slope_bound");
-  s->bound_at_q = optional_number(c, j, "bound");
-  s->gain_found = optional_number(c, j, "gain_found");
-  s->gain_at_most = optional_number(c, j, "gain_at_most");
+  s->limited = read_truth(j, "limited");
+  s->bound_slope = read_maybe(c, j, "slope_bound");
+  s->bound_at_q = read_maybe(c, j, "bound");
+  s->gain_found = read_maybe(c, j, "gain_found");
+  s->gain_at_most = read_maybe(c, j, "gain_at_most");
 }
 
 Summary *summary_read(Ctx *c, const char *path) {
   const Json *j = json_read_file(c, path, JSON_PLAIN);
   Summary *s = NEW(&c->arena, Summary);
-  *s = (Summary){.version = text_of(c, j, "version"),
-                 .program = text_of(c, j, "program"),
-                 .data = text_of(c, j, "data"),
-                 .seed = (uint64_t)number_of(c, j, "seed"),
-                 .score = text_of(c, j, "score"),
-                 .family = text_of(c, j, "family"),
-                 .regularizer = text_of(c, j, "regularizer"),
-                 .lambda = number_of(c, j, "lambda"),
-                 .optimizer = text_of(c, j, "optimizer"),
-                 .converged = truth_of(j, "converged"),
-                 .interrupted = truth_of(j, "interrupted"),
-                 .reason = text_of(c, j, "reason"),
-                 .objective = number_of(c, j, "objective"),
-                 .evaluations = (long)number_of(c, j, "evaluations"),
-                 .iterations = (long)number_of(c, j, "iterations"),
-                 .seconds = number_of(c, j, "seconds"),
-                 .n_obs = (size_t)number_of(c, j, "n_obs"),
-                 .dim = (size_t)number_of(c, j, "dim"),
+  *s = (Summary){.version = read_text(c, j, "version"),
+                 .program = read_text(c, j, "program"),
+                 .data = read_text(c, j, "data"),
+                 .seed = (uint64_t)read_number(c, j, "seed"),
+                 .score = read_text(c, j, "score"),
+                 .family = read_text(c, j, "family"),
+                 .regularizer = read_text(c, j, "regularizer"),
+                 .lambda = read_number(c, j, "lambda"),
+                 .optimizer = read_text(c, j, "optimizer"),
+                 .converged = read_truth(j, "converged"),
+                 .interrupted = read_truth(j, "interrupted"),
+                 .reason = read_text(c, j, "reason"),
+                 .objective = read_number(c, j, "objective"),
+                 .evaluations = (long)read_number(c, j, "evaluations"),
+                 .iterations = (long)read_number(c, j, "iterations"),
+                 .seconds = read_number(c, j, "seconds"),
+                 .n_obs = (size_t)read_number(c, j, "n_obs"),
+                 .dim = (size_t)read_number(c, j, "dim"),
                  .has_khat = json_get(j, "khat") != NULL,
-                 .khat = optional_number(c, j, "khat")};
-  s->exact = !strcmp(text_of(c, j, "integration"), "exact");
-  s->draws = (long)number_of(c, j, s->exact ? "nodes" : "draws");
-  read_scores(c, member(c, j, "scores", JSON_OBJECT), s);
+                 .khat = read_maybe(c, j, "khat")};
+  s->exact = !strcmp(read_text(c, j, "integration"), "exact");
+  s->draws = (long)read_number(c, j, s->exact ? "nodes" : "draws");
+  read_scores(c, read_member(c, j, "scores", JSON_OBJECT), s->parts);
   read_folds(c, json_get(j, "folds"), s);
-  read_parameters(c, member(c, j, "parameters", JSON_ARRAY), s);
-  read_notes(c, member(c, j, "notes", JSON_ARRAY), s);
+  read_parameters(c, read_member(c, j, "parameters", JSON_ARRAY), s);
+  read_notes(c, read_member(c, j, "notes", JSON_ARRAY), s);
   read_certificate(c, json_get(j, "certificate"), s);
   read_path(c, json_get(j, "lambda_path"), s);
+  read_exact(c, json_get(j, "exact_bayes"), s);
   read_freed(c, j, s);
   return s;
 }

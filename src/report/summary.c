@@ -130,6 +130,20 @@ static void put_path(JsonWriter *w, const Summary *s) {
   json_array_end(w);
 }
 
+static void put_exact(JsonWriter *w, const SummaryExact *x) {
+  if (!x) return;
+  json_key(w, "exact_bayes");
+  json_object(w);
+  put_text(w, "score", x->score);
+  put_real(w, "heldout", x->sum);
+  put_real(w, "over_vi", x->over_vi);
+  put_real(w, "over_vi_se", x->over_vi_se);
+  put_real(w, "fit_over_it", x->fit);
+  put_real(w, "fit_over_it_se", x->fit_se);
+  put_real(w, "rhat", x->rhat);
+  json_object_end(w);
+}
+
 static void put_freed(JsonWriter *w, const Summary *s) {
   if (!s->verdict) return;
   put_text(w, "verdict", s->verdict);
@@ -250,6 +264,7 @@ void summary_json(Text *out, const Summary *s) {
   summary_scores(w, s->parts);
   put_folds(w, s);
   put_path(w, s);
+  put_exact(w, s->exact_bayes);
   put_freed(w, s);
   if (s->has_certificate) put_certificate(w, s);
   if (s->has_khat) put_real(w, "khat", s->khat);

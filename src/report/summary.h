@@ -49,6 +49,14 @@ typedef struct {
   double gain, se;
 } SummaryFreed;
 
+/* Exact Bayes on held-out observations, by draws of the posterior: its score, and what it gains
+ * over VI and the fit over it, with paired standard errors; NAN: not known. */
+typedef struct {
+  const char *score;
+  double sum, over_vi, over_vi_se, fit, fit_se;
+  double rhat; /* the worst of all folds */
+} SummaryExact;
+
 typedef struct Summary {
   const char *version, *program, *data; /* data NULL: none */
   uint64_t seed;
@@ -69,11 +77,12 @@ typedef struct Summary {
   size_t npath, best;        /* best: npath where freeing some variables was better */
   const SummaryFreed *freed; /* forward selection */
   size_t nfreed;
-  bool freeing;           /* the fit has these free, and no others */
-  const char *verdict;    /* of the search, in words; NULL: there was none */
-  const char *folds_rule; /* how they were made: "5", "group:county"; NULL: none */
-  bool has_certificate;   /* how much more log score any distribution could have (certificate.h) */
-  bool limited; /* false: without limit, and no number of the certificate means anything */
+  bool freeing;                    /* the fit has these free, and no others */
+  const char *verdict;             /* of the search, in words; NULL: there was none */
+  const char *folds_rule;          /* how they were made: "5", "group:county"; NULL: none */
+  const SummaryExact *exact_bayes; /* NULL: it was not asked for */
+  bool has_certificate; /* how much more log score any distribution could have (certificate.h) */
+  bool limited;         /* false: without limit, and no number of the certificate means anything */
   double bound_slope, bound_at_q, gain_found, gain_at_most;
   bool has_khat;
   double khat; /* of VI: Pareto k of the weights posterior / q */
@@ -88,6 +97,9 @@ typedef struct Summary {
   const FitStage *stages;
   size_t nstages;
 } Summary;
+
+/* In the place of a score: exact Bayes, by draws of the posterior. */
+#define SCORE_POSTERIOR "posterior"
 
 /* summary.json again; ctx_fail(PVI_DATA) where something is missing. Counters are left out. */
 Summary *summary_read(Ctx *c, const char *path);

@@ -3,9 +3,7 @@
 #include "run/compare.h"
 
 #include "num/stats.h"
-#include "run/folds.h"
-#include "run/jobs.h"
-#include "run/sampling.h"
+#include "run/exact_bayes.h"
 
 #include <math.h>
 #include <string.h>
@@ -15,92 +13,52 @@ static bool same(const char *a, const char *b) { return !a == !b && (!a || !strc
 /* ---- where fits come from -------------------------------------------------------------------- */
 
 static Compared from_folder(Ctx *c, const char *folder) {
-  const Asked *a = folder_asked(c, folder);
+  const Run *r = run_read(c, folder);
   return (Compared){.folder = folder,
-                    .s = summary_read(c, arena_format(&c->arena, "%s/summary.json", folder)),
+                    .s = r->summary,
                     .scores = scores_read(c, arena_format(&c->arena, "%s/scores.csv", folder)),
-                    .data_hash = arena_text(&c->arena, a->data.hash, strlen(a->data.hash)),
-                    .score = a->amortized
-                                 ? a->amortized
-                                 : run_score_title(c, a->options, (ScoreId)a->options->score),
-                    .seed = a->options->seed};
+                    .data_hash =
+                        arena_text(&c->arena, r->data_origin.hash, strlen(r->data_origin.hash)),
+                    .score = r->sampled     ? SCORE_POSTERIOR
+                             : r->amortized ? r->amortized
+                                            : run_score_title(c, r->o, (ScoreId)r->o->score),
+                    .seed = r->o->seed};
 }
 
 /* ---- exact Bayes ----------------------------------------------------------------------------- */
 
-static const char POSTERIOR[] = "posterior"; /* in the place of a score */
-
-/* The posterior's draws, with all observations or without a fold. */
-typedef struct {
-  const Problem *p;
-  const Options *o;
-  const Folds *folds;
-  Scores *out; /* of every observation when it was held out */
-} Sampled;
-
-static bool sample_fold(Ctx *c, void *self, size_t k) {
-  const Sampled *j = self;
-  const Split *split = folds_split(&c->arena, j->folds, (int)k);
-  if (!split->count[PART_TRAIN] || !split->count[PART_TEST]) return true;
-  const Scores *s = sample_problem(c, j->p, j->o, split, NULL)->run->scores;
-  for (size_t i = 0; i < split->count[PART_TEST]; i++) {
-    size_t row = split->rows[PART_TEST][i], n = s->list.count;
-    memcpy(j->out->by_obs + row * n, s->by_obs + row * n, n * sizeof(double));
-    j->out->part[row] = PART_TEST;
-  }
-  return true;
-}
-
-static Scores *sample_folds(Ctx *c, const Sampled *asked, const ScoreList *list) {
-  Scores *out = evaluate_none(c, list, asked->folds->n);
-  Sampled j = *asked;
-  j.out = out;
-  jobs_run(c, asked->o->threads, &(Jobs){asked->folds->count, sample_fold, &j, "fold", NULL});
-  evaluate_sum(c, out, PART_TEST);
-  return out;
-}
-
+/* Its parameters alone, and how it did on folds. */
 static const Summary *summary_of_sample(Ctx *c, const SampleRun *s, const Scores *folds,
                                         const char *rule) {
-  Summary *out = NEW(&c->arena, Summary);
-  SummaryParameter *rows = NEW_ARRAY(&c->arena, SummaryParameter, s->kept->ncols + 1);
+  Summary *out = sample_summary_plain(c, &s->summary);
   const Model *m = s->run->problem->model;
   size_t n = 0;
-  for (; n < s->kept->ncols && model_output_is_parameter(m, n); n++)
-    rows[n] = s->variables[n].summary;
-  *out = (Summary){.program = s->run->problem->program_origin.shown,
-                   .score = POSTERIOR,
-                   .family = "draws",
-                   .lambda = NAN,
-                   .converged = s->verdict.trusted,
-                   .n_obs = m->n_obs,
-                   .dim = m->dim,
-                   .parameters = rows,
-                   .nparameters = n};
-  memcpy(out->parts, s->run->scores->parts, sizeof out->parts);
+  while (n < out->nparameters && model_output_is_parameter(m, n)) n++;
+  out->nparameters = n;
   if (folds) out->folds = folds->parts[PART_TEST], out->folds_rule = rule;
   return out;
 }
 
 /* By its sampler, on the same folds. */
 static Compared sampled(Ctx *c, const Problem *p, const Options *asked, const RunHooks *h) {
-  Options *o = options_copy(&c->arena, asked), *quick;
+  Options *o = options_copy(&c->arena, asked);
   const char *rule = o->folds;
   options_set(c, o, "folds", NULL);
   options_set(c, o, "metric", score_name(SCORE_log)); /* with all that a fit reports */
   const SampleRun *s = sample_problem(c, p, o, NULL, h);
   Run whole = *s->run;
   if (rule) {
-    quick = options_copy(&c->arena, o);
-    options_set(c, quick, "threads", NULL);
-    options_set(c, quick, "threads", "1");
-    Sampled j = {p, quick, folds_make(c, p, s->run->split, rule, (uint64_t)o->seed), NULL};
-    whole.folds = sample_folds(c, &j, &whole.scores->list);
+    double rhat;
+    SampleStart start = sample_start_again(c, s->sample);
+    const Folds *folds = folds_make(c, p, s->run->split, rule, (uint64_t)o->seed);
+    whole.folds = exact_folds(c, &(ExactFolds){p, o, folds, &start, &whole.scores->list, h}, &rhat);
+    if (!whole.folds)
+      ctx_fail(c, PVI_INTERRUPTED, NOWHERE, "interrupted while the posterior was sampled on folds");
   }
   return (Compared){.s = summary_of_sample(c, s, whole.folds, rule),
                     .scores = folder_scores(c, &whole),
                     .data_hash = p->data_origin.hash,
-                    .score = POSTERIOR,
+                    .score = SCORE_POSTERIOR,
                     .seed = o->seed};
 }
 
@@ -142,7 +100,7 @@ typedef const char *Trait(Ctx *c, const Compared *f);
 static bool is_tuned(const Compared *f) { return f->s->verdict != NULL; }
 static bool is_vi(const Compared *f) { return same(f->score, score_name(SCORE_elbo)); }
 
-static bool is_sampled(const Compared *f) { return same(f->score, POSTERIOR); }
+static bool is_sampled(const Compared *f) { return same(f->score, SCORE_POSTERIOR); }
 
 /* What is an approximation of the posterior has neither score nor lambda of its own. */
 static const char *trait_method(Ctx *c, const Compared *f) {

@@ -1,5 +1,6 @@
 /* diagnose.c: see diagnose.h for the two questions. In order: the candidates; their gain in sample;
  * the same with simulated data; held-out gains; what goes with a variation; words. */
+#include "run/exact_bayes.h"
 #include "run/diagnose.h"
 
 #include "run/expand.h"
@@ -562,19 +563,35 @@ static Study study_make(Ctx *c, Run *r, const RunHooks *h) {
   return s;
 }
 
-static void held_out(Study *s, const Folds *folds, Diagnosed *v) {
+static const Scores *held_out(Study *s, const Folds *folds, Diagnosed *v) {
   Freedom *free = NEW_ARRAY(&s->c->arena, Freedom, s->n + 1);
   TuneStep *steps = NEW_ARRAY(&s->c->arena, TuneStep, s->n + 1);
   for (size_t k = 0; k < s->n; k++) free[k] = s->candidates[k].free;
   Pool *pool = pool_make(s->c, (int)s->r->o->threads);
-  tune_each(s->c, s->r, folds, &(TuneOptions){&s->fit, &s->list, true, true, pool}, free, s->n,
-            steps);
+  const Scores *vi = tune_each(
+      s->c, s->r, folds, &(TuneOptions){&s->fit, &s->list, true, true, pool}, free, s->n, steps);
   pool_free(pool);
   for (size_t k = 0; k < s->n; k++) v[k].gain = steps[k].gain, v[k].se = steps[k].se;
   s->q = s->r->q;
   s->phi = s->r->phi;
   s->fit.choose_family = false;
   s->fit.family = s->q.family;
+  return vi;
+}
+
+/* The posterior itself on the same folds, where it was asked for. */
+static const SummaryExact *exact_bayes(const Study *s, const Folds *folds, const Scores *vi,
+                                       const RunHooks *h) {
+  if (!s->r->o->bayes) return NULL;
+  return exact_beside(s->c, &(ExactBeside){.problem = s->problem,
+                                           .o = s->r->o,
+                                           .folds = folds,
+                                           .q = &s->q,
+                                           .phi = s->phi,
+                                           .list = &s->list,
+                                           .score = s->list.names[s->column],
+                                           .vi = vi,
+                                           .hooks = h});
 }
 
 /* Those that were asked for, or five, or one for every observation. */
@@ -598,7 +615,10 @@ const Diagnosis *diagnose(Ctx *c, const Problem *p, const Options *o, const RunH
   Width *widths = NEW_ARRAY(&c->arena, Width, s.n + 1);
   s.list = evaluate_one(c, p->model, &s.fit.target, &s.column);
   const char *rule = folds_rule(c, r);
-  held_out(&s, folds_make(c, p, r->split, rule, (uint64_t)r->o->seed), v);
+  const Folds *folds = folds_make(c, p, r->split, rule, (uint64_t)r->o->seed);
+  exact_check(c, p->model, r->o, true);
+  const Scores *vi = held_out(&s, folds, v);
+  d->exact = exact_bayes(&s, folds, vi, h);
   stop_if_asked(c, h);
   if (!q_is_normal(&s.q))
     ctx_fail(c, PVI_USAGE, NOWHERE, "diagnose needs a family of normals: meanfield or fullrank");

@@ -38,6 +38,7 @@ typedef struct {
   const char *no_test;   /* then: why */
   const Expanded *expanded;
   size_t nexpanded;
+  const SummaryExact *exact; /* exact Bayes on held-out observations; NULL: not asked for */
   const char *verdict;
 } Diagnosis;
 

@@ -5,18 +5,21 @@
  *   observed_data         the outcomes
  *   log_likelihood        of every draw and observation; of a fit it is called
  *                         pointwise_log_density, because loo() must not be run on it
- *   posterior_predictive  of a fit: outcomes simulated from its predictions
+ *   posterior_predictive  outcomes simulated from its predictions: of chains one a draw, of the
+ *                         theta of that draw
  */
+#include "infer/describe.h"
 #include "model/density.h"
+#include "num/rng.h"
 #include "report/data_tree.h"
 #include "run/reports.h"
 #include "report/table.h"
+#include "run/sampling.h"
 
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { MOST_SIMULATED = 1000 };
+enum { MOST_SIMULATED = 1000, BATCH = 1024, SEED_OUTCOMES = 81 };
 static const double MOST_POINTWISE = 5e7; /* numbers */
 
 /* Draws of a run, chain after chain. */
@@ -24,8 +27,7 @@ typedef struct {
   Ctx *c;
   const Problem *problem;
   const Model *model;
-  const Asked *asked;
-  const Run *run; /* of a fit; NULL: of chains */
+  const Run *run;
   size_t chains, draws, ncols;
   const char *const *names;    /* ncols */
   double *values;              /* [chains draws x ncols] */
@@ -37,12 +39,9 @@ typedef struct {
 
 /* ---- draws ----------------------------------------------------------------------------------- */
 
-static void take_fit(Export *x, const char *folder) {
+static void take_fit(Export *x) {
   Ctx *c = x->c;
-  const Run *r = run_read(c, folder);
-  x->run = r;
-  x->problem = run_problem(c, r);
-  x->model = x->problem->model;
+  const Run *r = x->run;
   const bool *kept = run_kept(c, x->model, &r->o->save);
   RunDraws *d = run_draw(c, r, x->problem, (size_t)r->o->save_draws, (uint64_t)r->o->seed, kept);
   x->chains = 1;
@@ -55,67 +54,36 @@ static void take_fit(Export *x, const char *folder) {
   x->log_q = d->draws.log_g;
 }
 
-/* The columns of theta are found again from those of the parameters. */
-static void take_theta(Export *x) {
-  size_t n = x->chains * x->draws, dim = x->model->dim;
-  double *theta = NEW_ARRAY(&x->c->arena, double, n *dim + 1);
-  for (size_t i = 0; i < n; i++)
-    model_unconstrain(x->c, x->model, x->values + i * x->ncols, theta + i * dim);
-  x->theta = theta;
-}
-
-/* Files of draws hold one chain or several, one behind the other. The method's columns come first.
- */
-static void take_chains(Export *x, const char *folder) {
-  Ctx *c = x->c;
-  CmdstanTable *files[SAMPLE_FILES] = {0};
-  size_t n = 0;
-  for (size_t k = 0; k < SAMPLE_FILES; k++) {
-    const char *path = arena_format(&c->arena, "%s/draws_%zu.csv", folder, k + 1);
-    if (access(path, R_OK)) break;
-    files[n++] = cmdstan_table(c, path);
-    x->chains += (size_t)files[k]->chains;
-  }
-  if (!n) ctx_fail(c, PVI_DATA, NOWHERE, "%s has no draws_1.csv: there are no draws", folder);
-  x->draws = files[0]->n / (size_t)files[0]->chains;
-  x->ncols = files[0]->ncols;
-  x->names = files[0]->names;
-  x->values = NEW_ARRAY(&c->arena, double, x->chains * x->draws * x->ncols + 1);
-  size_t at = 0;
-  for (size_t k = 0; k < n; at += files[k++]->n)
-    memcpy(x->values + at * x->ncols, files[k]->values, files[k]->n * x->ncols * sizeof *x->values);
-}
-
 static void add_coordinates(Export *x, TreeGroup *g) {
   tree_coordinate(&x->tree, g, "chain", x->chains);
   tree_coordinate(&x->tree, g, "draw", x->draws);
 }
 
-/* The program's columns stand behind the method's. */
-static void part_columns(Export *x) {
-  size_t own = 0;
-  while (own < x->ncols &&
-         strcmp(x->names[own], model_output_name(x->model, &x->c->arena, 0, true)))
-    own++;
-  size_t n = x->chains * x->draws, width = x->ncols - own;
+/* The method's columns come first, the program's follow. */
+static void take_chains(Export *x) {
   static const char *const names[] = {"lp",      "acceptance_rate", "step_size", "tree_depth",
                                       "n_steps", "diverging",       "energy"};
+  const SampledDraws *d = sample_draws(x->c, x->run->folder);
+  size_t n = d->chains * d->draws, width = d->ncols - d->own;
+  double *values = NEW_ARRAY(&x->c->arena, double, n *width + 1);
+  x->chains = d->chains;
+  x->draws = d->draws;
+  x->ncols = width;
+  x->names = d->names + d->own;
+  x->values = values;
+  x->theta = sample_theta(x->c, d, x->model);
+  for (size_t i = 0; i < n; i++)
+    memcpy(values + i * width, d->values + i * d->ncols + d->own, width * sizeof *values);
   TreeGroup *g = tree_group(&x->tree, "sample_stats");
   add_coordinates(x, g);
-  for (size_t k = 0; k < own && k < sizeof names / sizeof *names; k++) {
-    double *values = NEW_ARRAY(&x->c->arena, double, n + 1);
-    for (size_t i = 0; i < n; i++) values[i] = x->values[i * x->ncols + k];
-    TreeArray *a = tree_array(&x->tree, g, names[k], values);
+  for (size_t k = 0; k < d->own && k < sizeof names / sizeof *names; k++) {
+    double *column = NEW_ARRAY(&x->c->arena, double, n + 1);
+    for (size_t i = 0; i < n; i++) column[i] = d->values[i * d->ncols + k];
+    TreeArray *a = tree_array(&x->tree, g, names[k], column);
     tree_dim(a, "chain", x->chains);
     tree_dim(a, "draw", x->draws);
     a->whole = k >= 3 && k <= 5;
   }
-  double *values = NEW_ARRAY(&x->c->arena, double, n *width + 1);
-  for (size_t i = 0; i < n; i++)
-    memcpy(values + i * width, x->values + i * x->ncols + own, width * sizeof *values);
-  x->values = values;
-  x->ncols = width;
-  x->names += own;
 }
 
 /* ---- groups ---------------------------------------------------------------------------------- */
@@ -139,7 +107,8 @@ static bool add_variable(Export *x, TreeGroup *g, const Output *o, size_t first)
       values[i * n + (size_t)model_column_place(o, (int32_t)k)] =
           x->values[i * x->ncols + column + k];
   /* log_lik under a q that is no posterior would mislead loo() */
-  bool rename = x->run && strcmp(x->run->summary->score, "elbo") && !strcmp(o->name, "log_lik");
+  bool rename =
+      !x->run->sampled && strcmp(x->run->summary->score, "elbo") && !strcmp(o->name, "log_lik");
   TreeArray *v = tree_array(&x->tree, g, rename ? "log_lik_q" : o->name, values);
   tree_dim(v, "chain", x->chains);
   tree_dim(v, "draw", x->draws);
@@ -186,27 +155,24 @@ static void add_observed(Export *x) {
   }
 }
 
-/* Values of draws and observations as [chain, draw, rows of a block]: `from` has a row a draw, or
- * (by_draw false) a row an observation. */
-static void add_by_observation(Export *x, TreeGroup *g, const double *from, size_t draws,
-                               bool by_draw) {
-  size_t n = x->model->n_obs, chains = by_draw ? x->chains : 1;
-  for (int b = 0; b < x->model->nblocks; b++) {
-    const ObsBlock *k = &x->model->blocks[b];
-    size_t rows = (size_t)k->rows;
-    if (!by_draw && k->dist < 0) continue;
-    double *values = NEW_ARRAY(&x->c->arena, double, chains *draws *rows + 1);
-    for (size_t i = 0; i < chains * draws; i++)
-      for (size_t r = 0; r < rows; r++) {
-        size_t obs = (size_t)k->obs[r];
-        values[i * rows + r] = by_draw ? from[i * n + obs] : from[obs * draws + i];
-      }
-    const char *name = observed_name(x, k);
-    TreeArray *a = tree_array(&x->tree, g, name, values);
-    tree_dim(a, "chain", chains);
-    tree_dim(a, "draw", draws);
-    tree_dim(a, arena_format(&x->c->arena, "%s_dim_0", name), rows);
-  }
+/* Values of draws and observations as [chain, draw, rows of a block]: number i of observation k is
+ * from[i by_draw + k by_obs]. */
+typedef struct {
+  const double *from;
+  size_t chains, draws, by_draw, by_obs;
+} ByObservation;
+
+static void add_by_observation(Export *x, TreeGroup *g, const ByObservation *v, const ObsBlock *k) {
+  size_t rows = (size_t)k->rows, n = v->chains * v->draws;
+  double *values = NEW_ARRAY(&x->c->arena, double, n *rows + 1);
+  for (size_t i = 0; i < n; i++)
+    for (size_t r = 0; r < rows; r++)
+      values[i * rows + r] = v->from[i * v->by_draw + (size_t)k->obs[r] * v->by_obs];
+  const char *name = observed_name(x, k);
+  TreeArray *a = tree_array(&x->tree, g, name, values);
+  tree_dim(a, "chain", v->chains);
+  tree_dim(a, "draw", v->draws);
+  tree_dim(a, arena_format(&x->c->arena, "%s_dim_0", name), rows);
 }
 
 static void add_pointwise(Export *x) {
@@ -220,21 +186,98 @@ static void add_pointwise(Export *x) {
   double *values = NEW_ARRAY(&x->c->arena, double, n * m->n_obs + 1);
   density_once(x->c, m, NULL, m->n_obs, &(ModelPoints){x->theta, n, m->dim, 1},
                &(DensityOut){.pointwise = values});
-  TreeGroup *g = tree_group(&x->tree, x->run ? "pointwise_log_density" : "log_likelihood");
+  TreeGroup *g = tree_group(&x->tree, x->run->sampled ? "log_likelihood" : "pointwise_log_density");
   add_coordinates(x, g);
-  add_by_observation(x, g, values, x->draws, true);
+  for (int b = 0; b < m->nblocks; b++)
+    add_by_observation(x, g, &(ByObservation){values, x->chains, x->draws, m->n_obs, 1},
+                       &m->blocks[b]);
+}
+
+/* Of a fit: [observations x n]. */
+static const double *outcomes_of_fit(Export *x, size_t n) {
+  Options *o = options_copy(&x->c->arena, x->run->o);
+  options_set(x->c, o, "outcomes", arena_format(&x->c->arena, "%zu", n));
+  return run_predict(x->c, x->run, x->problem, o)->outcomes;
+}
+
+/* Of the draws [first, first + n): an outcome of every observation in turn, at by_draw numbers from
+ * each other. */
+static void simulate(Export *x, const Observed *o, size_t first, size_t n, double *out) {
+  TempArena *temp = temp_open(x->c);
+  Arena *a = &temp->arena;
+  size_t dim = x->model->dim, rows = o->n;
+  bool *points = NEW_ARRAY(a, bool, dim + 1);
+  double *theta = NEW_ARRAY(a, double, dim *n + 1), *drawn = NEW_ARRAY(a, double, rows *n + 1);
+  int32_t *obs = NEW_ARRAY(a, int32_t, rows + 1);
+  for (size_t k = 0; k < dim; k++) points[k] = true;
+  for (size_t j = 0; j < n; j++)
+    for (size_t k = 0; k < dim; k++) theta[k * n + j] = x->theta[(first + j) * dim + k];
+  Q q = q_make(a, FAMILY_meanfield, (Shape){0}, dim, points);
+  Description d = {.noutcomes = n,
+                   .seed = rng_mix((uint64_t)x->run->o->seed + SEED_OUTCOMES + (first << 8)),
+                   .together = true,
+                   .mean = NEW_ARRAY(a, double, rows + 1),
+                   .sd = NEW_ARRAY(a, double, rows + 1),
+                   .quantiles = drawn,
+                   .outcomes = drawn};
+  Pool *pool = pool_make(x->c, (int)x->run->o->threads);
+  predictive_describe(
+      x->c, &(Scoring){.o = o, .q = &q, .noise = {n, 0}, .pool = pool, .theta = theta}, &d);
+  pool_free(pool);
+  model_numbers(x->model, &o->rows, obs);
+  for (size_t r = 0; r < rows; r++)
+    for (size_t j = 0; j < n; j++) out[(first + j) * rows + (size_t)obs[r]] = drawn[r * n + j];
+  temp_close(temp);
+}
+
+/* Of chains: [draws x observations]. */
+static const double *outcomes_of_chains(Export *x) {
+  const Model *m = x->model;
+  size_t total = x->chains * x->draws;
+  double *out = NEW_ARRAY(&x->c->arena, double, total * m->n_obs + 1);
+  TempArena *temp = temp_open(x->c);
+  const Observed *o = observed_make(&temp->arena, m, NULL, 0, WANT_LL | WANT_PARAMETERS);
+  for (size_t first = 0; first < total; first += BATCH)
+    simulate(x, o, first, total - first < BATCH ? total - first : BATCH, out);
+  temp_close(temp);
+  return out;
+}
+
+/* Can outcomes of the block be drawn? One that could not be is not a number. */
+static bool are_drawn(const ByObservation *v, const ObsBlock *k) {
+  for (int32_t r = 0; r < k->rows; r++)
+    if (!isnan(v->from[(size_t)k->obs[r] * v->by_obs])) return true;
+  return false;
 }
 
 static void add_predictive(Export *x) {
-  if (!x->run || !x->model->n_obs) return;
-  size_t n = x->draws < MOST_SIMULATED ? x->draws : MOST_SIMULATED;
-  Options *o = options_copy(&x->c->arena, x->run->o);
-  options_set(x->c, o, "outcomes", arena_format(&x->c->arena, "%zu", n));
-  const Predictions *p = run_predict(x->c, x->run, x->problem, o);
-  TreeGroup *g = tree_group(&x->tree, "posterior_predictive");
-  tree_coordinate(&x->tree, g, "chain", 1);
-  tree_coordinate(&x->tree, g, "draw", n);
-  add_by_observation(x, g, p->outcomes, n, false);
+  const Model *m = x->model;
+  bool chains = x->run->sampled;
+  size_t n = chains || x->draws < MOST_SIMULATED ? x->draws : MOST_SIMULATED;
+  if (!m->n_obs) return;
+  if (chains && (double)(x->chains * n) * (double)m->n_obs > MOST_POINTWISE) {
+    text_printf(&x->left_out, "%zu draws of %zu simulated outcomes are too many; ", x->chains * n,
+                m->n_obs);
+    return;
+  }
+  ByObservation v = chains ? (ByObservation){outcomes_of_chains(x), x->chains, n, m->n_obs, 1}
+                           : (ByObservation){outcomes_of_fit(x, n), 1, n, 1, n};
+  TreeGroup *g = NULL;
+  for (int b = 0; b < m->nblocks; b++) {
+    if (!are_drawn(&v, &m->blocks[b])) {
+      text_printf(&x->left_out,
+                  "outcomes of line %u (%s) cannot be simulated, because the distribution of a "
+                  "single one is not known; ",
+                  m->blocks[b].loc.line, m->blocks[b].name);
+      continue;
+    }
+    if (!g) {
+      g = tree_group(&x->tree, "posterior_predictive");
+      tree_coordinate(&x->tree, g, "chain", v.chains);
+      tree_coordinate(&x->tree, g, "draw", v.draws);
+    }
+    add_by_observation(x, g, &v, &m->blocks[b]);
+  }
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -252,22 +295,15 @@ static void add_fit_stats(Export *x) {
 }
 
 static void take_run(Export *x, const char *folder) {
-  Ctx *c = x->c;
-  x->asked = folder_asked(c, folder);
-  if (!x->asked->sampling) {
-    take_fit(x, folder);
-    add_fit_stats(x);
-    return;
-  }
-  Run r = {.o = x->asked->options,
-           .program_origin = x->asked->program,
-           .data_origin = x->asked->data,
-           .folder = folder};
-  x->problem = run_problem(c, &r);
+  x->run = run_read(x->c, folder);
+  x->problem = run_problem(x->c, x->run);
   x->model = x->problem->model;
-  take_chains(x, folder);
-  part_columns(x);
-  take_theta(x);
+  if (x->run->sampled) {
+    take_chains(x);
+  } else {
+    take_fit(x);
+    add_fit_stats(x);
+  }
 }
 
 void report_export(Ctx *c, const char *folder, const Options *o, Text *out) {
@@ -279,8 +315,9 @@ void report_export(Ctx *c, const char *folder, const Options *o, Text *out) {
   const ReportKey keys[] = {
       {"inference_library", "pvi"},
       {"inference_library_version", PVI_VERSION},
-      {"pvi_score", x.run ? x.run->summary->score : "bayes"},
-      {"pvi_note", x.run ? "draws of q, not of the posterior: do not run loo() on them" : ""}};
+      {"pvi_score", x.run->sampled ? "bayes" : x.run->summary->score},
+      {"pvi_note",
+       x.run->sampled ? "" : "draws of q, not of the posterior: do not run loo() on them"}};
   x.tree.keys = keys;
   x.tree.nkeys = sizeof keys / sizeof *keys;
   add_posterior(&x);

@@ -58,11 +58,27 @@ static void add_problem(Findings *f, const Options *o) {
   f->predictions = NULL;
 }
 
+/* Draws of the posterior: the program's columns, and what is known of every observation. */
+static void add_chains(Findings *f) {
+  Arena *a = &f->c->arena;
+  const SampledDraws *d = f->chains = sample_draws(f->c, f->run->folder);
+  size_t n = d->chains * d->draws, width = d->ncols - d->own;
+  double *values = NEW_ARRAY(a, double, n *width + 1);
+  Draws *draws = NEW(a, Draws);
+  for (size_t i = 0; i < n; i++)
+    memcpy(values + i * width, d->values + i * d->ncols + d->own, width * sizeof *values);
+  *draws = (Draws){.ndraws = n, .ncols = width, .names = d->names + d->own, .values = values};
+  f->draws = draws;
+}
+
 Findings *findings_of(Ctx *c, const Run *run, const Options *o) {
   Findings *f = NEW(&c->arena, Findings);
   const char *trace = arena_format(&c->arena, "%s/trace.csv", run->folder);
   *f = (Findings){.c = c, .run = run, .s = run->summary};
-  f->draws = draws_read(c, arena_format(&c->arena, "%s/draws.csv", run->folder));
+  if (run->sampled)
+    add_chains(f);
+  else
+    f->draws = draws_read(c, arena_format(&c->arena, "%s/draws.csv", run->folder));
   if (!access(trace, R_OK)) f->trace = data_read(c, trace, NULL);
   const char *scores = arena_format(&c->arena, "%s/scores.csv", run->folder);
   if (!access(scores, R_OK)) f->scores = scores_read(c, scores);
@@ -160,7 +176,7 @@ static const Plot *marginal(const Findings *f, const SummaryParameter *p) {
   for (int g = 0; g < GRID; g++) top = fmax(top, fmax(y[g], by[g]));
   plot_y_range(plot, 0, 1.05 * top);
   plot_line(plot, PLOT_FIRST, &(PlotPoints){x, y, GRID});
-  plot_label(plot, PLOT_FIRST, method_name(f->s->score));
+  plot_label(plot, PLOT_FIRST, f->run->sampled ? "posterior" : method_name(f->s->score));
   if (bayes) {
     plot_line(plot, PLOT_SECOND, &(PlotPoints){bx, by, GRID});
     plot_label(plot, PLOT_SECOND, "Bayes (its mean and sd)");
@@ -169,7 +185,7 @@ static const Plot *marginal(const Findings *f, const SummaryParameter *p) {
 }
 
 /* The ones that moved most; without Bayes beside them, the first. */
-static void marginals(const Findings *f, FigureList *out) {
+void figures_marginals(const Findings *f, FigureList *out) {
   bool *taken = NEW_ARRAY(&f->c->arena, bool, f->s->nparameters + 1);
   for (int k = 0; k < MOST_MARGINALS; k++) {
     const SummaryParameter *best = NULL;
@@ -501,7 +517,7 @@ const FigureRow figure_rows[FIGURE_ROWS] = {
      "that "
      "moved most come first. Where q is wider, the parameter varies in the population beyond "
      "what the data leave uncertain about it.",
-     marginals},
+     figures_marginals},
     {"How lambda was chosen",
      "Each point is the sum of the scores of held-out observations, less that of Bayes, with one "
      "standard error. Above zero is better than Bayes.",

@@ -5,6 +5,7 @@
 
 #include "run/pointwise.h"
 #include "run/predict.h"
+#include "run/sampling.h"
 
 /* What figures are made of. Whatever is not known is NULL, and the figures that need it are left
  * out. */
@@ -13,9 +14,10 @@ typedef struct {
   const Run *run;
   const Summary *s;
   const Draws *draws;
-  const Data *trace;        /* trace.csv */
-  const ScoreTable *scores; /* scores.csv */
-  const Problem *problem;   /* program and data of the fit */
+  const SampledDraws *chains; /* of pvi sample */
+  const Data *trace;          /* trace.csv */
+  const ScoreTable *scores;   /* scores.csv */
+  const Problem *problem;     /* program and data of the fit */
   const Predictions *predictions;
   const double *y;        /* the outcome of every observation; NaN: not known */
   const double *trials;   /* of every observation: of a binomial; NULL: there are none */
@@ -36,6 +38,10 @@ extern const FigureRow figure_rows[FIGURE_ROWS];
 /* Those that have a table behind them. */
 void figures_lambda_path(const Findings *f, FigureList *out);
 void figures_pit(const Findings *f, FigureList *out);
+/* Of draws of the posterior (figures_sample.c), in the place of the first of them. */
+enum { SAMPLE_FIGURE_ROWS = 4 };
+extern const FigureRow sample_figure_rows[SAMPLE_FIGURE_ROWS];
+void figures_marginals(const Findings *f, FigureList *out);
 /* The share of outcomes inside of their central predictive intervals of this level. */
 double figures_coverage(const Findings *f, double level);
 

@@ -1,8 +1,10 @@
-/* predict.c: predictions for the observations of a Problem, under the q of a run. */
+/* predict.c: predictions for the observations of a Problem, under the q of a run, or its draws of
+ * the posterior. */
 #include "run/predict.h"
 
 #include "infer/describe.h"
 #include "num/rng.h"
+#include "run/sampling.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -58,11 +60,20 @@ static double *by_observation(Ctx *c, const double *rows, const int32_t *obs, si
   return out;
 }
 
+/* n of the draws that are given, evenly spread. */
+static const double *spread(Arena *a, const GivenDraws *g, size_t dim, size_t n) {
+  double *theta = NEW_ARRAY(a, double, dim *n + 1);
+  for (size_t k = 0; k < dim; k++)
+    for (size_t j = 0; j < n; j++) theta[k * n + j] = g->all[k * g->nall + j * g->nall / n];
+  return theta;
+}
+
 static void describe(Ctx *c, const Run *r, const Model *m, const Options *o, Pool *pool,
                      Predictions *p) {
   TempArena *temp = temp_open(c);
   Arena *a = &temp->arena;
   size_t n = m->n_obs, draws = (size_t)(o->n ? o->n : USUAL_DRAWS);
+  if (r->given && r->given->nall < draws) draws = r->given->nall;
   Description d = {.levels = p->levels,
                    .nlevels = p->nlevels,
                    .noutcomes = p->noutcomes,
@@ -78,7 +89,8 @@ static void describe(Ctx *c, const Run *r, const Model *m, const Options *o, Poo
   int32_t *obs = NEW_ARRAY(a, int32_t, n + 1);
   NoiseSet noise = {draws, rng_mix(r->scoring.seed + SEED_PREDICT)};
   model_numbers(m, &observed->rows, obs);
-  predictive_describe(c, &(Scoring){observed, &r->q, r->phi, noise, pool, 0, NULL, NULL}, &d);
+  const double *theta = r->given ? spread(a, r->given, m->dim, draws) : NULL;
+  predictive_describe(c, &(Scoring){observed, &r->q, r->phi, noise, pool, 0, NULL, theta}, &d);
   p->mean = by_observation(c, d.mean, obs, n, 1);
   p->sd = by_observation(c, d.sd, obs, n, 1);
   p->quantiles = by_observation(c, d.quantiles, obs, n, p->nlevels);
@@ -104,11 +116,12 @@ static const Scores *score(Ctx *c, const Run *r, const Model *m, const Options *
   size_t *rows = NEW_ARRAY(&c->arena, size_t, m->n_obs + 1);
   for (size_t k = 0; k < m->n_obs; k++) rows[k] = k;
   Split all = {.n = m->n_obs, .count = {0, 0, m->n_obs}, .rows = {rows, rows, rows}};
-  Scorer s = {.c = c, .model = m, .q = &r->q, .phi = r->phi, .how = &how, .pool = pool};
+  Scorer s = {c, m, &r->q, r->phi, &how, pool, r->given};
   return evaluate_parts(&s, &list, &all);
 }
 
-Predictions *run_predict(Ctx *c, const Run *r, const Problem *problem, const Options *o) {
+Predictions *run_predict(Ctx *c, const Run *run, const Problem *problem, const Options *o) {
+  const Run *r = run->sampled && !run->given ? sample_predictor(c, run) : run;
   const Model *m = problem->model;
   Predictions *p = NEW(&c->arena, Predictions);
   check_parameters(c, r, m);

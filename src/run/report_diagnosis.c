@@ -1,5 +1,7 @@
 /* report_diagnosis.c: `pvi diagnose`: which variables vary, as a table and in words. */
 #include "run/pages.h"
+#include "run/diagnose.h"
+#include "run/exact_bayes.h"
 #include "run/reports.h"
 
 #include "data/json.h"
@@ -44,6 +46,15 @@ static void put_json(const Diagnosis *d, Text *out) {
     json_object_end(&j);
   }
   json_array_end(&j);
+  if (d->exact) {
+    json_key(&j, "exact_bayes"), json_object(&j);
+    json_key(&j, "score"), json_string(&j, d->exact->score);
+    json_key(&j, "heldout"), json_number(&j, d->exact->sum);
+    json_key(&j, "over_vi"), json_number(&j, d->exact->over_vi);
+    json_key(&j, "over_vi_se"), json_number(&j, d->exact->over_vi_se);
+    json_key(&j, "rhat"), json_number(&j, d->exact->rhat);
+    json_object_end(&j);
+  }
   json_key(&j, "simulations"), json_integer(&j, (long long)d->simulations);
   json_key(&j, "verdict"), json_string(&j, d->verdict);
   json_object_end(&j);
@@ -121,6 +132,7 @@ void report_diagnosis(Ctx *c, const Problem *p, const Options *o, const RunHooks
                      "that were simulated from the Bayes fit. sds are on the unconstrained scale.",
                      d->simulations));
   text_wrap(out, width, 0, arena_format(&c->arena, "verdict: %s.", d->verdict));
+  if (d->exact) text_wrap(out, width, 2, arena_format(&c->arena, "%s.", exact_words(c, d->exact)));
   for (size_t k = 0; k < d->n; k++) {
     const char *words = diagnosed_words(&c->arena, &d->variables[k]);
     if (words) text_wrap(out, width, 2, words);

@@ -32,6 +32,24 @@ static void put_verdict(Page *p, const Summary *s) {
       page_put(p, "<p class=\"soft\">note: ", s->notes[k], "</p>\n");
 }
 
+/* What draws of the posterior come to. */
+static void put_sample_verdict(Page *p, const SampleSummary *s) {
+  Arena *a = &p->c->arena;
+  const char *how = s->interrupted ? "INTERRUPTED, these are the draws so far: "
+                    : s->trusted   ? ""
+                                   : "CAUTION: ";
+  page_put(p, "<p class=\"verdict\">", arena_format(a, "%s%s", how, s->verdict), ".</p>\n");
+  page_put(p, "<p class=\"soft\">", sample_course(p->c, s), ".</p>\n");
+  page_put(p, "<p class=\"soft\">",
+           arena_format(a,
+                        "%zu observations, %zu parameters; %zu trajectories diverged, %zu were cut "
+                        "off; E-BFMI %.2f; largest R-hat %.4f, fewest effective draws %.0f, in the "
+                        "tails %.0f.",
+                        s->n_obs, s->dim, s->divergences, s->deepest, s->bfmi, s->rhat, s->ess_bulk,
+                        s->ess_tail),
+           "</p>\n");
+}
+
 /* ---- tables ---------------------------------------------------------------------------------- */
 
 static void put_score_rows(Page *p, const SummaryPart *part, const char *name) {
@@ -104,6 +122,33 @@ static void put_parameters(Page *p, const Summary *s) {
   if (s->nparameters > MOST)
     text_printf(&p->text, "<p class=\"soft\">and %zu more in summary.json</p>\n",
                 s->nparameters - MOST);
+}
+
+static void put_variables(Page *p, const SampleSummary *s) {
+  enum { MOST = 200 };
+  static const char *const heads[] = {"variable", "mean", "mcse", "sd",       "5%",
+                                      "50%",      "95%",  "ESS",  "ESS tail", "R-hat"};
+  page_raw(p, "<h2>All variables</h2>\n");
+  page_table(p, "Of the posterior's draws; mcse: the error of the mean.", heads, 10);
+  for (size_t k = 0; k < s->nvariables && k < MOST; k++) {
+    const SummaryParameter *x = &s->variables[k].summary;
+    const DrawsQuality *q = &s->variables[k].quality;
+    const char *cells[] = {x->name,
+                           page_number(p, x->mean, summary_digits(x->mean, x->sd)),
+                           page_number(p, q->mcse, 2),
+                           page_number(p, x->sd, 3),
+                           page_number(p, x->q5, summary_digits(x->q5, x->sd)),
+                           page_number(p, x->q50, summary_digits(x->q50, x->sd)),
+                           page_number(p, x->q95, summary_digits(x->q95, x->sd)),
+                           page_number(p, round(q->ess_bulk), 6),
+                           page_number(p, round(q->ess_tail), 6),
+                           page_number(p, q->rhat, 5)};
+    page_row(p, cells, 10);
+  }
+  page_table_end(p);
+  if (s->nvariables > MOST)
+    text_printf(&p->text, "<p class=\"soft\">and %zu more in summary.json</p>\n",
+                s->nvariables - MOST);
 }
 
 static void put_coverage(Page *p, const Findings *f) {
@@ -179,7 +224,10 @@ void page_command(Page *p, const char *command, const Options *o) {
 static void put_command(Page *p, const Run *r) {
   Arena *a = &p->c->arena;
   page_command(p,
-               arena_format(a, "pvi %s %s %s", r->amortized ? r->amortized : "fit",
+               arena_format(a, "pvi %s %s %s",
+                            r->sampled     ? "sample"
+                            : r->amortized ? r->amortized
+                                           : "fit",
                             r->program_origin.shown,
                             r->data_origin.shown ? r->data_origin.shown : ""),
                r->o);
@@ -191,20 +239,27 @@ static void put_command(Page *p, const Run *r) {
 
 /* ---- a page ---------------------------------------------------------------------------------- */
 
+static void put_figure_row(Page *p, const Findings *f, const FigureRow *row) {
+  FigureList l = {.n = 0};
+  row->make(f, &l);
+  page_figures(p, row->heading, row->reading, &l);
+  if (l.n && row->make == figures_lambda_path) put_freed(p, f->s);
+  if (l.n && row->make == figures_pit) put_coverage(p, f);
+}
+
 static void put_figures(Page *p, const Findings *f) {
-  for (int k = 0; k < FIGURE_ROWS; k++) {
-    FigureList l = {.n = 0};
-    figure_rows[k].make(f, &l);
-    page_figures(p, figure_rows[k].heading, figure_rows[k].reading, &l);
-    if (l.n && figure_rows[k].make == figures_lambda_path) put_freed(p, f->s);
-    if (l.n && figure_rows[k].make == figures_pit) put_coverage(p, f);
-  }
+  for (int k = 0; f->run->sampled && k < SAMPLE_FIGURE_ROWS; k++)
+    put_figure_row(p, f, &sample_figure_rows[k]);
+  for (int k = f->run->sampled ? 1 : 0; k < FIGURE_ROWS; k++) put_figure_row(p, f, &figure_rows[k]);
 }
 
 static void put_run(Page *p, const Run *r, const Options *o) {
   const Findings *f = findings_of(p->c, r, o);
   page_put(p, "<h1>", problem_base_name(&p->c->arena, r->summary->program), "</h1>\n");
-  put_verdict(p, r->summary);
+  if (r->sampled)
+    put_sample_verdict(p, r->sampled);
+  else
+    put_verdict(p, r->summary);
   if (f->no_problem)
     page_put(p,
              "<p class=\"soft\">Predictive checks are left out, because the program or the data of "
@@ -212,7 +267,12 @@ static void put_run(Page *p, const Run *r, const Options *o) {
              f->no_problem, ".</p>\n");
   put_figures(p, f);
   put_scores(p, r->summary);
-  put_parameters(p, r->summary);
+  if (r->sampled && r->sampled->loo)
+    page_put(p, "<p>", sample_loo_words(p->c, r->sampled->loo), ".</p>\n");
+  if (r->sampled)
+    put_variables(p, r->sampled);
+  else
+    put_parameters(p, r->summary);
   if (f->problem) page_program(p, f->problem);
   put_command(p, r);
 }

@@ -20,8 +20,9 @@ static void put_head(Ctx *c, const Summary *s, size_t width, Text *out) {
               : arena_format(&c->arena, "PVI for the %s, %s, %s regularizer lambda %g: objective",
                              score_shown(s->score).title, s->family, s->regularizer, s->lambda);
   const char *after =
-      network ? arena_format(&c->arena, "a pair on those set aside, after %ld passes", s->iterations)
-              : arena_format(&c->arena, "after %ld evaluations", s->evaluations);
+      network
+          ? arena_format(&c->arena, "a pair on those set aside, after %ld passes", s->iterations)
+          : arena_format(&c->arena, "after %ld evaluations", s->evaluations);
   text_wrap(out, width, 2,
             arena_format(&c->arena, "%s %.6g %s in %.2f s", what, s->objective, after, s->seconds));
   text_wrap(out, width, 2,
@@ -90,41 +91,45 @@ bool report_wants(const OptionList *vars, const char *name) {
 }
 
 /* Every name of the list must be of a row. */
-static void check_vars(Ctx *c, const OptionList *vars, const Summary *s) {
-  const char **names = NEW_ARRAY(&c->arena, const char *, 2 * s->nparameters + 1);
+static void check_vars(Ctx *c, const OptionList *vars, const char *const *rows, size_t nrows) {
+  const char **names = NEW_ARRAY(&c->arena, const char *, nrows + 1);
   size_t n = 0;
-  for (size_t k = 0; k < s->nparameters; k++) {
-    const char *name = s->parameters[k].name;
-    const char *variable = arena_text(&c->arena, name, strcspn(name, "[."));
+  for (size_t k = 0; k < nrows; k++) {
+    const char *variable = arena_text(&c->arena, rows[k], strcspn(rows[k], "[."));
     if (!n || strcmp(names[n - 1], variable) != 0) names[n++] = variable;
   }
   for (size_t v = 0; v < vars->count; v++) {
     bool found = false;
     OptionList one = {&vars->items[v], 1, 1};
-    for (size_t k = 0; k < s->nparameters && !found; k++)
-      found = report_wants(&one, s->parameters[k].name);
+    for (size_t k = 0; k < nrows && !found; k++) found = report_wants(&one, rows[k]);
     if (!found)
       ctx_unknown(c, PVI_USAGE, NOWHERE,
                   &(UnknownWord){"variable in " OPTION("vars"), vars->items[v], NULL, names, n});
   }
 }
 
-static bool is_scalar(const SummaryParameter *p) { return !strpbrk(p->name, "[."); }
+const size_t *report_choose(Ctx *c, const char *const *names, size_t n, const Options *o,
+                            size_t *chosen) {
+  size_t *rows = NEW_ARRAY(&c->arena, size_t, n + 1), wanted = 0;
+  check_vars(c, &o->vars, names, n);
+  for (size_t k = 0; k < n; k++) wanted += report_wants(&o->vars, names[k]);
+  bool scalars_first = o->most && wanted > (size_t)o->most;
+  *chosen = 0;
+  for (int pass = 0; pass < (scalars_first ? 2 : 1); pass++)
+    for (size_t k = 0; k < n; k++) {
+      bool scalar = !strpbrk(names[k], "[."), now = !scalars_first || scalar == (pass == 0);
+      if (now && report_wants(&o->vars, names[k])) rows[(*chosen)++] = k;
+    }
+  return rows;
+}
 
-/* The wanted rows; where there are more than fit, scalars before elements of containers. */
+/* The wanted rows. */
 static SummaryParameter *choose_rows(Ctx *c, const Summary *s, const Options *o, size_t *n) {
   SummaryParameter *rows = NEW_ARRAY(&c->arena, SummaryParameter, s->nparameters + 1);
-  size_t wanted = 0;
-  for (size_t k = 0; k < s->nparameters; k++)
-    wanted += report_wants(&o->vars, s->parameters[k].name);
-  bool scalars_first = o->most && wanted > (size_t)o->most;
-  *n = 0;
-  for (int pass = 0; pass < (scalars_first ? 2 : 1); pass++)
-    for (size_t k = 0; k < s->nparameters; k++) {
-      const SummaryParameter *p = &s->parameters[k];
-      bool now = !scalars_first || is_scalar(p) == (pass == 0);
-      if (now && report_wants(&o->vars, p->name)) rows[(*n)++] = *p;
-    }
+  const char **names = NEW_ARRAY(&c->arena, const char *, s->nparameters + 1);
+  for (size_t k = 0; k < s->nparameters; k++) names[k] = s->parameters[k].name;
+  const size_t *chosen = report_choose(c, names, s->nparameters, o, n);
+  for (size_t k = 0; k < *n; k++) rows[k] = s->parameters[chosen[k]];
   return rows;
 }
 
@@ -149,7 +154,6 @@ static const Summary *whole_summary(Ctx *c, const Run *r, const Options *o) {
   keep_bayes(r->summary, rows, d->ncols);
   s->parameters = rows;
   s->nparameters = d->ncols;
-  check_vars(c, &o->vars, s);
   size_t n;
   s->parameters = choose_rows(c, s, o, &n);
   s->nparameters = n;
@@ -171,6 +175,10 @@ static void put_course(Ctx *c, const Run *r, size_t width, Text *out) {
 }
 
 void report_fit(Ctx *c, const Run *r, const Options *o, Text *out) {
+  if (r->sampled) {
+    report_sample(c, r->sampled, r->folder, o, out);
+    return;
+  }
   if (o->json) {
     summary_json(out, r->summary);
     return;
@@ -189,6 +197,10 @@ void report_fit(Ctx *c, const Run *r, const Options *o, Text *out) {
 }
 
 void report_summary(Ctx *c, const Run *r, const Options *o, Text *out) {
+  if (r->sampled) {
+    report_fit(c, r, o, out);
+    return;
+  }
   const Summary *s = whole_summary(c, r, o);
   if (o->json) {
     summary_json(out, s);
@@ -204,17 +216,13 @@ void report_summary(Ctx *c, const Run *r, const Options *o, Text *out) {
 
 /* ---- draws ----------------------------------------------------------------------------------- */
 
-/* Columns of the wanted variables. */
-static size_t *choose_columns(Ctx *c, const Draws *d, const Options *o, size_t *n) {
-  size_t *columns = NEW_ARRAY(&c->arena, size_t, d->ncols + 1);
-  SummaryParameter *rows = NEW_ARRAY(&c->arena, SummaryParameter, d->ncols + 1);
-  for (size_t k = 0; k < d->ncols; k++) rows[k].name = draws_pretty_name(&c->arena, d->names[k]);
-  Summary names = {.parameters = rows, .nparameters = d->ncols};
-  check_vars(c, &o->vars, &names);
-  *n = 0;
-  for (size_t k = 0; k < d->ncols; k++)
-    if (report_wants(&o->vars, names.parameters[k].name)) columns[(*n)++] = k;
-  return columns;
+/* Columns of the wanted variables, in their order. */
+static const size_t *choose_columns(Ctx *c, const Draws *d, const Options *o, size_t *n) {
+  const char **names = NEW_ARRAY(&c->arena, const char *, d->ncols + 1);
+  for (size_t k = 0; k < d->ncols; k++) names[k] = draws_pretty_name(&c->arena, d->names[k]);
+  Options all = *o;
+  all.most = 0;
+  return report_choose(c, names, d->ncols, &all, n);
 }
 
 static void csv_draws(const Draws *d, const size_t *columns, size_t n, Text *out) {

@@ -2,6 +2,7 @@
 #ifndef PVI_REPORTS_H
 #define PVI_REPORTS_H
 
+#include "report/sample_summary.h"
 #include "run/predict.h"
 #include "run/run.h"
 
@@ -16,6 +17,11 @@ void report_fit(Ctx *c, const Run *r, const Options *o, Text *out);
  * part. */
 void report_scores(Ctx *c, const Summary *s, size_t width, Text *out);
 void report_summary(Ctx *c, const Run *r, const Options *o, Text *out);
+/* What draws of the posterior say, and their folder (NULL: nowhere). */
+void report_sample(Ctx *c, const SampleSummary *s, const char *folder, const Options *o, Text *out);
+/* How it was had, and what leaving observations out came to: sentences. */
+const char *sample_course(Ctx *c, const SampleSummary *s);
+const char *sample_loo_words(Ctx *c, const LooSummary *l);
 void report_draws(Ctx *c, const Run *r, const Problem *p, const Options *o, Text *out);
 void report_predictions(Ctx *c, const Predictions *p, const Options *o, Text *out);
 void report_bag(Ctx *c, const Problem *p, const Options *o, const RunHooks *h, Text *out);
@@ -30,6 +36,10 @@ void report_page(Ctx *c, const char *const *folders, size_t n, const Options *o,
 /* A run folder as a Zarr store or netCDF files; what was written is told (export.c). */
 void report_export(Ctx *c, const char *folder, const Options *o, Text *out);
 
+/* Which of n variables are wanted (option vars), in the order of a table: where they are more than
+ * it has rows (option most), scalars before elements of containers. */
+const size_t *report_choose(Ctx *c, const char *const *names, size_t n, const Options *o,
+                            size_t *chosen);
 /* Is it one of the variables asked for? Any is, without a list; else one whose own name, or whose
  * variable's, is in it. */
 bool report_wants(const OptionList *vars, const char *name);

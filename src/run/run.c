@@ -1,4 +1,5 @@
 /* run.c: the course of a run. The stages in their order, each one call: see run_fit at the end. */
+#include "run/exact_bayes.h"
 #include "run/tune.h"
 
 #include <math.h>
@@ -380,6 +381,32 @@ const RunDraws *run_take(Ctx *c, Run *r, const ScoreList *list, Pool *pool) {
   return drawn;
 }
 
+/* Exact Bayes on the folds, from VI's q where there is one. Which score is compared: the one that
+ * was maximised, where held-out observations have it; VI has the log score. */
+static const SummaryExact *exact_stage(Ctx *c, const Run *r, const Folds *folds,
+                                       const ScoreList *list, const RunHooks *h) {
+  const TunePath *t = r->tuned;
+  bool vi = !t && r->score == SCORE_elbo;
+  ScoreId score = r->o->score == SCORE_elbo ? SCORE_log : (ScoreId)r->o->score;
+  const char *name = run_score_title(c, r->o, score);
+  size_t column, k = 0;
+  while (k < list->count && strcmp(list->names[k], name) != 0) k++;
+  Target target = {.score = score, .score_options = evaluate_score_options(r->o)};
+  ScoreList one = k < list->count ? *list : evaluate_one(c, r->problem->model, &target, &column);
+  return exact_beside(c, &(ExactBeside){.problem = r->problem,
+                                        .o = r->o,
+                                        .folds = folds,
+                                        .q = t ? &t->bayes : &r->q,
+                                        .phi = t ? t->bayes_phi : r->phi,
+                                        .list = &one,
+                                        .score = name,
+                                        .vi = t    ? t->bayes_scores
+                                              : vi ? r->folds
+                                                   : NULL,
+                                        .fit = vi || (t && isinf(t->lambda)) ? NULL : r->folds,
+                                        .hooks = h});
+}
+
 Run *run_fit(Ctx *c, const Problem *p, const Options *asked, const Split *split,
              const RunHooks *h) {
   Run *r = run_make(c, p, asked, split);
@@ -388,6 +415,7 @@ Run *run_fit(Ctx *c, const Problem *p, const Options *asked, const Split *split,
   ScoreList list = evaluate_list(c, p->model, &r->o->metric, r->o);
   const Folds *folds = folds_stage(c, r);
   run_kept(c, p->model, &o->save); /* a name that is none is told before the fit */
+  exact_check(c, p->model, o, folds != NULL);
   FitOptions f = run_fit_options(r->o, h);
   run_init(c, p->model, r->o->init, &f);
   RunDir *dir = o->out ? folder_open(c, r) : NULL;
@@ -401,6 +429,7 @@ Run *run_fit(Ctx *c, const Problem *p, const Options *asked, const Split *split,
   f.choose_family = false;
   f.family = r->q.family;
   if (folds && !tuned && !r->fit->interrupted) r->folds = folds_score(c, r, folds, &f, &list, NULL);
+  if (o->bayes && !r->fit->interrupted) r->exact = exact_stage(c, r, folds, &list, h);
   r->certificate = certificate_stage(c, r, drawn, pool);
   pool_free(pool);
   r->summary = run_summarise(c, r);

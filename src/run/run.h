@@ -19,10 +19,12 @@
 
 typedef struct Run {
   const Options *o;
-  bool sampling;          /* of pvi sample: there is no q, but draws of the posterior */
-  const char *amortized;  /* "npe", "nre": a network found q; NULL: a fit did */
-  const Problem *problem; /* NULL: a run that was read, and whose program was not needed yet */
-  const Split *split;     /* NULL likewise */
+  bool sampling; /* of pvi sample: there is no q, but draws of the posterior */
+  const struct SampleSummary *sampled; /* such a run that was read; NULL: a fit */
+  const char *amortized;               /* "npe", "nre": a network found q; NULL: a fit did */
+  const GivenDraws *given; /* draws that stand for q where observations are predicted; NULL: q */
+  const Problem *problem;  /* NULL: a run that was read, and whose program was not needed yet */
+  const Split *split;      /* NULL likewise */
   Q q;
   const double *phi;
   ScoringPlan scoring; /* a prediction uses the same, and so agrees with scores.csv */
@@ -30,6 +32,7 @@ typedef struct Run {
   double lambda;
   Regularizer regularizer;
   const struct TunePath *tuned; /* lambda auto: how it was chosen; else NULL */
+  const SummaryExact *exact;    /* exact Bayes on held-out observations; NULL: not asked for */
   const Fit *fit;               /* NULL: read */
   const Scores *scores;
   const Scores
@@ -69,6 +72,15 @@ const char *run_improper(Ctx *c, const Model *m);
 
 /* What the option `init` says, to f. */
 void run_init(Ctx *c, const Model *m, const char *word, FitOptions *f);
+/* A metric for chains, where the word is a file that has one; else NULL. */
+typedef struct {
+  const double *values; /* variances, or the covariance */
+  bool dense;
+  bool alone;  /* the file has no values of parameters */
+  double step; /* 0: it names none */
+  Loc loc;
+} MetricFile;
+const MetricFile *run_metric(Ctx *c, const Model *m, const char *word);
 
 /* ---- reading again (run_read.c) -------------------------------------------------------------- */
 

@@ -1,10 +1,11 @@
 /* run_read.c: a run folder as a Run again. */
+#include "report/sample_summary.h"
 #include "run/run.h"
 
 #include <string.h>
 #include <unistd.h>
 
-/* scores.csv, with the sums of summary.json. */
+/* scores.csv, with the sums of summary.json; leave-one-out scores are left out. */
 static const Scores *read_scores(Ctx *c, const char *folder, const Summary *summary) {
   const ScoreTable *t = scores_read(c, arena_format(&c->arena, "%s/scores.csv", folder));
   Scores *s = NEW(&c->arena, Scores);
@@ -13,6 +14,7 @@ static const Scores *read_scores(Ctx *c, const char *folder, const Summary *summ
   s->n_obs = t->n;
   s->part = (int *)t->part;
   size_t each = summary->folds.count ? t->nscores / 2 : t->nscores; /* held-out ones follow */
+  if (each >= 2 && !strcmp(t->names[each - 2], "loo")) each -= 2;   /* and the Pareto k of each */
   s->by_obs = NEW_ARRAY(&c->arena, double, t->n *each + 1);
   for (size_t i = 0; i < t->n; i++)
     memcpy(s->by_obs + i * each, t->values + i * t->nscores, each * sizeof(double));
@@ -22,28 +24,37 @@ static const Scores *read_scores(Ctx *c, const char *folder, const Summary *summ
   return s;
 }
 
-Run *run_read(Ctx *c, const char *folder) {
-  const Asked *a = folder_asked(c, folder);
-  if (a->sampling)
-    ctx_fail(c, PVI_DATA, NOWHERE,
-             "%s holds draws of the posterior (pvi sample), not a fit: its summary.json says what "
-             "they came to, and draws_1.csv and the files beside it have them",
-             folder);
-  if (!a->has_results && a->amortized)
-    ctx_fail(c, PVI_DATA, NOWHERE, "the run in %s is not finished; begin it anew with pvi %s",
-             folder, a->amortized);
-  if (!a->has_results)
-    ctx_fail(c, PVI_DATA, NOWHERE,
-             "the fit in %s is not finished; continue it: pvi fit " OPTION("resume") " %s", folder,
-             folder);
+/* What was asked, and where. */
+static Run *read_asked(Ctx *c, const char *folder, const Asked *a) {
   Run *r = NEW(&c->arena, Run);
   r->o = a->options;
   r->amortized = a->amortized;
   r->program_origin = a->program;
   r->data_origin = a->data;
   r->folder = arena_format(&c->arena, "%s", folder);
-  qfile_read(c, folder, r);
-  r->summary = summary_read(c, arena_format(&c->arena, "%s/summary.json", folder));
+  return r;
+}
+
+Run *run_read(Ctx *c, const char *folder) {
+  const Asked *a = folder_asked(c, folder);
+  const char *command = a->sampling ? "sample" : "fit";
+  if (!a->has_results && a->amortized)
+    ctx_fail(c, PVI_DATA, NOWHERE, "the run in %s is not finished; begin it anew with pvi %s",
+             folder, a->amortized);
+  if (!a->has_results)
+    ctx_fail(c, PVI_DATA, NOWHERE,
+             "the %s in %s is not finished; continue it: pvi %s " OPTION("resume") " %s",
+             a->sampling ? "sampling" : "fit", folder, command, folder);
+  Run *r = read_asked(c, folder, a);
+  const char *summary = arena_format(&c->arena, "%s/summary.json", folder);
+  if (a->sampling) {
+    r->sampling = true;
+    r->sampled = sample_summary_read(c, summary);
+    r->summary = sample_summary_plain(c, r->sampled);
+  } else {
+    qfile_read(c, folder, r);
+    r->summary = summary_read(c, summary);
+  }
   r->scores = read_scores(c, folder, r->summary);
   return r;
 }
@@ -51,16 +62,16 @@ Run *run_read(Ctx *c, const char *folder) {
 /* Has the file that the run was made from changed since? */
 static void check_origin(Ctx *c, const char *what, const Origin *then, const Origin *now) {
   if (!strcmp(then->hash, now->hash)) return;
-  ctx_fail(
-      c, PVI_DATA, NOWHERE,
-      "the %s %s has changed since the fit; the fit says nothing about what it is now: fit again",
-      what, now->shown ? now->shown : "");
+  ctx_fail(c, PVI_DATA, NOWHERE,
+           "the %s %s has changed since the run; the run says nothing about what it is now: run it "
+           "again",
+           what, now->shown ? now->shown : "");
 }
 
 const Problem *run_problem(Ctx *c, const Run *r) {
   if (!r->program_origin.path)
     ctx_fail(c, PVI_DATA, NOWHERE,
-             "this fit was made from a program in memory; give the model to read the run with");
+             "this run was made from a program in memory; give the model to read the run with");
   ProblemSource s = {.program = r->program_origin.path, .data = r->data_origin.path};
   Problem *p = problem_load(c, &s, r->o);
   run_check_problem(c, r, p);

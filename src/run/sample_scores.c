@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { FEW_DRAWS = 1024, LEAST_LOO = 1000 };
-static const double LOO_WORK = 4e6; /* draws times observations, about */
+enum { FEW_DRAWS = 1024, LEAST_LOO = 1000, LEAST_SCORED = 2000 };
+static const double LOO_WORK = 4e6, SCORE_WORK = 1e7; /* draws times observations, about */
 
 /* n of all draws, evenly spread: draw by draw, or as rows of draws. */
 static double *spread_draws(Arena *a, const Sample *s, size_t n, bool rows) {
@@ -34,9 +34,29 @@ static Q mean_q(Arena *a, const Sample *s, double *mean) {
   return q_make(a, FAMILY_meanfield, (Shape){0}, s->dim, points);
 }
 
-static size_t loo_draws(size_t total, size_t n) {
-  double most = fmax(LEAST_LOO, LOO_WORK / (double)(n + 1));
+/* So many of all draws as the work for n observations allows. */
+static size_t draws_for(size_t total, double least, double work, size_t n) {
+  double most = fmax(least, work / (double)(n + 1));
   return most < (double)total ? (size_t)most : total;
+}
+
+size_t sample_scored(size_t total, size_t n) {
+  return draws_for(total, LEAST_SCORED, SCORE_WORK, n);
+}
+
+static LooSummary sum_up(const SampleRun *s, const double *score, const double *k, size_t n) {
+  SummaryScore sum = summary_score("loo", score, n);
+  LooSummary out = {.elpd = sum.sum,
+                    .mean = sum.mean,
+                    .se = sum.se * (double)n,
+                    .n = n,
+                    .p_loo = s->run->scores->parts[PART_TRAIN].scores[0].sum - sum.sum,
+                    .worst = -INFINITY};
+  for (size_t i = 0; i < n; i++) {
+    out.worst = fmax(out.worst, k[i]);
+    out.bad += !(k[i] <= PSIS_GOOD);
+  }
+  return out;
 }
 
 /* Every training observation from all the others. */
@@ -48,7 +68,7 @@ static const SampleLoo *leave_one_out(Ctx *c, const SampleRun *s, Pool *pool) {
   SampleLoo *l = NEW(&c->arena, SampleLoo);
   TempArena *temp = temp_open(c);
   Arena *a = &temp->arena;
-  size_t draws = loo_draws(s->sample->chains * s->sample->draws, n);
+  size_t draws = draws_for(s->sample->chains * s->sample->draws, LEAST_LOO, LOO_WORK, n);
   const Observed *o = observed_make(a, m, split->rows[PART_TRAIN], n, WANT_LL);
   double *score = NEW_ARRAY(a, double, o->n + 1), *k = NEW_ARRAY(a, double, o->n + 1);
   int32_t *obs = NEW_ARRAY(a, int32_t, o->n + 1);
@@ -57,35 +77,37 @@ static const SampleLoo *leave_one_out(Ctx *c, const SampleRun *s, Pool *pool) {
   l->score = NEW_ARRAY(&c->arena, double, m->n_obs + 1);
   l->k = NEW_ARRAY(&c->arena, double, m->n_obs + 1);
   for (size_t i = 0; i < m->n_obs; i++) l->score[i] = l->k[i] = NAN;
-  l->worst = -INFINITY;
   for (size_t i = 0; i < o->n; i++) {
     l->score[obs[i]] = score[i];
     l->k[obs[i]] = k[i];
-    l->worst = fmax(l->worst, k[i]);
-    l->bad += !(k[i] <= PSIS_GOOD);
   }
-  l->sum = summary_score("loo", score, o->n);
-  l->draws = draws;
+  l->sum = sum_up(s, score, k, o->n);
+  l->sum.draws = draws;
   temp_close(temp);
   return l;
 }
 
-void sample_score(Ctx *c, SampleRun *s, Run *r, Pool *pool) {
-  const Model *m = r->problem->model;
+const Scores *sample_parts(Ctx *c, const Sample *x, const SampleParts *p) {
   TempArena *temp = temp_open(c);
   Arena *a = &temp->arena;
-  const Sample *x = s->sample;
   size_t total = x->chains * x->draws, few = total < FEW_DRAWS ? total : FEW_DRAWS;
   double *mean = NEW_ARRAY(a, double, x->dim + 1);
   Q q = mean_q(a, x, mean);
-  GivenDraws given = {spread_draws(a, x, total, true), spread_draws(a, x, few, true), total, few};
+  size_t scored = sample_scored(total, p->model->n_obs);
+  GivenDraws given = {spread_draws(a, x, scored, true), spread_draws(a, x, few, true), scored, few};
+  ScoringPlan how = evaluate_scoring(p->o, p->model->n_obs);
+  how.integrate = INTEGRATE_DRAWS;
+  Scorer scorer = {c, p->model, &q, mean, &how, p->pool, &given};
+  const Scores *s = evaluate_parts(&scorer, p->list, p->split);
+  temp_close(temp);
+  return s;
+}
+
+void sample_score(Ctx *c, SampleRun *s, Run *r, Pool *pool) {
+  const Model *m = r->problem->model;
   size_t column;
   ScoreList list = r->o->metric.count ? evaluate_list(c, m, &r->o->metric, r->o)
                                       : evaluate_one(c, m, &(Target){.score = SCORE_log}, &column);
-  r->scoring = evaluate_scoring(r->o, m->n_obs);
-  r->scoring.integrate = INTEGRATE_DRAWS;
-  Scorer scorer = {c, m, &q, mean, &r->scoring, pool, &given};
-  r->scores = evaluate_parts(&scorer, &list, r->split);
-  temp_close(temp);
+  r->scores = sample_parts(c, s->sample, &(SampleParts){m, &list, r->split, r->o, pool});
   s->loo = leave_one_out(c, s, pool);
 }

@@ -1,4 +1,5 @@
 /* summarise.c: a finished run in numbers and words: Summary, and what `pvi fit` prints of it. */
+#include "run/exact_bayes.h"
 #include "run/tune.h"
 
 #include "infer/psis.h"
@@ -108,7 +109,9 @@ static void add_path(Ctx *c, const Run *r, Summary *s) {
   s->nfreed = t->nfreed;
   s->freeing = t->free != NULL;
   const char **notes = NEW_ARRAY(&c->arena, const char *, s->nnotes + 1);
-  s->verdict = notes[0] = verdict(c, t, s);
+  s->verdict = notes[0] =
+      r->exact ? arena_format(&c->arena, "%s. %s", verdict(c, t, s), exact_words(c, r->exact))
+               : verdict(c, t, s);
   for (size_t k = 0; k < s->nnotes; k++) notes[k + 1] = s->notes[k];
   s->notes = notes;
   s->nnotes++;
@@ -272,7 +275,11 @@ const Summary *run_summarise(Ctx *c, const Run *r) {
     s->folds_rule = r->folds_rule;
   }
   if (r->tuned && !isinf(r->tuned->lambda)) add_bayes(c, r, rows);
-  if (r->tuned) add_path(c, r, s);
+  s->exact_bayes = r->exact;
+  if (r->tuned)
+    add_path(c, r, s);
+  else if (r->exact)
+    add_note(c, s, exact_words(c, r->exact));
   if (has_khat(r)) add_khat(c, r, s, rows);
   if (r->certificate) add_certificate(c, r->certificate, s);
   return s;

@@ -375,7 +375,7 @@ static void search_free(Search *s, TunePath *p) {
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-/* The search compares scores whose common draws cancel, so it needs fewer of them. */
+/* Scores of folds are compared with each other, and their common draws cancel: fewer will do. */
 enum { COARSER = 4 };
 
 /* VI, with all data and in every fold. */
@@ -407,7 +407,6 @@ static const Scores *settle(Search *s, const TunePath *p, const ScoreList *list)
   o.target.lambda = bayes ? 1 : p->lambda;
   o.target.regularizer = p->regularizer;
   o.free = p->free;
-  s->r->scoring = evaluate_scoring(s->r->o, s->r->problem->model->n_obs);
   return folds_score(s->c, s->r, s->f, &o, list, &s->best.folds);
 }
 
@@ -456,8 +455,8 @@ TunePath *tune(Ctx *c, Run *r, const Folds *f, const TuneOptions *t) {
   return p;
 }
 
-void tune_each(Ctx *c, Run *r, const Folds *f, const TuneOptions *t, const Freedom *free, size_t n,
-               TuneStep *out) {
+const Scores *tune_each(Ctx *c, Run *r, const Folds *f, const TuneOptions *t, const Freedom *free,
+                        size_t n, TuneStep *out) {
   Search s = search_make(c, r, f, t);
   Place at = place_make(&c->arena, f->count, s.start.folds.size);
   s.left = n;
@@ -465,4 +464,5 @@ void tune_each(Ctx *c, Run *r, const Folds *f, const TuneOptions *t, const Freed
     place_copy(&at, &s.start);
     out[k] = loosen(&s, &at, &free[k]);
   }
+  return s.bayes;
 }

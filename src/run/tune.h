@@ -33,7 +33,7 @@ typedef struct TunePath {
   const double *bayes_phi;
   const double *start;        /* and where the fit of the choice to them begins */
   const Scores *scores;       /* of every observation when it was held out, under the choice */
-  const Scores *bayes_scores; /* and under Bayes: of the score that was maximised, */
+  const Scores *bayes_scores; /* and under VI: of the score that was maximised, */
   size_t bayes_column;        /* which is this one of them */
 } TunePath;
 
@@ -50,9 +50,9 @@ TunePath *tune(Ctx *c, Run *r, const Folds *f, const TuneOptions *t);
 /* One fit from phi, without other starts; what it finds goes there. */
 void tune_refit(Ctx *c, const Model *m, const Split *split, const FitOptions *o, Pool *pool,
                 double *phi);
-/* What each of n freedoms gains alone. VI's q is left in the run. */
-void tune_each(Ctx *c, Run *r, const Folds *f, const TuneOptions *t, const Freedom *free, size_t n,
-               TuneStep *out);
+/* What each of n freedoms gains alone; returned are VI's scores. Its q is left in the run. */
+const Scores *tune_each(Ctx *c, Run *r, const Folds *f, const TuneOptions *t, const Freedom *free,
+                        size_t n, TuneStep *out);
 /* What the option `free` names: variables, elements b[2], or common:b, the widths of b's elements
  * grown by one number. */
 const Freedom *tune_freedom(Ctx *c, const Model *m, const OptionList *names);
