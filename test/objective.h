@@ -44,7 +44,7 @@ UNUSED static void check_gradient(Predictive *p, double *phi, const double *grad
     }
     phi[k] = x;
     double d = difference(f, h);
-    if (fabs(d - grad[k]) > tolerance * fmax(1, fabs(d)))
+    if (!(fabs(d - grad[k]) <= tolerance * fmax(1, fabs(d))))
       fail_msg("entry %zu: %.10g, by differences %.10g", k, grad[k], d);
   }
 }

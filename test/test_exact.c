@@ -491,7 +491,7 @@ TEST(curvature) {
     phi[k] = x;
     for (size_t i = 0; i < n; i++) {
       double d = (down[i] - up[i]) / (2 * h), a = A[k * n + i];
-      if (fabs(d - a) > 1e-3 * most)
+      if (!(fabs(d - a) <= 1e-3 * most))
         fail_msg("entry %zu, %zu: %.6g, by differences %.6g", k, i, a, d);
     }
   }
@@ -761,7 +761,7 @@ TEST(exact_optimum) {
   int part = a->split ? PART_TEST : PART_TRAIN;
   assert_true(f->exact && f->converged);
   double test = metric(c, m, f, a->metric, s->rows[part], s->count[part]);
-  if (fabs(test - a->anchor) > a->tolerance)
+  if (!(fabs(test - a->anchor) <= a->tolerance))
     fail_msg("%s %.4f, exact %.4f", a->metric, test, a->anchor);
   double train = metric(c, m, f, a->metric, s->rows[PART_TRAIN], s->count[PART_TRAIN]);
   if (a->train != 0 && train < a->train)

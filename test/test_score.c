@@ -1067,9 +1067,9 @@ TEST(kind_draws) {
     if (kind_has_moments(k)) {
       for (size_t i = 0; i < DRAWS; i++) squares[i] = (x[i] - mean) * (x[i] - mean);
       double se = sqrt(variance / DRAWS), spread = stat_sd(squares, DRAWS) / sqrt(DRAWS);
-      if (fabs(stat_mean(x, DRAWS) - mean) > 4.5 * se)
+      if (!(fabs(stat_mean(x, DRAWS) - mean) <= 4.5 * se))
         fail_msg("%s: mean %g, of draws %g +- %g", kind_names[k], mean, stat_mean(x, DRAWS), se);
-      if (fabs(stat_mean(squares, DRAWS) - variance) > 5 * spread)
+      if (!(fabs(stat_mean(squares, DRAWS) - variance) <= 5 * spread))
         fail_msg("%s: variance %g, of draws %g +- %g", kind_names[k], variance,
                  stat_mean(squares, DRAWS), spread);
     }

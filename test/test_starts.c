@@ -183,7 +183,8 @@ TEST(better_mode) {
              NULL, &o);
   if (!accurate) return;
   moments_of(c, f, &mean, &sd);
-  if (!f->converged || fabs(f->value.value) > 1e-2) fail_msg("%g: %s", f->value.value, f->reason);
+  if (!f->converged || !(fabs(f->value.value) <= 1e-2))
+    fail_msg("%g: %s", f->value.value, f->reason);
   assert_true(fabs(mean[0] - 1.5) < 0.01 && fabs(sd[0] - 0.2) < 0.01);
 }
 
@@ -293,7 +294,7 @@ TEST(nodes_forget) {
       Predictive *fresh = predictive_make(&c->arena, o, &t, &q, (NoiseSet){0, 5}, NULL);
       value_at(p, phis[i]);
       double now = value_at(p, phis[k]), want = value_at(fresh, phis[k]);
-      if (fabs(now - want) > 1e-6 * fabs(want))
+      if (!(fabs(now - want) <= 1e-6 * fabs(want)))
         fail_msg("q %d after q %d: %.10g, at first %.10g", k, i, now, want);
     }
 }
