@@ -418,6 +418,25 @@ TEST(psis_of_known_ratios) {
   assert_close(l[7], -log(N), 1e-12);
 }
 
+/* A ratio that is no number has no weight; where none is one, nothing can be trusted. */
+TEST(psis_without_numbers) {
+  enum { N = 20000 };
+  static const double nothing[] = {(double)NAN, -(double)INFINITY, (double)INFINITY};
+  double *l = NEW_ARRAY(&c->arena, double, N), *clean = NEW_ARRAY(&c->arena, double, N);
+  PsisWork *w = psis_work(&c->arena, N);
+  RngStream r = rngs_make(3, 9);
+  for (size_t i = 0; i < N; i++) l[i] = clean[i] = -0.5 * log(rngs_uniform(&r));
+  l[5] = (double)NAN;
+  clean[5] = -(double)INFINITY;
+  assert_true(psis_smooth(w, l) == psis_smooth(w, clean));
+  assert_memory_equal(l, clean, N * sizeof *l);
+  for (size_t k = 0; k < 3; k++) {
+    for (size_t i = 0; i < N; i++) l[i] = nothing[k];
+    assert_true(psis_smooth(w, l) == (double)INFINITY);
+    assert_close(l[7], -log(N), 1e-12);
+  }
+}
+
 /* y_i ~ normal(theta, 1) under a flat prior: without y_i, theta is normal(mean of the others,
  * 1 / (n - 1)), and y_i is predicted with variance 1 + 1 / (n - 1). */
 TEST(loo_of_a_normal) {
@@ -565,6 +584,7 @@ int main(void) {
   SUITE_ADD(&s, ties_and_constants);
   SUITE_ADD(&s, pareto_of_known_tails);
   SUITE_ADD(&s, psis_of_known_ratios);
+  SUITE_ADD(&s, psis_without_numbers);
   SUITE_ADD(&s, loo_of_a_normal);
   SUITE_ADD(&s, scores_of_draws);
   SUITE_ADD(&s, files_are_cmdstans);

@@ -122,9 +122,11 @@ static double smooth_tail(PsisWork *w, double *l) {
 
 double psis_smooth(PsisWork *w, double *l) {
   enum { LEAST = 5 };
+  for (size_t i = 0; i < w->n; i++) l[i] = isnan(l[i]) ? -INFINITY : l[i]; /* no weight */
   double top = stat_max(l, w->n), k = INFINITY;
-  for (size_t i = 0; i < w->n; i++) l[i] = isnan(l[i]) ? -INFINITY : l[i] - top;
-  if (w->tail >= LEAST && w->tail < w->n) {
+  bool told = isfinite(top); /* else no ratio says anything, and all weights are alike */
+  for (size_t i = 0; i < w->n; i++) l[i] = told ? l[i] - top : 0;
+  if (told && w->tail >= LEAST && w->tail < w->n) {
     largest(w->heap, w->tail + 1, l, w->n);
     k = smooth_tail(w, l);
   }
