@@ -120,6 +120,10 @@ static const Twin matrices[] = {
      " target += see(A) + 5.2 + log(eigenvalues_sym(A))' * [V[ : , 1]' * W() * V[ : , 1], V[ : , "
      "2]' * W() * V[ : , 2], V[ : , "
      "3]' * W() * V[ : , 3]]' + 1; }"},
+    {"eigenvectors of data and of parameters", 0, EITHER, MATRICES,
+     "model { matrix[3, 3] A = spd([1, 2, 3]', 0.5); target += s + see(eigenvectors_sym(exp(s) * "
+     "A)); }",
+     "model { matrix[3, 3] A = spd([1, 2, 3]', 0.5); target += s + see(eigenvectors_sym(A)); }"},
     {"eigenvalues in a loop", 0, EITHER, MATRICES,
      "model { for (m in 1 : 4) { matrix[3, 3] A = m * spd(a, s); matrix[3, 3] V = "
      "eigenvectors_sym(A); target += see(V * diag_matrix(eigenvalues_sym(A) ^ 2) * V'); } }",

@@ -77,10 +77,20 @@ static void report_folder(Cli *cli, const char *folder) {
   cli_said(cli, status);
 }
 
+/* What a run that has ended found; NULL: there is none. */
+static void show_run(Cli *cli, pvi_run *run) {
+  const char *text = "";
+  if (!run) return;
+  if (cli->json || !cli->quiet) {
+    pvi_fit_report(cli->c, run, cli->o, &text);
+    fputs(text, stdout);
+  }
+  if (cli->report) report_folder(cli, pvi_result_of(run)->folder);
+}
+
 int cmd_fit(Cli *cli) {
   pvi_model *m = NULL;
   pvi_run *run = NULL;
-  const char *text = "";
   int status = missing_model(cli, "fit");
   if (status) return status;
   watch_begin(cli, cli->resume ? pvi_get(cli->o, "resume") : cli->place[0]);
@@ -88,11 +98,7 @@ int cmd_fit(Cli *cli) {
                        : fit_model(cli, &m, &run);
   int interrupted = watch_end(cli);
   cli_said(cli, status);
-  if (run && (cli->json || !cli->quiet)) {
-    pvi_fit_report(cli->c, run, cli->o, &text);
-    fputs(text, stdout);
-  }
-  if (run && cli->report) report_folder(cli, pvi_result_of(run)->folder);
+  show_run(cli, run);
   if (run && pvi_result_of(run)->interrupted)
     fprintf(stderr, "interrupted; to go on: pvi fit --resume %s\n", pvi_result_of(run)->folder);
   pvi_run_free(run);
@@ -134,18 +140,13 @@ typedef int NetworkFit(pvi_context *c, const pvi_model *m, const pvi_options *o,
 static int fit_network(Cli *cli, NetworkFit *make, FolderName *name) {
   pvi_model *m = NULL;
   pvi_run *run = NULL;
-  const char *text = "";
   watch_begin(cli, cli->place[0]);
   int status = pvi_load(cli->c, place(cli, 0), place(cli, 1), cli->o, &m);
   if (!status) status = choose_folder(cli, m, name);
   if (!status) status = make(cli->c, m, cli->o, NULL, &run);
   int interrupted = watch_end(cli);
   cli_said(cli, status);
-  if (run && (cli->json || !cli->quiet)) {
-    pvi_fit_report(cli->c, run, cli->o, &text);
-    fputs(text, stdout);
-  }
-  if (run && cli->report) report_folder(cli, pvi_result_of(run)->folder);
+  show_run(cli, run);
   pvi_run_free(run);
   pvi_model_free(m);
   return status == PVI_STATUS_INTERRUPTED && interrupted ? interrupted : status;

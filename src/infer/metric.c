@@ -114,8 +114,9 @@ static void correlations(const DrawSet *d, double *x, double *R) {
  * correlations. It costs dim^2 a step. */
 static bool is_worth_it(Arena *work, const double *R, size_t dim) {
   double *A = memcpy(NEW_ARRAY(work, double, dim *dim), R, dim * dim * sizeof *A),
-         *w = NEW_ARRAY(work, double, dim), *V = NEW_ARRAY(work, double, dim *dim);
-  if (!la_eigen_symmetric(A, w, V, dim)) return false;
+         *w = NEW_ARRAY(work, double, dim), *V = NEW_ARRAY(work, double, dim *dim),
+         *room = NEW_ARRAY(work, double, dim *(dim + 2));
+  if (!la_eigen_symmetric(A, w, V, room, dim)) return false;
   return w[dim - 1] > 4 * fmax(w[0], 1e-12);
 }
 

@@ -46,7 +46,7 @@ static void spectra(Arena *a, const IrNode *x, const double *in, double *out) {
   double *A = NEW_ARRAY(a, double, K *K), *rest = NEW_ARRAY(a, double, K *K + 2 * K);
   for (size_t k = 0; k < count; k++, in += K * K, out += K * (K + 1)) {
     memcpy(A, in, K * K * sizeof *A);
-    if (la_eigen_tridiagonal(A, out, out + K, rest, K)) continue;
+    if (la_eigen_symmetric(A, out, out + K, rest, K)) continue;
     for (size_t e = 0; e < K * (K + 1); e++) out[e] = (double)NAN;
   }
 }

@@ -13,10 +13,11 @@ typedef struct {
 
 static Spectrum spectrum_of_numbers(Eval *E, const Value *A, const Expr *call) {
   int32_t K = A->dims[0];
-  double *work = NEW_ARRAY(E->arena, double, A->n);
+  double *work = NEW_ARRAY(E->arena, double, A->n),
+         *room = NEW_ARRAY(E->arena, double, A->n + 2 * K);
   Spectrum s = {value_vector(E, K), value_known(E, A, NULL)};
   for (int32_t k = 0; k < A->n; k++) work[k] = A->v[k];
-  bool done = la_eigen_symmetric(work, s.w->v, s.V->v, (size_t)K);
+  bool done = la_eigen_symmetric(work, s.w->v, s.V->v, room, (size_t)K);
   if (!done && !eval_is_draw(E))
     ctx_fail(E->ctx, PVI_DATA, fun_place(call), "%s: the matrix has no eigenvalues", call->name);
   return s;

@@ -181,54 +181,6 @@ static void swap_rows(double *x, double *y, size_t n) {
   }
 }
 
-/* The rotation in the plane (p, q) that makes A_pq zero (Golub & Van Loan, section 8.5). */
-static void rotate(double *A, double *V, size_t p, size_t q, size_t n) {
-  double apq = A[p * n + q], theta = (A[q * n + q] - A[p * n + p]) / (2 * apq);
-  double t = (theta < 0 ? -1 : 1) / (fabs(theta) + sqrt(1 + theta * theta)),
-         c = 1 / sqrt(1 + t * t), s = t * c;
-  turn_columns(A, p, q, n, n, c, s);
-  for (size_t k = 0; k < n; k++) {
-    double x = A[p * n + k], y = A[q * n + k];
-    A[p * n + k] = c * x - s * y;
-    A[q * n + k] = s * x + c * y;
-  }
-  A[p * n + q] = A[q * n + p] = 0;
-  turn_columns(V, p, q, n, n, c, s);
-}
-
-static void sort_eigen(double *w, double *V, size_t n) {
-  for (size_t i = 0; i < n; i++) {
-    size_t m = i;
-    for (size_t j = i + 1; j < n; j++)
-      if (w[j] < w[m]) m = j;
-    if (m == i) continue;
-    double t = w[i];
-    w[i] = w[m], w[m] = t;
-    swap_columns(V, i, m, n, n);
-  }
-}
-
-bool la_eigen_symmetric(double *A, double *w, double *V, size_t n) {
-  bool done = false;
-  set_identity(V, n);
-  for (int sweep = 0; sweep < 60 && !done; sweep++) {
-    done = true;
-    for (size_t p = 0; p < n; p++)
-      for (size_t q = p + 1; q < n; q++) {
-        double a = fabs(A[p * n + q]);
-        if (!(a <= 1e-17 * sqrt(fabs(A[p * n + p])) * sqrt(fabs(A[q * n + q])) || a < 1e-300)) {
-          rotate(A, V, p, q, n);
-          done = false;
-        }
-      }
-  }
-  for (size_t i = 0; i < n; i++) w[i] = A[i * n + i];
-  sort_eigen(w, V, n);
-  return done;
-}
-
-/* ---- the same through a tridiagonal matrix --------------------------------------------------- */
-
 /* The block of A behind row k, reflected from both sides by 1 - beta v v'. */
 static void reflect_block(double *A, const double *v, double beta, size_t k, size_t n, double *p) {
   size_t m = n - k - 1;
@@ -319,7 +271,7 @@ static void set_vector(double *V, const double *z, size_t i, size_t n) {
   for (size_t k = 0; k < n; k++) V[k * n + i] = z[top] < 0 ? -z[k] : z[k];
 }
 
-bool la_eigen_tridiagonal(double *A, double *w, double *V, double *room, size_t n) {
+bool la_eigen_symmetric(double *A, double *w, double *V, double *room, size_t n) {
   double *Z = room, *e = Z + n * n, *rest = e + n;
   double sum = 0;
   for (size_t k = 0; k < n * n; k++) sum += fabs(A[k]);

@@ -40,15 +40,11 @@ bool la_lu(double *A, size_t *pivot, int *sign, size_t n);
 void la_lu_solve(const double *LU, const size_t *pivot, const double *b, double *x,
                  size_t n); /* x and b apart */
 
-/* A = V diag(w) V', A symmetric (destroyed), by Jacobi's method: eigenvalues ascending, V's columns
- * the eigenvectors. */
-bool la_eigen_symmetric(double *A, double *w, double *V, size_t n);
-
-/* The same by Householder's reflections and the QL method, several times as fast; eigenvectors have
- * their largest number positive. Errors are those of the largest eigenvalue's last digits. room:
- * n^2
- * + 2 n numbers. False where A is not finite, or nothing converges. */
-bool la_eigen_tridiagonal(double *A, double *w, double *V, double *room, size_t n);
+/* A = V diag(w) V', A symmetric (destroyed), by Householder's reflections and the QL method:
+ * eigenvalues ascending, V's columns the eigenvectors, each with its largest number positive.
+ * Errors are those of the largest eigenvalue's last digits. room: n^2 + 2 n numbers. False where A
+ * is not finite, or nothing converges. */
+bool la_eigen_symmetric(double *A, double *w, double *V, double *room, size_t n);
 
 /* A = U diag(d) V', A m x n with m >= n, by rotations of columns (Hestenes): A becomes U, d
  * descends. */

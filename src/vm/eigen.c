@@ -29,7 +29,7 @@ void eigen_forward(const EigenRows *r, double *room) {
   double *A = room, *w = A + K * K, *V = w + K, *rest = V + K * K;
   for (size_t l = 0; l < r->lanes; l++) {
     take(r->in, r->ld, K * K, l, A);
-    if (!la_eigen_tridiagonal(A, w, V, rest, K))
+    if (!la_eigen_symmetric(A, w, V, rest, K))
       for (size_t e = 0; e < K + K * K; e++) w[e] = (double)NAN; /* V is behind w */
     put(r->out, r->ld, K + K * K, l, w);
   }
@@ -51,18 +51,10 @@ static void middle(const double *w, const double *V, const double *G, const doub
   }
 }
 
-/* C = A B, or with flip A B'. */
-static void product(const double *A, const double *B, bool flip, size_t K, double *C) {
+/* C = A B' */
+static void times_transpose(const double *A, const double *B, size_t K, double *C) {
   for (size_t i = 0; i < K; i++)
-    for (size_t j = 0; j < K; j++) {
-      if (flip) {
-        C[i * K + j] = la_dot(A + i * K, B + j * K, K);
-        continue;
-      }
-      double s = 0;
-      for (size_t k = 0; k < K; k++) s += A[i * K + k] * B[k * K + j];
-      C[i * K + j] = s;
-    }
+    for (size_t j = 0; j < K; j++) C[i * K + j] = la_dot(A + i * K, B + j * K, K);
 }
 
 void eigen_backward(const EigenRows *r, double *room) {
@@ -75,8 +67,8 @@ void eigen_backward(const EigenRows *r, double *room) {
     for (size_t e = 0; e < K + K * K; e++) idle = idle && wa[e] == 0;
     if (idle) continue;
     middle(w, V, G, wa, K, P);
-    product(V, P, false, K, G);
-    product(G, V, true, K, P);
+    times_transpose(V, P, K, G); /* P is symmetric */
+    times_transpose(G, V, K, P);
     for (size_t e = 0; e < K * K; e++) r->in_adj[e * r->ld + l] += P[e];
   }
 }
