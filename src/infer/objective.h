@@ -17,6 +17,12 @@ typedef struct Objective { /* maximise value over phi */
   /* Optional: A becomes minus the Hessian at phi, dim x dim, about, not always positive definite;
    * returns what that cost in evaluations, 0: it is not to be had. May be NULL. */
   long (*curvature)(void *self, const double *phi, double *A);
+  /* Optional, where curvature is not: a cheap objective whose second derivatives are zero where
+   * those of this one are. L-BFGS then takes the Hessian from differences of gradients, where few
+   * are enough (sparse_hessian.h). unit, which goes with it: the unit of every number of phi, a
+   * small part of which is a step of a difference. */
+  const struct Objective *probe;
+  void (*unit)(void *self, const double *phi, double *d);
   /* Optional: how far one iteration of L-BFGS may move every number of phi, all > 0. Where the
    * start is far off, gradients are enormous and any point at all gains: without a limit the first
    * step would end in another world. May be NULL. */

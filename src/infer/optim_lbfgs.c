@@ -3,17 +3,19 @@
  *
  * The quasi-Newton pairs are s = phi' - phi and y = g - g' (so that s'y > 0 where the objective is
  * concave). H0 is gamma I, or gamma times the objective's own preconditioner, gamma = s'y / y'H0y
- * of the newest pair. Where the objective tells its curvature, H0 is the inverse of that, made
- * positive definite, and is renewed every RENEWAL iterations: Newton's method, in between corrected
- * by pairs. A failed line search drops the pairs and tries steepest ascent once before
- * giving up. Near the optimum, where differences of values are rounding noise, a point is accepted
- * by its slope alone (the approximate Wolfe condition of Hager & Zhang 2005).
+ * of the newest pair. Where the objective tells its curvature, or few differences of gradients do,
+ * H0 is the inverse of that, made positive definite, and is renewed every RENEWAL iterations, or as
+ * many as it costs evaluations: Newton's method, in between corrected by pairs. A failed line
+ * search drops the pairs and tries steepest ascent once before giving up. Near the optimum, where
+ * differences of values are rounding noise, a point is accepted by its slope alone (the approximate
+ * Wolfe condition of Hager & Zhang 2005).
  */
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "infer/optim_int.h"
+#include "infer/sparse_hessian.h"
 #include "num/linalg.h"
 
 #define ARMIJO 1e-4 /* c1: the least part of the promised gain */
@@ -37,7 +39,11 @@ typedef struct {
   bool restarted;               /* the pairs were just dropped */
   long edges;                   /* iterations in a row that were cut short at an edge */
   double *curvature, *root;     /* [dim x dim]: minus the Hessian; its Cholesky factor */
-  bool curved;                  /* the root is there */
+  bool curved;                  /* the root is there, or the factor of */
+  SparseHessian *sparse;        /* this; NULL: it was not looked for yet, or is not to be had */
+  bool sought;
+  double *start; /* where the run began: there it is looked for, */
+  long probes;   /* by so many gradients so far */
   long renewed;  /* one more than the iteration in which it was asked for; 0: never */
   long promised; /* iterations in a row that by it promised too little */
 } Lbfgs;
@@ -52,7 +58,9 @@ static size_t pair(const Lbfgs *b, size_t k) {
 static double precondition(Lbfgs *b, const double *x) {
   const Objective *f = b->r->f;
   memcpy(b->room, x, b->dim * sizeof *x);
-  if (b->curved) {
+  if (b->curved && b->sparse) {
+    sparse_hessian_solve(b->sparse, x, b->room);
+  } else if (b->curved) {
     la_cholesky_solve(b->root, x, b->room, b->dim);
   } else if (f->precondition)
     f->precondition(f->self, b->r->phi, b->room);
@@ -121,16 +129,72 @@ static bool decompose(Lbfgs *b) {
   return true;
 }
 
-/* H0 from the curvature here; the pairs are of H0s before. */
-static void renew(Lbfgs *b) {
+static bool gradient_at(void *self, const double *phi, double *grad) {
+  double value;
+  return optim_eval(self, phi, &value, grad);
+}
+
+static bool probe_at(void *self, const double *phi, double *grad) {
+  const Lbfgs *b = self;
+  const Objective *probe = b->r->f->probe;
+  double value;
+  return probe->eval(probe->self, phi, &value, grad);
+}
+
+/* So many together take about as long as one evaluation. */
+static bool probe_until_cancelled(void *self, const double *phi, double *grad) {
+  enum { TOGETHER = 64 };
+  Lbfgs *b = self;
   Run *r = b->r;
-  long first = r->o->near ? 0 : FIRST_RENEWAL, due = b->renewed ? b->renewed - 1 + RENEWAL : first;
-  if (!r->f->curvature || r->iterations < due) return;
+  bool ask = b->probes++ % TOGETHER == 0 && r->o->cancelled;
+  r->interrupted = r->interrupted || (ask && r->o->cancelled(r->o->cancelled_self));
+  return !r->interrupted && probe_at(self, phi, grad);
+}
+
+/* Always from the run's start, so that a run that is taken up again finds the same. */
+static void seek_sparse(Lbfgs *b, bool (*at)(void *self, const double *phi, double *grad)) {
+  Run *r = b->r;
+  Gradient probe = {b->dim, b, at};
+  b->sought = true;
+  r->f->unit(r->f->self, b->start, b->room);
+  b->sparse = sparse_hessian_make(r->arena, &probe, b->start, b->room);
+}
+
+/* What a renewal costs in evaluations, if that is many. */
+static long cost_of(const Lbfgs *b) {
+  return b->sparse ? (long)sparse_hessian_moves(b->sparse) : 0;
+}
+
+static bool renew_sparse(Lbfgs *b) {
+  Run *r = b->r;
+  Gradient g = {b->dim, r, gradient_at};
+  r->f->unit(r->f->self, r->phi, b->room);
+  return sparse_hessian_renew(b->sparse, &g, r->phi, r->grad, b->room);
+}
+
+static bool renew_dense(Lbfgs *b) {
+  Run *r = b->r;
   long cost = r->f->curvature(r->f->self, r->phi, b->curvature);
   r->evaluations += cost;
+  return cost > 0 && decompose(b);
+}
+
+/* H0 from the curvature here, where it is due; the pairs are of H0s before. False: nothing has
+ * changed. */
+static bool renew(Lbfgs *b) {
+  Run *r = b->r;
+  const Objective *f = r->f;
+  long first = r->o->near && f->curvature ? 0 : FIRST_RENEWAL;
+  if (!f->curvature && !f->probe) return false;
+  if (r->iterations < (b->renewed ? b->renewed - 1 + RENEWAL : first)) return false;
+  if (!f->curvature && !b->sought) seek_sparse(b, probe_until_cancelled);
+  if (!f->curvature && (!b->sparse || r->iterations < b->renewed - 1 + cost_of(b))) return false;
+  bool curved = b->sparse ? renew_sparse(b) : renew_dense(b);
+  if (r->interrupted) return false;
+  b->curved = curved;
   b->renewed = r->iterations + 1;
-  b->curved = cost > 0 && decompose(b);
   b->count = 0;
+  return true;
 }
 
 /* The pair from phi, grad to the accepted point; left out when the curvature is not safely
@@ -272,6 +336,7 @@ static Lbfgs make(Run *r) {
                  .curvature = NEW_ARRAY(a, double, square),
                  .root = NEW_ARRAY(a, double, square),
                  .dim = n,
+                 .start = memcpy(NEW_ARRAY(a, double, n), r->phi, n * sizeof *r->phi),
                  .cap = m,
                  .s = NEW_ARRAY(a, double, (m + 1) * n),
                  .y = NEW_ARRAY(a, double, (m + 1) * n),
@@ -364,6 +429,13 @@ static void state(void *own, Archive *a) {
   archive_long(a, &b->renewed);
   archive_long(a, &b->promised);
   if (b->curved && b->r->f->curvature) archive_doubles(a, b->root, n * n);
+  if (b->curved && !b->r->f->curvature) {
+    if (!b->sought) seek_sparse(b, probe_at);
+    if (b->sparse)
+      sparse_hessian_state(b->sparse, a);
+    else
+      a->bad = true;
+  }
 }
 
 /* Where the first iteration begins, or where an interrupted run was. */
@@ -392,8 +464,9 @@ OptimStatus optim_lbfgs(Run *r, StepFn *unused, int vectors) {
   r->own_state = state;
   if (!begin(&b)) return r->interrupted ? optim_interrupted(r) : OPTIM_NOT_FINITE;
   for (;;) {
-    renew(&b);
     optim_pause(r);
+    if (renew(&b)) optim_pause(r);
+    if (r->interrupted) return optim_interrupted(r);
     if (r->gradient_norm <= r->o->tol_gradient) return OPTIM_CONVERGED;
     if (r->iterations >= r->o->max_iterations || optim_out_of_evaluations(r)) return OPTIM_LIMIT;
     if (!iterate(&b, &promise)) {

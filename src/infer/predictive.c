@@ -43,7 +43,8 @@ struct Predictive {
   PredictiveValue last;
   const double *unit;   /* of every parameter, for the optimizer; NULL: unknown */
   double *precondition; /* room for that */
-  bool curved;          /* the optimizer is told the curvature */
+  bool curved;          /* the optimizer is told the curvature, */
+  Objective probe;      /* or has this to find it; no dim: it has not */
   Stages *stages;       /* NULL: nobody asks */
   VmTimes *times;       /* per worker */
 };
@@ -183,6 +184,10 @@ Predictive *predictive_of_draws(Arena *a, const Observed *o, const Target *t, co
 void predictive_set_units(Predictive *p, const double *unit) { p->unit = unit; }
 void predictive_use_curvature(Arena *a, Predictive *p) {
   p->curved = p->exact && exact_prepare_hessian(a, p->exact);
+}
+bool predictive_is_curved(const Predictive *p) { return p->curved; }
+void predictive_use_probe(Predictive *p, Predictive *cheap) {
+  p->probe = predictive_objective(cheap);
 }
 bool predictive_is_exact(const Predictive *p) { return p->exact != NULL; }
 const double *predictive_rows(const Predictive *p) {
@@ -457,6 +462,12 @@ static long objective_curvature(void *self, const double *phi, double *A) {
   return cost;
 }
 
+static void objective_unit(void *self, const double *phi, double *d) {
+  const Predictive *p = self;
+  q_scale(p->q, phi, p->unit, d);
+  for (size_t k = 0; k < q_size(p->q); k++) d[k] = sqrt(d[k]);
+}
+
 static void objective_reach(void *self, const double *phi, double *d) {
   const Predictive *p = self;
   q_reach(p->q, phi, d);
@@ -477,5 +488,7 @@ Objective predictive_objective(Predictive *p) {
                      .state = objective_state,
                      .precondition = p->q->npoint && !p->unit ? NULL : objective_precondition,
                      .curvature = p->curved ? objective_curvature : NULL,
+                     .probe = p->probe.dim && !p->curved ? &p->probe : NULL,
+                     .unit = objective_unit,
                      .reach = objective_reach};
 }

@@ -137,15 +137,19 @@ void q_log_density(const Q *q, const double *phi, const double *theta, size_t n,
   for (size_t i = 0; i < n; i++) out[i] = density_there(q, theta + i * q->dim, out[i]);
 }
 
-void q_precondition(const Q *q, const double *phi, const double *unit, double *room, double *x) {
-  const Family *f = family_of(q->family);
+void q_scale(const Q *q, const double *phi, const double *unit, double *d) {
   double free_unit[q->shape.dim + 1];
   for (size_t k = 0; unit && k < q->shape.dim; k++) free_unit[k] = unit[free_at(q, k)];
-  f->scale(phi, &q->shape, unit ? free_unit : NULL, room);
+  family_of(q->family)->scale(phi, &q->shape, unit ? free_unit : NULL, d);
   for (size_t k = 0; k < q->npoint; k++) {
     double sd = unit ? unit[q->point[k]] : 1;
-    room[point_at(q) + k] = sd * sd;
+    d[point_at(q) + k] = sd * sd;
   }
+}
+
+void q_precondition(const Q *q, const double *phi, const double *unit, double *room, double *x) {
+  const Family *f = family_of(q->family);
+  q_scale(q, phi, unit, room);
   size_t from = f->precondition ? f->precondition(phi, &q->shape, x) : 0;
   for (size_t i = from; i < q_size(q); i++) x[i] *= room[i];
 }

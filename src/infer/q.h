@@ -62,8 +62,10 @@ long q_owner(const Q *q, size_t e);
 /* The entry of phi that is the logarithm of parameter k's own sd, given the others before it; -1:
  * there is none. */
 long q_spread_entry(const Q *q, size_t k);
-/* x becomes H0 x: H0 about the inverse of minus the Hessian of the objective. unit: sds of the dim
- * parameters in the posterior; NULL: q's own are the best guess. room: size of phi. */
+/* d: about the inverse of minus the objective's second derivative in every number of phi alone.
+ * unit: sds of the dim parameters in the posterior; NULL: q's own are the best guess. */
+void q_scale(const Q *q, const double *phi, const double *unit, double *d);
+/* x becomes H0 x: H0 about the inverse of minus the Hessian of the objective. room: size of phi. */
 void q_precondition(const Q *q, const double *phi, const double *unit, double *room, double *x);
 /* Parameter k stretched about its centre by a factor and then moved; a point is only moved. */
 void q_stretch(const Q *q, double *phi, size_t k, double factor, double move);

@@ -245,10 +245,11 @@ static size_t sampled_nodes(const Target *t) {
   return t->score == SCORE_log ? 4 * FIXED_NODES : FIXED_NODES;
 }
 
-/* Draws of a score that costs much, so many for all observations together. */
+/* Draws of a score that costs much, so many for all observations of the program together: those of
+ * a fold are some of them. */
 static size_t costly_draws(const Scoring *s) {
   enum { LEAST = 128, ALL = 1 << 17 };
-  size_t fair = ALL / (s->o->n + 1), most = s->noise.M;
+  size_t fair = ALL / (s->o->model->n_obs + 1), most = s->noise.M;
   return fair > most ? most : fair < LEAST && LEAST < most ? LEAST : fair;
 }
 

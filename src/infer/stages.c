@@ -82,12 +82,14 @@ enum { FEWER = 4 };
 
 static size_t first_draws(const Fitter *f) {
   bool few = f->target.score == SCORE_elbo || f->o->rough || fit_is_rich(f);
-  return f->o->draws ? f->o->draws : usual_draws(f) / (few ? FEWER : 1);
+  size_t rich = f->o->rough && fit_is_rich(f) ? FEWER : 1;
+  return f->o->draws ? f->o->draws : usual_draws(f) / (few ? FEWER : 1) / rich;
 }
 
-/* Where fits are many, four times the draws cost more than their last error is worth. */
+/* Where fits are many, more than the usual draws cost more than their last error is worth: what
+ * exploits them is told by the observations held out. */
 static size_t most_draws(const Fitter *f) {
-  return fit_draws(f, f->o->rough ? MOST_DRAWS / FEWER : MOST_DRAWS);
+  return f->o->rough ? fit_draws(f, FIRST_DRAWS) : fit_draws(f, MOST_DRAWS);
 }
 
 static double few_draws_gap(const Fitter *f) {
@@ -161,6 +163,17 @@ static bool nodes_agree(Fitter *f, const double *phi, const OptimResult *r, size
 
 /* Gains too small to end a fit's search: far below what data can tell. */
 static double negligible_gain(const Fitter *f) { return 1e-3 * fit_tolerated_gap(f); }
+
+/* Where formulas do not tell the curvature, differences of gradients may: on a handful of draws or
+ * nodes it is seen which of them are needed. */
+static void use_probe(Fitter *f, Predictive *p) {
+  enum { FEW_DRAWS = 8, FEW_NODES = 4 };
+  if (predictive_is_curved(p) || fit_kinked(f) || f->o->rough) return;
+  Target t = f->target;
+  t.nodes = FEW_NODES;
+  NoiseSet noise = {FEW_DRAWS, fit_seed(f, SEED_FIT)};
+  predictive_use_probe(p, fit_objective_of(f, f->train, &t, &f->q, noise));
+}
 
 /* In a long valley an optimizer gains little without being anywhere near the top. So one that says
  * after many iterations that it has converged begins again from there, with nothing remembered, and
@@ -244,10 +257,11 @@ static void finish_draws(Fitter *f, double *phi) {
     FitMark mark = fit_mark(f);
     Predictive *p = fit_objective(f, M, fit_seed(f, SEED_FIT + M));
     if (f->fit->nstages) fit_prefer(f, p, phi, start);
+    use_probe(f, p);
     OptimResult r = to_convergence(f, p, phi);
     name_edge(f, p, phi, &r);
     bool away = fit_unbounded(f, p, &f->q, phi) != NULL,
-         done = draws_agree(f, p, phi, &r, M) || away || f->o->draws || M >= most_draws(f);
+         done = draws_agree(f, p, phi, &r, M) || away || f->o->draws || 4 * M > most_draws(f);
     fit_release(f, mark);
     if (done) return;
   }
@@ -273,6 +287,7 @@ static void finish_exact(Fitter *f, double *phi) {
     Predictive *p = fit_objective(f, 0, fit_seed(f, SEED_FIT));
     if (f->fit->nstages) fit_prefer(f, p, phi, start);
     if (f->target.score != SCORE_elbo && !fit_kinked(f)) predictive_use_curvature(f->arena, p);
+    use_probe(f, p);
     OptimResult r = to_convergence(f, p, phi);
     name_edge(f, p, phi, &r);
     f->unbounded = fit_unbounded(f, p, &f->q, phi);

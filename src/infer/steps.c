@@ -310,7 +310,12 @@ OptimResult fit_lbfgs(Fitter *f, Predictive *p, double *phi, long iterations, do
   o.near = f->o->rough;
   if (!f->o->free) return fit_optimize(f, p, &objective, phi, &o, stage);
   Subspace *part = subspace_make(f->arena, predictive_q(p), f->o->free, &objective, phi);
-  Objective of_part = subspace_objective(part);
+  Objective of_part = subspace_objective(part), of_probe;
+  if (objective.probe) {
+    of_probe = subspace_objective(
+        subspace_make(f->arena, predictive_q(p), f->o->free, objective.probe, phi));
+    of_part.probe = &of_probe;
+  }
   double *x = NEW_ARRAY(f->arena, double, of_part.dim + 1);
   subspace_start(part, x);
   f->within = part;

@@ -141,6 +141,13 @@ static void reach(void *self, const double *x, double *d) {
   for (size_t j = 0; j < s->ngroups; j++) d[s->nentries + j] = 1;
 }
 
+static void unit(void *self, const double *x, double *d) {
+  Subspace *s = self;
+  s->inner.unit(s->inner.self, subspace_phi(s, x), s->room);
+  for (size_t k = 0; k < s->nentries; k++) d[k] = s->room[s->entry[k]];
+  for (size_t j = 0; j < s->ngroups; j++) d[s->nentries + j] = 1;
+}
+
 /* Few coordinates: differences of the gradient, one evaluation each. */
 static long by_differences(Subspace *s, const double *x, double *A) {
   size_t n = coordinates(s);
@@ -196,6 +203,7 @@ Objective subspace_objective(Subspace *s) {
                      .eval = eval,
                      .precondition = s->inner.precondition ? precondition : NULL,
                      .curvature = s->inner.curvature ? curvature : NULL,
+                     .unit = s->inner.unit ? unit : NULL,
                      .reach = reach,
                      .state = s->inner.state ? state : NULL};
 }

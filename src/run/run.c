@@ -278,8 +278,8 @@ static void take_choice(Run *r, FitOptions *f) {
   f->target.lambda = r->lambda;
   f->target.regularizer = r->regularizer = t->regularizer;
   f->free = t->free;
-  f->warm = t->free != NULL;
-  f->choose_family = false; /* a q of another family could not begin there */
+  f->warm = bayes || t->free; /* VI ends where it ended before */
+  f->choose_family = false;   /* a q of another family could not begin there */
   f->family = t->bayes.family;
   f->start = path_start;
   f->start_self = (void *)t;

@@ -328,6 +328,19 @@ static bool normal_quantile(const ScoreCase *c, double p, const Search *s, doubl
   return false;
 }
 
+static double continuous_quantile(const ScoreCase *c, double p, double *hint);
+
+/* Where the cdf costs a continued fraction, the quantile of a few of many lanes is a start from
+ * which few steps are left. */
+static void start_by_few(const ScoreCase *c, double p, Search *s) {
+  enum { FEW = 16 };
+  ScoreCase few = *c;
+  few.q.M = FEW;
+  if (!kind_code(c->q.kind)->cells || c->q.weights || c->q.M < 4 * FEW) return;
+  double x = axis_place(&s->axis, continuous_quantile(&few, p, NULL));
+  if (x > s->lo && x < s->hi) s->start = x;
+}
+
 /* Newton on the probit scale, where a mixture's cdf is nearly straight: g(x) = inv_Phi(F(T(x))) -
  * inv_Phi(p), g' = f(T(x)) T'(x) / phi(inv_Phi(F)). Converges quadratically, so a step from |g| <
  * 1e-8 is the last one. */
@@ -335,6 +348,7 @@ static double continuous_quantile(const ScoreCase *c, double p, double *hint) {
   double z = num_inv_Phi(p), slope, f;
   Search s = quantile_start(c, z);
   quantile_bracket(c, p, z, &s);
+  start_by_few(c, p, &s);
   double x = s.start;
   if (hint && *hint != 0 && normality(c)) {
     x = fmin(fmax(*hint, s.lo), s.hi);

@@ -1,0 +1,311 @@
+/* test_sparse.c: factors of sparse matrices, Hessians by few differences, and Newton's method with
+ * both. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "infer/optim.h"
+#include "infer/sparse_hessian.h"
+#include "num/linalg.h"
+#include "num/rng.h"
+#include "num/sparse.h"
+
+static Ctx ctx;
+
+static int setup(void **unused) {
+  (void)unused;
+  ctx_init(&ctx);
+  return 0;
+}
+static int teardown(void **unused) {
+  (void)unused;
+  ctx_free(&ctx);
+  return 0;
+}
+
+/* ---- matrices -------------------------------------------------------------------------------- */
+
+/* Who meets whom: groups that share some numbers, chains, rows crossed with columns, or anybody. */
+typedef enum { ARROW, CHAIN, CROSSED, ANY, SHAPES } Net;
+
+enum { GLOBALS = 3, SIDE = 5 };
+
+static bool meet(Net shape, RngStream *r, size_t i, size_t k, size_t n) {
+  size_t lo = i < k ? i : k, hi = i < k ? k : i;
+  switch (shape) {
+  case ARROW: return lo < GLOBALS || lo / 2 == hi / 2;
+  case CHAIN: return hi - lo <= 1 || lo == 0;
+  case CROSSED: return lo < SIDE && hi >= SIDE && (hi + lo) % 3 == 0 && hi < n;
+  default: return rngs_uniform(r) < 0.2;
+  }
+}
+
+/* A symmetric matrix, dense; definite: its diagonal outweighs the rest. */
+static double *make_matrix(Net shape, uint64_t seed, size_t n, bool definite) {
+  RngStream r = rngs_make(seed, 7);
+  double *A = NEW_ARRAY(&ctx.arena, double, n *n);
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k < i; k++)
+      if (meet(shape, &r, i, k, n)) A[i * n + k] = A[k * n + i] = rngs_normal(&r);
+  for (size_t i = 0; i < n; i++) {
+    double sum = 0.1;
+    for (size_t k = 0; k < n; k++) sum += k == i ? 0 : fabs(A[i * n + k]);
+    A[i * n + i] = definite ? sum : rngs_normal(&r) + 0.01;
+  }
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k < n; k++) A[i * n + k] *= pow(10, (double)(i % 5) + (double)(k % 5) - 4);
+  return A;
+}
+
+static SparsePattern *pattern_of(const double *A, size_t n, double **x) {
+  SparsePattern *p = NEW(&ctx.arena, SparsePattern);
+  size_t *first = NEW_ARRAY(&ctx.arena, size_t, n + 1), all = 0;
+  int32_t *row = NEW_ARRAY(&ctx.arena, int32_t, n * n);
+  *x = NEW_ARRAY(&ctx.arena, double, n *n);
+  for (size_t k = 0; k < n; k++) {
+    for (size_t i = 0; i < n; i++)
+      if (i == k || A[i * n + k] != 0) row[all] = (int32_t)i, (*x)[all++] = A[i * n + k];
+    first[k + 1] = all;
+  }
+  *p = (SparsePattern){n, first, row};
+  return p;
+}
+
+/* |A x - b| against |b|, in the matrix's own units. */
+static void assert_solves(const double *A, const double *x, const double *b, size_t n) {
+  double *y = NEW_ARRAY(&ctx.arena, double, n);
+  la_matvec(A, x, y, n, n);
+  for (size_t i = 0; i < n; i++) {
+    double unit = fabs(b[i]);
+    for (size_t k = 0; k < n; k++) unit = fmax(unit, fabs(A[i * n + k] * x[k]));
+    assert_true(fabs(y[i] - b[i]) <= 1e-10 * unit);
+  }
+}
+
+static void solves(void **unused) {
+  (void)unused;
+  for (int shape = 0; shape < SHAPES; shape++)
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+      size_t n = 1 + (size_t)(seed * 7 % 40);
+      double *x, *A = make_matrix((Net)shape, seed, n, true), *b = NEW_ARRAY(&ctx.arena, double, n);
+      SparseFactor *f = sparse_factor_make(&ctx.arena, pattern_of(A, n, &x), n * n);
+      for (size_t i = 0; i < n; i++) b[i] = sin((double)(i + seed));
+      double *y = NEW_ARRAY(&ctx.arena, double, n);
+      assert_true(f && sparse_factor(f, x));
+      sparse_solve(f, b, y);
+      assert_solves(A, y, b, n);
+      memcpy(y, b, n * sizeof *b);
+      sparse_solve(f, y, y); /* in place */
+      assert_solves(A, y, b, n);
+    }
+}
+
+/* What is factored of a matrix that is not definite is: b' H b > 0. */
+static void made_definite(void **unused) {
+  (void)unused;
+  for (int shape = 0; shape < SHAPES; shape++)
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+      size_t n = 2 + (size_t)(seed * 11 % 30);
+      double *x, *A = make_matrix((Net)shape, seed, n, false), b[32], y[32];
+      SparseFactor *f = sparse_factor_make(&ctx.arena, pattern_of(A, n, &x), n * n);
+      assert_true(sparse_factor(f, x));
+      for (size_t e = 0; e < n; e++) {
+        for (size_t i = 0; i < n; i++) b[i] = i == e ? 1 : 0.1 * cos((double)(i * e));
+        sparse_solve(f, b, y);
+        assert_true(la_dot(b, y, n) > 0);
+      }
+    }
+  double x[] = {1, 0.5, 0.5, 0};
+  SparsePattern p = {2, (size_t[]){0, 2, 4}, (int32_t[]){0, 1, 0, 1}};
+  assert_false(sparse_factor(sparse_factor_make(&ctx.arena, &p, 10), x));
+  x[3] = (double)NAN;
+  assert_false(sparse_factor(sparse_factor_make(&ctx.arena, &p, 10), x));
+}
+
+/* Groups leave next to nothing, in whatever order they come; and there is a limit. */
+static void few_numbers(void **unused) {
+  (void)unused;
+  size_t n = 400, count;
+  double *x, *A = make_matrix(ARROW, 1, n, true), *chain = make_matrix(CHAIN, 1, n, true);
+  sparse_numbers(sparse_factor_make(&ctx.arena, pattern_of(A, n, &x), n * n), &count);
+  assert_true(count <= 2 * n + (GLOBALS + 2) * n);
+  sparse_numbers(sparse_factor_make(&ctx.arena, pattern_of(chain, n, &x), n * n), &count);
+  assert_true(count <= 2 * n + 4 * n);
+  assert_null(sparse_factor_make(&ctx.arena, pattern_of(A, n, &x), n));
+}
+
+/* ---- Hessians -------------------------------------------------------------------------------- */
+
+/* -1/2 (x - 1)' A (x - 1) - 1/4 c sum (x_i - 1)^4: its Hessian at 1 is -A. */
+typedef struct {
+  const double *A;
+  size_t n;
+  double quartic;
+  long asked;
+} Bowl;
+
+static bool bowl(void *self, const double *x, double *value, double *g) {
+  Bowl *b = self;
+  *value = 0;
+  b->asked++;
+  for (size_t i = 0; i < b->n; i++) {
+    double sum = 0, d = x[i] - 1;
+    for (size_t k = 0; k < b->n; k++)
+      if (b->A[i * b->n + k] != 0) sum += b->A[i * b->n + k] * (x[k] - 1);
+    g[i] = -sum - b->quartic * d * d * d;
+    *value -= 0.5 * d * sum + 0.25 * b->quartic * d * d * d * d;
+  }
+  return true;
+}
+
+static bool bowl_gradient(void *self, const double *x, double *g) {
+  double value;
+  return bowl(self, x, &value, g);
+}
+
+/* In the units of the matrices above. */
+static void units(void *self, const double *x, double *unit) {
+  const Bowl *b = self;
+  (void)x;
+  for (size_t i = 0; i < b->n; i++) unit[i] = pow(10, 2 - (double)(i % 5));
+}
+
+/* Newton's step from anywhere in a quadratic bowl is the way to its bottom; where few moves are
+ * enough, few are made. */
+static void hessians(void **unused) {
+  (void)unused;
+  static const size_t fewest[SHAPES] = {[ARROW] = GLOBALS + 3, [CHAIN] = 5, [CROSSED] = 8};
+  for (int shape = 0; shape < SHAPES; shape++)
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+      size_t n = shape == ANY ? 6 + (size_t)seed % 5 : 40 + (size_t)seed;
+      Bowl b = {.A = make_matrix((Net)shape, seed, n, true), .n = n};
+      double phi[64], base[64], unit[64], step[64];
+      for (size_t i = 0; i < n; i++) phi[i] = cos((double)i);
+      units(&b, phi, unit);
+      Gradient g = {n, &b, bowl_gradient};
+      SparseHessian *h = sparse_hessian_make(&ctx.arena, &g, phi, unit);
+      assert_non_null(h);
+      size_t moves = sparse_hessian_moves(h);
+      if (shape != ANY) assert_true(moves <= fewest[shape]);
+      bowl_gradient(&b, phi, base);
+      b.asked = 0;
+      assert_true(sparse_hessian_renew(h, &g, phi, base, unit));
+      assert_int_equal(b.asked, moves);
+      sparse_hessian_solve(h, base, step);
+      for (size_t i = 0; i < n; i++) assert_true(fabs(phi[i] + step[i] - 1) < 1e-5 * unit[i]);
+    }
+}
+
+/* With everybody meeting everybody it is not worth it, and a gradient that is not finite ends it.
+ */
+static bool broken(void *self, const double *x, double *g) {
+  bowl_gradient(self, x, g);
+  return x[0] <= 1;
+}
+
+static void not_to_be_had(void **unused) {
+  (void)unused;
+  size_t n = 60;
+  double *A = NEW_ARRAY(&ctx.arena, double, n *n), phi[60], base[60], unit[60];
+  for (size_t i = 0; i < n * n; i++) A[i] = i % (n + 1) ? 0.001 : 1;
+  for (size_t i = 0; i < n; i++) phi[i] = 0.999, unit[i] = 1;
+  Bowl b = {.A = A, .n = n};
+  Gradient g = {n, &b, bowl_gradient};
+  assert_null(sparse_hessian_make(&ctx.arena, &g, phi, unit));
+  b.A = make_matrix(ARROW, 3, n, true);
+  SparseHessian *h = sparse_hessian_make(&ctx.arena, &g, phi, unit);
+  bowl_gradient(&b, phi, base);
+  phi[0] = 1;
+  g.at = broken;
+  assert_false(sparse_hessian_renew(h, &g, phi, base, unit));
+  phi[0] = 0.9999;
+  assert_null(sparse_hessian_make(&ctx.arena, &g, phi, unit));
+}
+
+/* ---- the optimizer --------------------------------------------------------------------------- */
+
+typedef struct {
+  long asked, stop;
+  Text state;
+} Interruption;
+
+static bool asked_to_stop(void *self) {
+  Interruption *k = self;
+  return k->asked++ == k->stop;
+}
+
+static void keep_state(void *self, OptimRun *r, bool interrupted) {
+  Interruption *k = self;
+  if (!interrupted) return;
+  Archive a = archive_writer(&k->state);
+  optim_state(r, &a);
+}
+
+static OptimResult climb(const Objective *f, Interruption *k, const Interruption *from) {
+  OptimOptions o = optim_defaults(OPTIM_LBFGS);
+  double *x0 = NEW_ARRAY(&ctx.arena, double, f->dim);
+  k->state = text_make(&ctx.arena);
+  o.tol_relative = 1e-14;
+  o.cancelled = asked_to_stop;
+  o.cancelled_self = k;
+  o.pause = keep_state;
+  o.pause_self = k;
+  Archive in = from ? archive_reader(from->state.s, from->state.n) : (Archive){0};
+  if (from && from->state.n) o.resume = &in;
+  return optim_run(&ctx.arena, f, x0, &o);
+}
+
+/* With a probe the same top is reached in fewer evaluations, all of which are counted. */
+static void newton(void **unused) {
+  (void)unused;
+  for (uint64_t seed = 1; seed <= 10; seed++) {
+    Bowl b = {.A = make_matrix(ARROW, seed, 200, true), .n = 200, .quartic = 3}, cheap = b;
+    Objective probe = {.dim = b.n, .self = &cheap, .eval = bowl, .unit = units};
+    Objective f = {.dim = b.n, .self = &b, .eval = bowl, .unit = units}, g = f;
+    g.probe = &probe;
+    Interruption never = {.stop = -1};
+    OptimResult plain = climb(&f, &never, NULL);
+    b.asked = 0;
+    OptimResult r = climb(&g, &never, NULL);
+    assert_true(r.converged && r.evaluations == b.asked && r.evaluations < plain.evaluations / 2);
+    double unit[200];
+    units(&b, r.phi, unit);
+    for (size_t i = 0; i < b.n; i++) assert_true(fabs(r.phi[i] - 1) < 1e-5 * unit[i]);
+  }
+}
+
+/* Wherever it is interrupted, among the probe's moves, too, it ends with the same bits. */
+static void interrupted(void **unused) {
+  (void)unused;
+  Bowl b = {.A = make_matrix(ARROW, 3, 16, true), .n = 16, .quartic = 3};
+  Objective probe = {.dim = b.n, .self = &b, .eval = bowl, .unit = units}, f = probe;
+  f.probe = &probe;
+  Interruption never = {.stop = -1};
+  OptimResult whole = climb(&f, &never, NULL);
+  assert_true(whole.iterations > 10);
+  for (long at = 0; at < never.asked; at++) {
+    Interruption first = {.stop = at}, second = {.stop = 25}, last = {.stop = -1};
+    OptimResult r = climb(&f, &first, NULL);
+    assert_int_equal(r.status, OPTIM_INTERRUPTED);
+    r = climb(&f, &second, &first);
+    if (r.status == OPTIM_INTERRUPTED) r = climb(&f, &last, &second);
+    assert_memory_equal(r.phi, whole.phi, b.n * sizeof *r.phi);
+    assert_true(r.value == whole.value && r.iterations == whole.iterations &&
+                r.evaluations == whole.evaluations && r.status == whole.status);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(solves),      cmocka_unit_test(made_definite), cmocka_unit_test(few_numbers),
+      cmocka_unit_test(hessians),    cmocka_unit_test(not_to_be_had), cmocka_unit_test(newton),
+      cmocka_unit_test(interrupted),
+  };
+  return cmocka_run_group_tests(tests, setup, teardown);
+}
