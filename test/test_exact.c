@@ -6,6 +6,7 @@
 #include "infer/exact.h"
 #include "infer/fit.h"
 #include "num/hermite.h"
+#include "num/logistic.h"
 
 /* ---- programs: one of every shape ------------------------------------------------------------ */
 
@@ -687,6 +688,69 @@ TEST(rules) {
   }
 }
 
+/* inv_logit is the mixture it is said to be, to as many digits as its normals give, in its tail,
+ * too; and symmetric. */
+TEST(logistic_is_a_mixture) {
+  static const struct {
+    size_t n;
+    double middle, tail; /* errors: absolute, and relative where it is exp(-15) */
+  } of[] = {{12, 1e-5, 0.1}, {24, 1e-11, 1e-6}, {48, 1e-12, 1e-11}, {96, 1e-12, 1e-11}};
+  for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+    double v[96], w[96];
+    logistic_mixture(of[i].n, v, w);
+    for (double f = -40; f <= 40; f += 0.07) {
+      double sum = 0, truth = 1 / (1 + exp(-f));
+      for (size_t k = 0; k < of[i].n; k++) sum += w[k] * 0.5 * erfc(-f / sqrt(2 * v[k]));
+      assert_true(fabs(sum - truth) <= of[i].middle);
+      if (f > -15) assert_true(fabs(sum / truth - 1) <= of[i].tail);
+    }
+  }
+}
+
+/* E g(a) for a ~ normal(m, s), by brute force where g bends and where a is. */
+static double brute(double (*g)(double), double m, double s) {
+  enum { STEPS = 4000 };
+  double sum = 0, ends[] = {fmax(-60, m - 9 * s), fmin(60, m + 9 * s)};
+  double cuts[] = {m - 9 * s, fmax(m - 9 * s, fmin(ends[0], m + 9 * s)),
+                   fmin(m + 9 * s, fmax(ends[1], m - 9 * s)), m + 9 * s};
+  for (int part = 0; part < 3; part++) {
+    double lo = cuts[part], hi = cuts[part + 1], h = (hi - lo) / STEPS;
+    for (int k = 0; k <= STEPS; k++) { /* Simpson's rule */
+      double x = lo + k * h, z = (x - m) / s, weight = k == 0 || k == STEPS ? 1 : k % 2 ? 4 : 2;
+      sum += weight * h / 3 * g(x) * exp(-0.5 * z * z) / (s * sqrt(2 * M_PI));
+    }
+  }
+  return sum;
+}
+
+static double probability(double f) { return f < 0 ? exp(f) / (1 + exp(f)) : 1 / (1 + exp(-f)); }
+static double log_of_it(double f) { return f < 0 ? f - log1p(exp(f)) : -log1p(exp(-f)); }
+
+/* Binary outcomes under any law of their logit, from a point to one that knows nothing. */
+TEST(wide_logits) {
+  Model *m = model_of(c,
+                      "data { int<lower=0, upper=1> z; } parameters { real a; } model { a ~ "
+                      "normal(0, 1); z ~ bernoulli_logit(a); }",
+                      "{\"z\": 1}");
+  Q q = q_make(&c->arena, FAMILY_meanfield, (Shape){0}, 1, NULL);
+  static const ScoreId ids[] = {SCORE_log, SCORE_quadratic, SCORE_elbo};
+  for (int id = 0; id < 3; id++) {
+    Target t = {.score = ids[id], .score_weight = 1, .nodes = 2 * EXACT_NODES};
+    Predictive *p = exact_objective(c, m, &t, &q, NULL);
+    for (double s = 0.01; s < 1e5; s *= 3.3)
+      for (double z = -3; z <= 3; z += 0.37) {
+        double mean = z * fmax(s, 1), phi[] = {mean, log(s)}, P = brute(probability, mean, s);
+        double truth = id == 0   ? log(P)
+                       : id == 1 ? 2 * P - P * P - (1 - P) * (1 - P)
+                                 : brute(log_of_it, mean, s);
+        PredictiveValue v;
+        assert_true(predictive_eval(p, phi, &v, NULL));
+        if (!(fabs(v.score - truth) <= 1e-7 * (1 + fabs(truth))))
+          fail_msg("%s at %g, %g: %.12g, not %.12g", score_name(ids[id]), mean, s, v.score, truth);
+      }
+  }
+}
+
 /* ---- exact optima ---------------------------------------------------------------------------- */
 
 typedef struct {
@@ -797,6 +861,8 @@ int main(void) {
   for (size_t k = 0; k < sizeof outcomes / sizeof *outcomes; k++)
     suite_add(&s, outcomes[k].name, centred_or_not, &outcomes[k]);
   SUITE_ADD(&s, rules);
+  SUITE_ADD(&s, logistic_is_a_mixture);
+  SUITE_ADD(&s, wide_logits);
   for (size_t k = 0; k < sizeof anchors / sizeof *anchors; k++)
     suite_add(&s, anchors[k].program, exact_optimum, &anchors[k]);
   return suite_run("exact", &s);

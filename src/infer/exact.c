@@ -87,6 +87,12 @@ bool exact_has_scales(const Observed *o) {
   return false;
 }
 
+bool exact_has_wide(const Observed *o) {
+  for (int b = 0; o->reduction && b < o->reduction->nblocks; b++)
+    if (o->reduction->blocks[b].rows && o->reduction->blocks[b].wide[0] != NO_NODE) return true;
+  return false;
+}
+
 bool exact_is_sampled(const Observed *o) {
   for (int b = 0; o->reduction && b < o->reduction->nblocks; b++) {
     const Reduced *r = &o->reduction->blocks[b];
@@ -131,11 +137,16 @@ typedef struct {
 
 static BlockHeads block_heads(const Integral *I, const Graph *g) {
   const Reduced *r = I->r;
-  if (!I->given)
-    return (BlockHeads){g, 0, r->rows, NULL, I->centred ? r->centred : r->density, r->mean, r->par};
-  const Condition *c = given_of(r, &I->e->laws);
-  return (BlockHeads){
-      c->graph, (size_t)condition_inputs(c), c->rows, c->select, c->density, c->mean, c->par};
+  BlockHeads b = {g, 0, r->rows, NULL, I->centred ? r->centred : r->density, r->mean, r->par};
+  const Node *wide = r->wide;
+  if (I->given) {
+    const Condition *c = given_of(r, &I->e->laws);
+    size_t inputs = (size_t)condition_inputs(c);
+    b = (BlockHeads){c->graph, inputs, c->rows, c->select, c->density, c->mean, c->par};
+    wide = c->wide;
+  }
+  if (I->wide) b.density = wide[0], b.mean = wide[1], b.par = wide + 2;
+  return b;
 }
 
 static Tape *make_tape(Arena *a, const Exact *e, const Integral *I, const Graph *g) {
@@ -168,6 +179,10 @@ static void make_integral(Arena *a, Integral *I, const Graph *g) {
   if (I->M > e->most_lanes) e->most_lanes = I->M;
 }
 
+static bool has_wide(const Exact *e, const Reduced *r) {
+  return (r->form == FORM_GIVEN ? given_of(r, &e->laws)->wide : r->wide)[0] != NO_NODE;
+}
+
 static void add_blocks(Arena *a, Exact *e, const Reduction *r, bool prior) {
   size_t first = 0;
   for (int b = 0; b < r->nblocks; b++) {
@@ -178,6 +193,7 @@ static void add_blocks(Arena *a, Exact *e, const Reduction *r, bool prior) {
     if (!prior) {
       I->kind = e->o->kinds[b];
       I->centred = wants_centred(e, k, I->kind);
+      I->wide = e->target.nodes > EXACT_NODES && has_wide(e, k);
     }
     make_integral(a, I, r->graph);
     first += (size_t)k->rows;

@@ -20,6 +20,8 @@ bool exact_has_grid(const Observed *o);
 bool exact_has_scales(const Observed *o);
 /* Are the scales of some block so many that they are on quasi-random points? */
 bool exact_is_sampled(const Observed *o);
+/* Are there binary outcomes, for which more than EXACT_NODES nodes are normals (leaves.c)? */
+bool exact_has_wide(const Observed *o);
 /* Is a grid of so many nodes per dimension worth its room and, for so many rows, its time? */
 bool exact_grid_fits(const Observed *o, size_t nodes, size_t rows);
 /* Nodes per dimension beyond which it is not worth while: 256 on a line, 64 where some block needs

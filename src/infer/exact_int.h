@@ -31,6 +31,7 @@ typedef struct {
   size_t first; /* number of its first row among all */
   Kind kind;
   bool centred; /* its nodes are placed for every observation */
+  bool wide;    /* its lanes are the normals of which a logistic one is a mixture */
   Work *work;
   size_t nodes, M, ld; /* nodes of one component of q; lanes: those of all components */
   double *node_weight, *log_node_weight, *x1, *x2;
@@ -108,11 +109,12 @@ void laws_coefs(const Affine *f, size_t row, double *x);
 /* ---- leaves.c -------------------------------------------------------------------------------- */
 
 size_t leaves_side(ReducedForm form, size_t nodes); /* nodes per dimension of its rule */
-void leaves_nodes(Arena *a, Integral *I);           /* nodes and weights of one component */
-void leaves_make(Arena *a, Integral *I); /* the leaves of the tape, once its work is there */
-size_t leaves_groups(size_t rows);       /* groups whose adjoints are summed apart */
-void leaves_set(Integral *I);            /* coefficients and weights, from the laws */
-void leaves_fold(Integral *I);           /* adjoints of both, to those of the laws */
+size_t leaves_normals(size_t nodes);      /* lanes of wide integrals in place of so many nodes */
+void leaves_nodes(Arena *a, Integral *I); /* nodes and weights of one component */
+void leaves_make(Arena *a, Integral *I);  /* the leaves of the tape, once its work is there */
+size_t leaves_groups(size_t rows);        /* groups whose adjoints are summed apart */
+void leaves_set(Integral *I);             /* coefficients and weights, from the laws */
+void leaves_fold(Integral *I);            /* adjoints of both, to those of the laws */
 /* How far one number of a row's law is moved to see how its derivatives change. */
 double leaves_step(const double *law, int which);
 

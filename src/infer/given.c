@@ -10,6 +10,7 @@
 #include "infer/exact_int.h"
 
 #include "num/hermite.h"
+#include "num/logistic.h"
 #include "num/sobol.h"
 
 #include <math.h>
@@ -109,7 +110,9 @@ static void grid_points(Arena *a, Integral *I, const bool *moving) {
   Sides s = sides_of(I->e->target.nodes, active, has_line(g->c, g->point));
   double *xs, *ws, *xx, *wx;
   rule(a, I, s.scale, &xs, &ws);
+  if (I->wide) s.x = leaves_normals(I->e->target.nodes);
   rule(a, I, s.x, &xx, &wx);
+  if (I->wide) logistic_mixture(s.x, xx, wx);
   I->nodes = s.x;
   for (size_t d = 0; d < active; d++) I->nodes *= s.scale;
   make_points(a, I);

@@ -5,12 +5,18 @@
  * They follow from the laws of f and g (laws.c); what is differentiated in the coefficients goes
  * the same way back.
  *
+ * The other way round, a law may be so wide that a binary outcome jumps from 0 to 1 between two
+ * nodes. Then lanes are the normals of which a logistic variable is a mixture (num/logistic.h): the
+ * leaves are f's mean, the same on all of them, and its variance plus that of the lane.
+ *
  * Peaked densities (a count of thousands) are narrower than any fixed nodes are dense. For them,
  * where there is one function, the nodes are placed about the mean of f given y, with its standard
  * deviation as the unit, and reweighted by N(f | m, v) / node density. The placing is not
  * differentiated: where it is good enough the integral does not depend on it.
  */
 #include "infer/exact_int.h"
+
+#include "num/logistic.h"
 
 #include <math.h>
 #include <string.h>
@@ -27,8 +33,25 @@ size_t leaves_side(ReducedForm form, size_t nodes) {
   return form == FORM_PLANE ? nodes * 3 / 4 : nodes;
 }
 
+/* Their sum converges much faster than one over nodes. */
+size_t leaves_normals(size_t nodes) { return nodes * 3 / 8; }
+
+/* x1: the variances. */
+static void wide_nodes(Arena *a, Integral *I) {
+  I->nodes = leaves_normals(I->e->target.nodes);
+  I->node_weight = NEW_ARRAY(a, double, I->nodes);
+  I->log_node_weight = NEW_ARRAY(a, double, I->nodes);
+  I->x1 = NEW_ARRAY(a, double, I->nodes);
+  logistic_mixture(I->nodes, I->x1, I->node_weight);
+  for (size_t k = 0; k < I->nodes; k++) I->log_node_weight[k] = log(I->node_weight[k]);
+}
+
 /* x1: nodes of the only function, or of the second; x2: of the first given the second. */
 void leaves_nodes(Arena *a, Integral *I) {
+  if (I->wide) {
+    wide_nodes(a, I);
+    return;
+  }
   const Reduced *r = I->r;
   size_t K = leaves_side(r->form, I->e->target.nodes);
   bool plane = r->form == FORM_PLANE, line = r->form == FORM_NORMAL ? r->count == 2 : r->count >= 1;
@@ -73,6 +96,11 @@ void leaves_make(Arena *a, Integral *I) {
   size_t rows = (size_t)r->rows, C = I->e->laws.count;
   I->weights = NEW_ARRAY(a, double, I->ld);
   I->log_weights = NEW_ARRAY(a, double, I->ld);
+  if (I->wide) {
+    make_leaf(a, I, LEAF_FIRST, 1, (size_t)r->first_rows);
+    make_leaf(a, I, LEAF_VARIANCE, 2, (size_t)r->first_rows);
+    return;
+  }
   if (r->count) {
     size_t powers = r->form == FORM_PLANE ? 3 : r->form == FORM_LINE ? 2 : (size_t)r->count;
     make_leaf(a, I, LEAF_FIRST, powers, (size_t)r->first_rows);
@@ -174,6 +202,12 @@ static void set_rows(Integral *I, size_t c, size_t row, size_t n) {
     double *first = leaf_coef(I, LEAF_FIRST, row + k, c), s1 = r->count == 2 ? sqrt(v1[k]) : 0;
     double slope = s1 > 0 ? cov[k] / s1 : 0, rest = fmax(v[k] - slope * slope, 0);
     first[0] = m[k];
+    if (I->wide) {
+      double *variance = leaf_coef(I, LEAF_VARIANCE, row + k, c);
+      variance[0] = v[k];
+      variance[1] = 1;
+      continue;
+    }
     if (r->count == 2) first[1] = slope;
     if (r->form == FORM_LINE) first[1] = sqrt(v[k]);
     if (r->form == FORM_PLANE) first[2] = sqrt(rest);
@@ -255,6 +289,10 @@ static void fold_rows(Integral *I, size_t c, size_t row, size_t n, NormalLaw *ad
     const double *a = leaf_adj(I, LEAF_FIRST, row + k, c),
                  *x = leaf_coef(I, LEAF_FIRST, row + k, c);
     gm[k] = a[0];
+    if (I->wide) {
+      gv[k] = leaf_adj(I, LEAF_VARIANCE, row + k, c)[0];
+      continue;
+    }
     if (r->form == FORM_LINE) gv[k] = half_over(a[1], x[1]);
     if (r->form == FORM_PLANE) gv[k] = half_over(a[2], x[2]);
     if (r->form == FORM_NORMAL) gv[k] = leaf_adj(I, LEAF_VARIANCE, row + k, c)[0];

@@ -80,6 +80,9 @@ static void log_by_draws(Arena *a, const Scoring *j, double *scores) {
 
 /* Nodes to begin with, and without a tolerance. */
 enum { FIRST_NODES = 32, FIXED_NODES = 64 };
+/* Few nodes of a law that is wide agree where it is symmetric, whatever it is: so binary outcomes
+ * begin with as many as have another way (EXACT_NODES). */
+enum { WIDE_NODES = 4 * EXACT_NODES };
 
 /* With t->nodes, or by the draws of j. */
 static void evaluate(Arena *a, const Scoring *j, const Target *t, double *scores) {
@@ -222,9 +225,10 @@ static void settle(Arena *a, const Scoring *j, Target t, double *scores) {
   Unsettled u = {n, NEW_ARRAY(a, size_t, n + 1), NEW_ARRAY(a, double, n + 1)};
   double *now = NEW_ARRAY(a, double, n + 1);
   for (size_t k = 0; k < n; k++) u.at[k] = k;
-  t.nodes = FIRST_NODES / 2;
+  size_t first = exact_has_wide(j->o) ? WIDE_NODES : FIRST_NODES;
+  t.nodes = first / 2;
   evaluate(a, j, &t, scores);
-  t.nodes = FIRST_NODES;
+  t.nodes = first;
   evaluate(a, j, &t, now);
   keep_unsettled(&u, now, scores, j, &t);
   t.reach = t.score == SCORE_log ? REACH : 0;

@@ -522,23 +522,30 @@ typedef struct {
 
 static bool normal_heads(Block *b, Node id, NormalHeads *h);
 
+/* The variance of the predictor where f is that, element by element; NO_NODE: f is something else.
+ */
+static Node variance_of(Block *b, Node f) {
+  IrNode x = *ir_node(b->g, f);
+  Node v = b->variance, source = f;
+  while (x.op == IR_GATHER) { /* from where the predictor was found */
+    source = x.args[0];
+    x = *ir_node(b->g, source);
+  }
+  const GivenTerms *terms = given_terms(&b->r, source);
+  if (!terms || !b->terms || !given_compare(b->terms, terms)) return NO_NODE;
+  for (Node at = f; at != source; at = ir_node(b->g, at)->args[0]) {
+    IrNode g = *ir_node(b->g, at);
+    if (g.args[0] != source) return NO_NODE; /* gathers of gathers are one */
+    v = ir_gather_kept(b->g, v, g.u.index, g.n);
+  }
+  return v;
+}
+
 static bool normal_itself(Block *b, const IrNode *x, NormalHeads *h) {
   for (int k = 0; k < 4; k++)
     if (k != 1 && open_inputs(b, x->args[k])) return false;
-  if (!open_inputs(b, x->args[1])) return false;
-  IrNode f = *ir_node(b->g, x->args[1]);
-  Node v = b->variance, source = x->args[1];
-  while (f.op == IR_GATHER) { /* from where the predictor was found */
-    source = f.args[0];
-    f = *ir_node(b->g, source);
-  }
-  const GivenTerms *terms = given_terms(&b->r, source);
-  if (!terms || !b->terms || !given_compare(b->terms, terms)) return false;
-  for (Node at = x->args[1]; at != source; at = ir_node(b->g, at)->args[0]) {
-    IrNode g = *ir_node(b->g, at);
-    if (g.args[0] != source) return false; /* gathers of gathers are one */
-    v = ir_gather_kept(b->g, v, g.u.index, g.n);
-  }
+  Node v = open_inputs(b, x->args[1]) ? variance_of(b, x->args[1]) : NO_NODE;
+  if (v == NO_NODE) return false;
   Node own = map1(b->g, IR_INV_SQUARE, x->args[2]);
   Node wide[] = {x->args[0], x->args[1], own, v}, mean[] = {x->args[0], x->args[1], x->args[2], v};
   h->density = ir_map(b->g, IR_NORMAL_WIDE, wide);
@@ -578,9 +585,21 @@ static void line_parameters(Block *b, Condition *c) {
   memcpy(c->par, par, sizeof par);
 }
 
+/* A binary outcome whose logit is the predictor. */
+static void wide_heads(Block *b, Condition *c) {
+  IrNode x = *ir_node(b->g, b->root->root);
+  if (x.op != IR_BERNOULLI_LOGIT || open_inputs(b, x.args[0]) || !open_inputs(b, x.args[1])) return;
+  Node v = variance_of(b, x.args[1]);
+  if (v == NO_NODE) return;
+  Node u = ir_input(b->g, c->dim + c->npairs, 1);
+  wide_nodes(b->g, &(WideLogit){x.args[0], x.args[1], map2(b->g, IR_ADD, v, u)}, c->wide);
+  for (int k = 0; k < 3; k++)
+    if (ir_size(b->g, c->wide[k]) != c->rows) c->wide[0] = NO_NODE;
+}
+
 static void make_heads(Block *b, Condition *c) {
   NormalHeads h;
-  for (int k = 0; k < 3; k++) c->par[k] = NO_NODE;
+  for (int k = 0; k < 3; k++) c->par[k] = c->wide[k] = NO_NODE;
   b->made = NEW_ARRAY(b->temp, Node, b->all->count);
   if (b->variance != NO_NODE && normal_heads(b, b->root->root, &h)) {
     c->density = h.density;
@@ -591,6 +610,7 @@ static void make_heads(Block *b, Condition *c) {
   c->line = b->variance != NO_NODE;
   c->density = c->mean = on_nodes(b, b->root->root);
   line_parameters(b, c);
+  if (c->line) wide_heads(b, c);
 }
 
 /* ---- one block ------------------------------------------------------------------------------- */
@@ -640,6 +660,7 @@ bool condition_elements(const Reducible *t, const ConditionRoot *root, Reduced *
                  .factor = 1,
                  .first_rows = 1,
                  .centred = NO_NODE,
+                 .wide = {NO_NODE, NO_NODE, NO_NODE},
                  .par = {NO_NODE, NO_NODE, NO_NODE}};
   b->given[0] = condition(t, root, false, why);
   if (!b->given[0]) return false;

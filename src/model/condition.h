@@ -32,6 +32,7 @@ typedef struct Condition {
   int32_t npairs;
   bool line; /* input dim + npairs is x */
   Node density, mean, par[3];
+  Node wide[3]; /* of a binary outcome, as in reduce.h: where x is the u of a lane; or NO_NODE */
 } Condition;
 
 static inline int32_t condition_inputs(const Condition *c) { return c->dim + c->npairs + 1; }

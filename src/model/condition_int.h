@@ -19,6 +19,14 @@ typedef struct {
 bool condition_elements(const Reducible *t, const ConditionRoot *root, Reduced *b,
                         const char **why);
 
+/* A binary outcome y whose logit is normal, with the variance of a lane added to its own. */
+typedef struct {
+  Node y, mean, variance;
+} WideLogit;
+/* Given the lane: its log density, the mean log density, and the outcome's probability (reduce.c).
+ */
+void wide_nodes(Graph *g, const WideLogit *w, Node *heads);
+
 /* ---- given_terms.c ------------------------------------------------------------------------ */
 
 /* data[e] scale[e] theta[index[e]]; scale is a node of one element or as many as there are, which

@@ -509,6 +509,7 @@ static bool reduce_root(Reducer *r, Node root, const int32_t *map, Reduced *b, N
                  .factor = 1,
                  .density = NO_NODE,
                  .centred = NO_NODE,
+                 .wide = {NO_NODE, NO_NODE, NO_NODE},
                  .par = {NO_NODE, NO_NODE, NO_NODE}};
   *sigma = NO_NODE;
   if (reduce_normal(r, root, map, b, sigma)) {
@@ -555,6 +556,37 @@ static void reduce_parameters(Reducer *r, const ObsBlock *o, const int32_t *map,
   }
   if (b->form == FORM_NORMAL && o->dist != DIST_normal && o->dist != DIST_lognormal) return;
   for (int k = 0; k < o->npar; k++) b->par[k] = by_rows(r, par[k]);
+}
+
+/* With t = m where the outcome is 0, -m where it is 1, and s^2 the variance, the mean log density
+ * is
+ * -(t Phi(t / s) + s phi(t / s)), because log(1 + e^f) has inv_logit(f) for its slope. */
+void wide_nodes(Graph *g, const WideLogit *w, Node *heads) {
+  const double height = 0.398942280401432678;
+  Node inverse = ir_map(g, IR_INV_SQRT, &w->variance), z = map2(g, IR_MUL, w->mean, inverse);
+  Node sign = map2(g, IR_SUB, ir_number(g, 1), map2(g, IR_MUL, ir_number(g, 2), w->y));
+  Node t = map2(g, IR_MUL, w->mean, sign), u = map2(g, IR_MUL, t, inverse);
+  Node square = map2(g, IR_MUL, ir_number(g, -0.5), ir_map(g, IR_SQUARE, &u));
+  Node bell = map2(g, IR_MUL, ir_number(g, height), ir_map(g, IR_EXP, &square));
+  Node below = map2(g, IR_MUL, t, ir_map(g, IR_PHI, &u));
+  Node all = map2(g, IR_ADD, below, map2(g, IR_MUL, map2(g, IR_MUL, w->variance, inverse), bell));
+  heads[0] = map2(g, IR_BERNOULLI_PROBIT, w->y, z);
+  heads[1] = ir_map(g, IR_NEG, &all);
+  heads[2] = ir_map(g, IR_PHI, &z);
+}
+
+/* A binary outcome whose logit is the only function. */
+static void reduce_wide(Reducer *r, Node root, const int32_t *map, Reduced *b) {
+  const IrNode *x = ir_node(r->g, root);
+  for (; x->op == IR_GATHER; x = ir_node(r->g, x->args[0])) map = through(r, x->u.index, map);
+  if (b->form != FORM_LINE || r->count != 1 || x->op != IR_BERNOULLI_LOGIT ||
+      r->degree[x->args[0]] != IS_CONST || r->degree[x->args[1]] != IS_AFFINE)
+    return;
+  Node y = rebuild(r, x->args[0], arg_map(r, x, 0, map));
+  if (y == NO_NODE) return;
+  wide_nodes(r->out, &(WideLogit){y, leaf(r, 0), ir_outer(r->out, LEAF_VARIANCE, b->first_rows)},
+             b->wide);
+  for (int k = 0; k < 3; k++) b->wide[k] = by_rows(r, b->wide[k]);
 }
 
 static void reduce_centred(Reducer *r, Node root, const int32_t *map, Reduced *b) {
@@ -607,6 +639,7 @@ static const char *reduce_block(const Reducible *t, const ObsBlock *o, const int
   }
   reduce_parameters(&r, o, map, to, sigma);
   reduce_centred(&r, o->root, map, to);
+  reduce_wide(&r, o->root, map, to);
   return NULL;
 }
 

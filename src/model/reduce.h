@@ -5,7 +5,9 @@
  * the observation's graph is cut at its affine functions and rebuilt, in a graph of its own (the
  * Model's stays as it is), on leaves (IR_OUTER) that hold quadrature nodes of them:
  *
- *   - FORM_LINE: one function; its law is a line of nodes.
+ *   - FORM_LINE: one function; its law is a line of nodes. Where it is the logit of a binary
+ *     outcome, there is another way, for a law so wide that the outcome jumps between two nodes:
+ *     inv_logit(f) is a mixture of Phi(f / sqrt(u)), and the mean of that is Phi(m / sqrt(v + u)).
  *   - FORM_PLANE: two; nodes on a product grid, the second function's nodes given the first's.
  *   - FORM_NORMAL: normal(f, sigma) with sigma seen through at most one other function g. Given g
  *     the predictive is normal(E[f | g], sqrt(sigma^2 + var[f | g])), so the nodes are g's alone.
@@ -54,6 +56,9 @@ typedef struct {
   Node density;              /* its log-mean-exp over the nodes is the log predictive density */
   Node mean;                 /* its mean over the nodes is the mean log density */
   Node centred;              /* FORM_LINE: density on centred nodes, weighted; else NO_NODE */
+  Node wide[3];              /* FORM_LINE of a binary outcome, given u: density, mean and parameter,
+                                on the mean and v + u, in the leaves first and variance; [0]
+                                NO_NODE: it is none */
   Node par[3];               /* parameters of the outcome on the nodes; par[0] NO_NODE: not known */
   double factor;             /* terms of the prior: times this */
   const Condition *given[2]; /* FORM_GIVEN: under a q whose parameters are independent, and any;
