@@ -107,6 +107,9 @@ void pvi_options_free(pvi_options *o);
 /* `pvi fit --help` and doc/options.md list names and values. Options that take several values get
  * one more with each call; NULL takes back all that were set. */
 int pvi_set(pvi_options *o, const char *name, const char *value);
+/* From now on pvi_set takes the options of one command ("fit", "sample", "predict", ...) alone:
+ * those of others, which it would ignore, are refused by name. NULL: those of all commands. */
+int pvi_options_for(pvi_options *o, const char *command);
 /* What was set, or else the default, as text; values of a repeated option are separated by commas.
  * NULL: there is no such option. The text lasts until the next call with these options. */
 const char *pvi_get(pvi_options *o, const char *name);

@@ -44,6 +44,66 @@ def raised(kind, f, *args, **more):
 
 
 @test
+def draws_of_all():
+    """draws of sample, npe and nre are those of the command line, to the bit, and so are predictions"""
+    program, data = OUT + "/small.stan", OUT + "/small.json"
+    open(program, "w").write("data { int N; vector[N] y; } parameters { real a; } model { a ~ normal(0, 1); y ~ normal(a, 1); }")
+    json.dump({"N": 3, "y": [1, 0.5, 2]}, open(data, "w"))
+    m = pvi.Model(program, data)
+    for command, method in (("npe", m.npe), ("nre", m.nre)):
+        subprocess.run([PVI, command, program, data, "--seed", "5", "--pairs", "512", "--epochs", "3", "--quiet", "--out", OUT + "/" + command])
+        rows = np.array(rows_of(OUT + "/%s/draws.csv" % command)[2:], dtype=float)
+        assert np.array_equal(rows[:, 3], method(seed=5, pairs=512, epochs=3).draws(len(rows))["a"]), command
+    options = {"seed": 5, "chains": 2, "draws": 50, "warmup": 50, "method": "nuts"}
+    words = [w for k, v in options.items() for w in ("--" + k, str(v))]
+    subprocess.run([PVI, "sample", program, data, "--quiet", "--out", OUT + "/chains"] + words)
+    post = m.sample(out=OUT + "/chains2", **options)
+    for k in range(2):
+        rows = rows_of(OUT + "/chains/draws_%d.csv" % (k + 1))
+        assert np.array_equal(np.array(rows[1:], dtype=float)[:, rows[0].index("a")], post.draws["a"][k])
+    for folder, own in ((OUT + "/npe", pvi.read(OUT + "/npe").predict()), (OUT + "/chains", post.predict())):
+        said = json.loads(subprocess.run([PVI, "predict", folder, "--json"], capture_output=True, text=True, check=True).stdout)
+        assert np.allclose([o["mean"] for o in said["observations"]], own.mean, rtol=1e-9, atol=0)
+
+
+@test
+def refused_options():
+    """an option that a method does not have is refused, with the nearest one"""
+    m = pvi.Model(*GOLF)
+    fit = m.fit(score="elbo")
+    for words, f, options in (("chains is not an option of fit, but of sample", m.fit, {"chains": 4}), ('did you mean "chains"', m.sample, {"chain": 4}),
+                              ("score is not an option of check", lambda **o: pvi.Model(*GOLF, **o), {"score": "crps"}),
+                              ('did you mean "levels"', fit.predict, {"level": [0.5]}), ('did you mean "simulations"', m.diagnose, {"simulation": 3}),
+                              ('did you mean "methods"', lambda **o: pvi.compare(GOLF, **o), {"method": "vi"}), ('did you mean "bags"', m.bag, {"bag": 3}),
+                              ('did you mean "pairs"', m.npe, {"pair": 3}), ('did you mean "page"', lambda **o: pvi.report([], **o), {"pages": "x"})):
+        assert words in str(raised(pvi.UsageError, f, **options)), words
+
+
+@test
+def tuples():
+    """items of tuples are variables; a draw without generated quantities is a warning"""
+    m = pvi.Model("data { tuple(real, array[2] int) x; } parameters { real a; } model { a ~ normal(0, 1); } generated quantities "
+                  "{ tuple(real, vector[2]) t = (x.1, [a, 2 * a]'); array[2] tuple(int, real) u = {(1, a), (2, x.2[2])}; vector[2] v = [1, 2]'; real w = v[a > 0 ? 1 : 3]; }",
+                  {"x": (0.5, [3, 4])})
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        d = m.fit(score="elbo", seed=2).draws(100)
+    assert d["t:2"].shape == (100, 2) and (d["t:1"][d["a"] > 0] == 0.5).all()
+    good = d["a"] > 0
+    assert np.array_equal(d["t:2"][good][:, 1], 2 * d["a"][good]) and (d["u.2:2"][good] == 4).all() and np.isnan(d["w"][~good]).all() and (d["w"][good] == 1).all()
+    assert any("no generated quantities" in str(w.message) for w in said)
+
+
+@test
+def reports():
+    """a report is an HTML page, and the bagged posterior a dict"""
+    m = pvi.Model(*GOLF)
+    fit = m.fit(score="elbo", out=OUT + "/reported")
+    assert OUT in pvi.report(fit, page=OUT + "/page.html") and "<html" in open(OUT + "/page.html").read(3000)
+    assert m.bag(bags=5)
+
+
+@test
 def draws():
     """draws of a fit are those of the command line, to the bit"""
     subprocess.run([PVI, "fit"] + GOLF + ["--lambda", "0.01", "--seed", "5", "--quiet", "--out", OUT + "/a"], check=True)

@@ -474,6 +474,8 @@ expect 2 "--bayes nuts is scored on held-out observations: give --folds 5" "exac
 expect 0 '"exact_bayes": {' "exact Bayes beside a fit" fit "$dir/good.stan" "$dir/good.json" --bayes nuts --folds 3 --json --out "$dir/beside2"
 expect 0 "exact Bayes (draws of the posterior)" "and its words again" summary "$dir/beside2"
 expect 0 "exact Bayes (draws of the posterior)" "and in a diagnosis" diagnose "$dir/good.stan" "$dir/good.json" --bayes nuts --simulations 0
+expect 2 "leave out --lambda" "a fit goes on with its own settings" fit --resume "$dir/exact" --lambda 1
+expect 2 "leave out model.stan" "and its own program" sample model.stan --resume "$dir/sampled"
 expect 3 "pvi sample --resume" "a fit does not go on with draws" fit --resume "$dir/sampled"
 expect 3 "holds a fit" "nor draws with a fit" sample --resume "$dir/exact"
 expect 2 "missing argument" "sample without a program" sample

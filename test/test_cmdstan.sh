@@ -72,7 +72,7 @@ check $? "a wrong program does not compile, and the place is told" "$(cat "$dir/
 "$home/bin/stanc" --version | grep -q '^stanc3 v2.35.0'
 check $? "stanc --version"
 mkdir "$dir/inc" && echo 'real one(real x) { return x + 1 - 1; }' >"$dir/inc/one.stan"
-"$home/bin/stanc" --include-paths="$dir/inc" --warn-pedantic --info "$dir/m.stan" >"$dir/info.json"
+"$home/bin/stanc" --include-paths="$dir/inc" --warn-pedantic --info "$dir/m.stan" >"$dir/info.json" 2>"$dir/said"
 python3 - "$dir/info.json" <<'END'
 import json, sys
 i = json.load(open(sys.argv[1]))
@@ -103,6 +103,50 @@ make -s -C "$home" "$dir/td"
 drawn() { "$dir/td" id=$2 random seed=$1 data file="$dir/td.data.R" output file="$dir/td.csv" method=sample num_samples=1 >/dev/null && tail -n 6 "$dir/td.csv" | head -n 1; }
 [ "$(drawn 1 1)" = "$(drawn 1 2)" ] && [ "$(drawn 1 1)" != "$(drawn 2 1)" ] && drawn 1 1 | grep -qE '^0,0,(99999|1000)'
 check $? "transformed data follow the seed" "$(drawn 1 1; drawn 1 2; drawn 2 1)"
+
+# tuples: as data, parameters and outputs; an item has the name that CmdStan gives it
+cat >"$dir/tuple.stan" <<'END'
+data { tuple(real, array[2] int) x; array[2] tuple(real, real) y; }
+transformed data { print("x is ", x, " y[1] is ", y[1]); }
+parameters { tuple(real, real<lower=0>) p; }
+transformed parameters { tuple(real, vector[2]) t = (p.1 + x.1, [p.2, x.2[2]]'); }
+model { p.1 ~ normal(0, 1); p.2 ~ exponential(1); }
+generated quantities { array[2] tuple(real, real) g = {(y[2].1, 1), (y[1].2, p.1)}; }
+END
+echo '{"x": {"1": 0.5, "2": [3, 4]}, "y": [{"1": 1, "2": 2}, {"1": 3, "2": 4}]}' >"$dir/tuple.json"
+echo '{"p": {"1": 0.25, "2": 1.5}}' >"$dir/start.json"
+make -s -C "$home" "$dir/tuple"
+"$dir/tuple" method=sample algorithm=fixed_param num_samples=1 init="$dir/start.json" data file="$dir/tuple.json" output file="$dir/tuple.csv" >"$dir/said" 2>&1
+grep -v '^#' "$dir/tuple.csv" | diff - <(printf 'lp__,accept_stat__,p:1,p:2,t:1,t:2.1,t:2.2,g.1:1,g.1:2,g.2:1,g.2:2\n0,0,0.25,1.5,0.75,1.5,4,3,1,2,0.25\n') >/dev/null
+check $? "tuples in data, inits and files" "$(grep -v '^#' "$dir/tuple.csv")"
+grep -qx 'x is (0.5,\[3,4\]) y\[1\] is (1,2)' "$dir/said"
+check $? "what transformed data print is shown" "$(tail -n 3 "$dir/said")"
+"$dir/tuple" method=sample num_samples=20 num_warmup=200 data file="$dir/tuple.json" output file="$dir/tuple.csv" >"$dir/said" 2>&1 &&
+  "$dir/tuple" method=generate_quantities fitted_params="$dir/tuple.csv" data file="$dir/tuple.json" output file="$dir/gq.csv" >"$dir/said" 2>&1 &&
+  [ "$(grep -v '^#' "$dir/gq.csv" | cut -d, -f 4)" = "$(grep -v '^#' "$dir/tuple.csv" | cut -d, -f 16)" ]
+check $? "and read again" "$(tail -n 3 "$dir/said")"
+
+# what fails in generated quantities is a draw's: the others are there
+echo 'parameters { real x; } model { x ~ normal(0, 1); if (x > 1) reject("x is ", x); } generated quantities { vector[2] v = [1, x]'"'"'; real y = v[x > 0 ? 2 : 3]; }' >"$dir/some.stan"
+make -s -C "$home" "$dir/some"
+"$dir/some" random seed=1 output file="$dir/some.csv" method=sample num_samples=400 >"$dir/said" 2>&1
+[ $? -eq 0 ] && grep -q "^Exception: index 3 is out of range.* of 400 draws have no generated quantities" "$dir/said" &&
+  grep -q "^Informational Message: The current Metropolis proposal is about to be rejected" "$dir/said" && grep -q "^Gradient evaluation took" "$dir/said" &&
+  [ "$(grep -v '^#' "$dir/some.csv" | tail -n 400 | awk -F, '($8 > 0 && $11 == $8) || ($8 < 0 && $11 == "nan" && $9 == "nan")' | wc -l)" -eq 400 ]
+check $? "draws whose generated quantities fail have none, and the run goes on" "$(grep Exception "$dir/said")"
+echo 'parameters { vector[3] x; } transformed parameters { print(x[4]); } model { x ~ normal(0, 1); }' >"$dir/never.stan"
+make -s -C "$home" "$dir/never"
+"$dir/never" output file="$dir/never.csv" method=sample >"$dir/said" 2>&1
+[ $? -eq 1 ] && grep -q "^Exception: index 4 is out of range" "$dir/said"
+check $? "an index out of range in print is an error" "$(tail -n 1 "$dir/said")"
+
+# pedantic
+echo 'data { int J; vector[J] y; } parameters { vector[J] theta; real mu; real<lower=0> tau; real idle; } transformed parameters { vector[J] z = theta * 2; } model { z ~ normal(mu, tau); y ~ normal(theta, 1); tau ~ cauchy(0, 5); }' >"$dir/h.stan"
+make -s -C "$home" STANCFLAGS=--warn-pedantic "$dir/h" >"$dir/said" 2>&1
+[ "$(grep -c '^Warning' "$dir/said")" -eq 2 ] && grep -q 'The parameter mu has no priors' "$dir/said" && grep -q 'The parameter idle was declared but was not used' "$dir/said"
+check $? "stanc --warn-pedantic: parameters without a prior" "$(cat "$dir/said")"
+rm "$home/bin/diagnose" && make -s -C "$home" bin/diagnose && [ -x "$home/bin/diagnose" ]
+check $? "make brings a tool back"
 
 # a density without a maximum
 echo 'parameters { real<lower=0> tau; } model { tau ~ gamma(0.2, 1); }' >"$dir/nomax.stan"

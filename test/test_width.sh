@@ -39,6 +39,11 @@ narrow() {
 fast="--lambda 0.1 --force"
 COLUMNS=100 "$PVI" fit logistic.stan golf.csv --score elbo --folds 5 --out vi --quiet
 narrow "the list of commands" --help
+for command in $("$PVI" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p' | grep -v '^pvi$'); do
+  narrow "$command --help" $command --help
+done
+[ "$(COLUMNS=50 "$PVI" compare --help | sed -n '/^examples:/,$p' | sed '1d' | sed -e ':a' -e '/\\$/N; s/ \\\n */ /; ta')" = "$(COLUMNS=200 "$PVI" compare --help | sed -n '/^examples:/,$p' | sed '1d')" ]
+check $? "examples that go on behind a backslash are the same commands"
 narrow "check" check logistic.stan golf.csv
 narrow "check of a program with long names" check wide.stan wide.csv
 narrow "density" density logistic.stan golf.csv --at points.json

@@ -438,6 +438,7 @@ static void print_estimate(pvi_context *c, const pvi_simulator *s) {
   printf("%.0f images of %.0f x %.0f, %.0f MB; %.2g s an iteration: about %.0f s a fit\n", count,
          pixels, pixels, count * pixels * pixels * 8e-6, k.seconds,
          k.seconds * (fmin(iterations, lbfgs != 0 ? 100 : iterations) + 0.3 * again));
+  fflush(stdout); /* whoever waits reads it now, in a file, too */
   pvi_run_free(r);
   pvi_options_free(o);
 }

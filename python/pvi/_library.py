@@ -57,11 +57,12 @@ FUNCTIONS = {
     "pvi_version": (S, []), "pvi_open": (V, []), "pvi_close": (None, [V]), "pvi_error": (S, [V]), "pvi_messages": (SZ, [V]),
     "pvi_message_at": (MessageStruct, [V, SZ]), "pvi_on_progress": (None, [V, Report, V]), "pvi_cancel": (None, [V]),
     "pvi_progress_line": (SZ, [S, SZ, SZ, S, C.POINTER(Progress)]), "pvi_options_new": (V, [V]), "pvi_options_free": (None, [V]),
-    "pvi_set": (I, [V, S, S]), "pvi_get": (S, [V, S]), "pvi_option_count": (SZ, []), "pvi_option_at": (Option, [SZ]),
+    "pvi_options_for": (I, [V, S]), "pvi_set": (I, [V, S, S]), "pvi_get": (S, [V, S]), "pvi_option_count": (SZ, []), "pvi_option_at": (Option, [SZ]),
     "pvi_load": (I, [V, S, S, V, PV]), "pvi_load_text": (I, [V, S, S, V, PV]), "pvi_model_free": (None, [V]), "pvi_dim": (SZ, [V]),
     "pvi_observations": (SZ, [V]), "pvi_parameter": (S, [V, SZ]), "pvi_columns": (SZ, [V]), "pvi_parameter_columns": (SZ, [V]),
     "pvi_column": (S, [V, SZ]), "pvi_constrain": (I, [V, V, P_DOUBLE, SZ, U64, P_DOUBLE]), "pvi_unconstrain": (I, [V, V, P_DOUBLE, P_DOUBLE]),
     "pvi_density": (I, [V, V, P_DOUBLE, SZ, C.POINTER(Densities)]), "pvi_fit": (I, [V, V, V, C.POINTER(Split), PV]),
+    "pvi_npe": (I, [V, V, V, C.POINTER(Split), PV]), "pvi_nre": (I, [V, V, V, C.POINTER(Split), PV]),
     "pvi_resume": (I, [V, S, V, PV]), "pvi_read": (I, [V, S, V, PV]), "pvi_run_free": (None, [V]), "pvi_result_of": (C.POINTER(Result), [V]),
     "pvi_scores": (SZ, [V]), "pvi_score_at": (ScoreStruct, [V, SZ]), "pvi_score_title": (S, [S, C.POINTER(I)]),
     "pvi_sample": (I, [V, V, V, C.POINTER(Split), C.POINTER(C.POINTER(PosteriorStruct))]),
@@ -72,7 +73,7 @@ FUNCTIONS = {
     "pvi_check_report": (I, [V, S, S, V, C.POINTER(S)]), "pvi_fit_report": (I, [V, V, V, C.POINTER(S)]),
     "pvi_sample_report": (I, [V, C.POINTER(PosteriorStruct), V, C.POINTER(S)]), "pvi_summary_report": (I, [V, V, V, C.POINTER(S)]),
     "pvi_compare_report": (I, [V, C.POINTER(S), SZ, V, C.POINTER(S)]), "pvi_diagnose_report": (I, [V, V, V, C.POINTER(S)]),
-    "pvi_export_report": (I, [V, S, V, C.POINTER(S)]),
+    "pvi_bag_report": (I, [V, V, V, C.POINTER(S)]), "pvi_export_report": (I, [V, S, V, C.POINTER(S)]),
     "pvi_page_report": (I, [V, C.POINTER(S), SZ, V, C.POINTER(S)]),
 }
 
@@ -172,15 +173,6 @@ def options(command="fit"):
     return found
 
 
-def _takers(name):
-    """The commands that have an option of this name; none: there is no such option."""
-    for k in range(lib.pvi_option_count()):
-        o = lib.pvi_option_at(k)
-        if text(o.name).replace("-", "_") == name.replace("-", "_"):
-            return text(o.commands).split()
-    return []
-
-
 # ---- calls -----------------------------------------------------------------------------------------------------------------------------------
 
 
@@ -201,15 +193,14 @@ class Context:
             lib.pvi_options_free(o)
         lib.pvi_close(self.c)
 
-    def options(self, given, command=None):
-        """Options from keywords; lists are given element by element, None is left out, True sets a flag. Those of other commands are refused."""
-        for name in given if command else ():
-            takers = _takers(name)
-            if takers and command not in takers:
-                raise UsageError("%s is not an option of %s, but of %s" % (name, command, ", ".join(takers)))
+    def options(self, given, command):
+        """Options from keywords; lists are given element by element, None is left out, True sets a flag; lambda_ is lambda, a word of Python's.
+        Those of other commands are refused by the library."""
         o = lib.pvi_options_new(self.c)
         self.made.append(o)
+        self.check(lib.pvi_options_for(o, command.encode()))
         for name, value in given.items():
+            name = name.rstrip("_")
             for v in value if isinstance(value, (list, tuple, np.ndarray)) else [value]:
                 if v is None or v is False:
                     continue

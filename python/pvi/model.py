@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _library as L
 from ._library import lib
-from .results import Comparison, Diagnosis, Fit, Posterior, number_words
+from .results import Bag, Comparison, Diagnosis, Fit, Posterior, number_words
 
 
 def _plain(x):
@@ -129,7 +129,7 @@ class Model:
         self.name = "model" if is_text else os.path.splitext(os.path.basename(program))[0]
         out = C.c_void_p()
         with L.Context() as c:
-            o = c.options(options)
+            o = c.options(options, "check")
             if is_text:
                 content = None if data is None else open(data).read() if isinstance(data, (str, os.PathLike)) else _text(data)
                 c.call(lib.pvi_load_text, program.encode(), None if content is None else content.encode(), o, C.byref(out))
@@ -173,7 +173,7 @@ class Model:
         said = C.c_char_p()
         with L.Context() as c:
             data = self._places[1]
-            c.call(lib.pvi_check_report, self._places[0].encode(), None if data is None else data.encode(), c.options(self._options), C.byref(said))
+            c.call(lib.pvi_check_report, self._places[0].encode(), None if data is None else data.encode(), c.options(self._options, "check"), C.byref(said))
             return L.text(said.value)
 
     def __repr__(self):
@@ -232,19 +232,29 @@ class Model:
         Further options are those of `pvi fit` (`pvi.options("fit")`): family, lambda_, regularize, holdout, seed, out, ...
         Ctrl-C ends the fit with the best q so far, and a warning.
         """
+        return self._fit(lib.pvi_fit, "fit", split, progress, dict(options, score=score))
+
+    def npe(self, split=None, progress=None, **options):
+        """Neural posterior estimation: a network that learned from simulations says what q is: a `Fit`. Options are those of `pvi npe`."""
+        return self._fit(lib.pvi_npe, "npe", split, progress, options)
+
+    def nre(self, split=None, progress=None, **options):
+        """Neural ratio estimation: draws of the posterior by a learned ratio, as a `Fit` of particles. Options are those of `pvi nre`."""
+        return self._fit(lib.pvi_nre, "nre", split, progress, options)
+
+    def _fit(self, function, command, split, progress, options):
         if isinstance(split, (str, os.PathLike)):
             options["split"], split = os.fspath(split), None
-        options = _without_underscores(dict(options, score=score))
         parts, kept = _split(split)
         run = C.c_void_p()
         with L.Context() as c:
-            status = c.long_call(lib.pvi_fit, self._m, c.options(options, "fit"), parts, C.byref(run), progress=progress, label=self.name)
+            status = c.long_call(function, self._m, c.options(options, command), parts, C.byref(run), progress=progress, label=self.name)
         del kept
         fit = Fit(run, self, options)
         if status == L.NOT_CONVERGED:
-            warnings.warn("%s: %s" % (self.name, fit.reason), L.NotConverged, stacklevel=2)
+            warnings.warn("%s: %s" % (self.name, fit.reason), L.NotConverged, stacklevel=3)
         if status == L.INTERRUPTED:
-            warnings.warn("interrupted: this is the best q so far", L.NotConverged, stacklevel=2)
+            warnings.warn("interrupted: this is the best q so far", L.NotConverged, stacklevel=3)
         return fit
 
     def sample(self, split=None, progress=None, **options):
@@ -254,19 +264,13 @@ class Model:
         """
         if isinstance(split, (str, os.PathLike)):
             options["split"], split = os.fspath(split), None
-        options = _without_underscores(options)
         parts, kept = _split(split)
         out = C.POINTER(L.PosteriorStruct)()
         with L.Context() as c:
             o = c.options(options, "sample")
             status = c.long_call(lib.pvi_sample, self._m, o, parts, C.byref(out), progress=progress, label=self.name)
-            said = C.c_char_p()
-            lib.pvi_sample_report(c.c, out, o, C.byref(said))
-            report = L.text(said.value)
+            found = _posterior(c, o, out, self, status)
         del kept
-        found = Posterior(out, self, report)
-        if status in (L.NOT_CONVERGED, L.INTERRUPTED):
-            warnings.warn("%s: %s" % (self.name, "interrupted" if status == L.INTERRUPTED else found.verdict), L.NotConverged, stacklevel=2)
         return found
 
     def diagnose(self, progress=None, **options):
@@ -274,17 +278,27 @@ class Model:
         return Diagnosis(*_both_forms(
             lambda c, o, said: c.long_call(lib.pvi_diagnose_report, self._m, o, said, progress=progress, label=self.name), options, "diagnose"))
 
+    def bag(self, progress=None, **options):
+        """BayesBag: the posteriors of resampled data beside the posterior: a `Bag`. Options: bags, family, seed, threads, split, holdout."""
+        return Bag(*_both_forms(
+            lambda c, o, said: c.long_call(lib.pvi_bag_report, self._m, o, said, progress=progress, label=self.name), options, "bag"))
 
-def _without_underscores(options):
-    """lambda is a word of Python's: lambda_ will do."""
-    return {k.rstrip("_"): v for k, v in options.items()}
+
+def _posterior(c, o, out, model, status):
+    """What the library returned as draws, with what it says of them."""
+    said = C.c_char_p()
+    lib.pvi_sample_report(c.c, out, o, C.byref(said))
+    found = Posterior(out, model, L.text(said.value))
+    if status in (L.NOT_CONVERGED, L.INTERRUPTED):
+        warnings.warn("interrupted" if status == L.INTERRUPTED else found.verdict, L.NotConverged, stacklevel=3)
+    return found
 
 
 def _both_forms(report, options, command):
     """A report as text, from what it says as JSON where that is all one needs: what is costly is done once."""
     with L.Context() as c:
         said = C.c_char_p()
-        report(c, c.options(dict(_without_underscores(options), json=True), command), C.byref(said))
+        report(c, c.options(dict(options, json=True), command), C.byref(said))
         return json.loads(L.text(said.value), object_hook=number_words), L.text(said.value)
 
 
@@ -296,6 +310,14 @@ def resume(folder, progress=None):
     return Fit(run, None, {})
 
 
+def resume_sample(folder, progress=None):
+    """Goes on with the interrupted sampling in a run folder: a `Posterior`, as undisturbed sampling would have come to."""
+    out = C.POINTER(L.PosteriorStruct)()
+    with L.Context() as c:
+        status = c.long_call(lib.pvi_resume_sample, os.fspath(folder).encode(), None, C.byref(out), progress=progress, label="resume")
+        return _posterior(c, c.options({}, "sample"), out, None, status)
+
+
 def read(folder):
     """A run folder again, as a `Fit`. The model is loaded from the files that the folder names when it is needed."""
     run = C.c_void_p()
@@ -304,18 +326,32 @@ def read(folder):
     return Fit(run, None, {})
 
 
+def _folders(runs):
+    """The folders of runs, as the library wants them; a path is taken as it is."""
+    places = []
+    for r in [runs] if isinstance(runs, (str, os.PathLike, Fit, Posterior)) else runs:
+        folder = r.folder if isinstance(r, (Fit, Posterior)) else os.fspath(r)
+        if folder is None:
+            raise L.UsageError("this needs a run that has a folder: out=...")
+        places.append(folder.encode())
+    return (C.c_char_p * len(places))(*places)
+
+
+def report(runs, progress=None, **options):
+    """Runs (fits, posteriors or their folders) as one self-contained HTML page; returns what was written. Options are those of `pvi report`: page,
+    plots, threads."""
+    names, said = _folders(runs), C.c_char_p()
+    with L.Context() as c:
+        c.long_call(lib.pvi_page_report, names, len(names), c.options(options, "report"), C.byref(said), progress=progress, label="report")
+        return L.text(said.value).strip()
+
+
 def compare(runs, progress=None, **options):
     """Several fits side by side: scores with paired differences: a `Comparison`.
 
     runs: fits that were written (``fit(out=...)``), run folders; or programs (.stan) and, last, a file of data: each is then fitted by every method
     of ``methods=["vi", "pvi"]`` on the same folds.
     """
-    places = []
-    for r in runs:
-        folder = r.folder if isinstance(r, Fit) else os.fspath(r)
-        if folder is None:
-            raise L.UsageError("a fit can be compared when it has a folder: fit(out=...)")
-        places.append(folder.encode())
-    names = (C.c_char_p * len(places))(*places)
+    names = _folders(runs)
     return Comparison(*_both_forms(
-        lambda c, o, said: c.long_call(lib.pvi_compare_report, names, len(places), o, said, progress=progress, label="compare"), options, "compare"))
+        lambda c, o, said: c.long_call(lib.pvi_compare_report, names, len(names), o, said, progress=progress, label="compare"), options, "compare"))

@@ -71,12 +71,12 @@ class Draws(dict):
 
 
 def _by_variable(columns, values):
-    """Columns theta.1.2 of one variable become its array; the first index is the fastest."""
+    """Columns theta.1.2 of one variable become its array; the first index is the fastest. Items of tuples (p:1, q.3:2) are variables of their own."""
     found = {}
     for k, column in enumerate(columns):
-        name, *index = re.split(r"\.", column)
-        if ":" in name:
-            name, index = column, []
+        tuples, colon, last = column.rpartition(":")
+        name, *index = last.split(".")
+        name = tuples + colon + name
         found.setdefault(name, []).append((k, [int(i) for i in index] if all(i.isdigit() for i in index) else []))
     out = {}
     for name, items in found.items():
@@ -116,7 +116,7 @@ def _export(folder, to, out):
         raise L.UsageError("a run can be exported when it has a folder: out=...")
     said = C.c_char_p()
     with L.Context() as c:
-        c.call(lib.pvi_export_report, folder.encode(), c.options({"to": to, "out": out}), C.byref(said))
+        c.call(lib.pvi_export_report, folder.encode(), c.options({"to": to, "out": out}, "export"), C.byref(said))
         return L.text(said.value).split(": ")[0]
 
 
@@ -170,12 +170,12 @@ class Fit:
 
         Options: levels (of quantiles), outcomes (simulated, of each), metric, n, seed, set, alpha.
         """
-        from .model import _DataFile, _without_underscores
+        from .model import _DataFile
 
         data = _DataFile(new_data)
         out = C.POINTER(L.PredictionsStruct)()
         with L.Context() as c:
-            c.call(lib.pvi_predict, self._r, data.encoded(), c.options(_without_underscores(options)), C.byref(out))
+            c.call(lib.pvi_predict, self._r, data.encoded(), c.options(options, "predict"), C.byref(out))
         return Predictions(out)
 
     def log_q(self, theta):
@@ -199,7 +199,7 @@ class Fit:
     def _report(self, function, **options):
         said = C.c_char_p()
         with L.Context() as c:
-            c.call(function, self._r, c.options(options), C.byref(said))
+            c.call(function, self._r, c.options(options, "fit"), C.byref(said))
             return L.text(said.value)
 
     def report(self, width=100):
@@ -250,6 +250,14 @@ class Posterior:
     def export(self, to="zarr", out=None):
         """Writes the run (one with a folder) for ArviZ and xarray, as `pvi export` does; returns where."""
         return _export(self.folder, to, out)
+
+    def predict(self, new_data=None, **options):
+        """Predictions of the posterior's draws, as `Fit.predict`; of a run with a folder: ``sample(out=...)``."""
+        from .model import read
+
+        if self.folder is None:
+            raise L.UsageError("predictions are made from a run that has a folder: sample(out=...)")
+        return read(self.folder).predict(new_data, **options)
 
     def to_xarray(self):
         return self.draws.to_xarray()
@@ -325,6 +333,10 @@ class Comparison(_Report):
         shown = [(_shown(row[0]), row) for row in self.rows]
         rows = [[title, fit, sign * total, sign * difference, se] for (title, sign), (_, fit, total, difference, se) in shown]
         return _table(["score", "fit", "sum", "difference to the best", "se"], rows)
+
+
+class Bag(_Report):
+    """What `pvi bag --json` prints: the bagged posterior beside Bayes, and how far Bayes is too sure."""
 
 
 class Diagnosis(_Report):

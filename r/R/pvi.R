@@ -6,8 +6,10 @@
 # Named arguments as the texts that pvi_set takes; a vector sets a repeated option once for each value.
 option_texts <- function(...) {
   given <- list(...)
+  given <- given[!vapply(given, is.null, TRUE)]
   if (length(given) && (is.null(names(given)) || any(names(given) == "")))
     stop("options are named: pvi_fit(model, data, score = \"crps\")", call. = FALSE)
+  if (!is.null(names(given$set))) given$set <- paste0(names(given$set), "=", given$set) # set = c(N = 19)
   text <- function(x) if (is.logical(x)) tolower(as.character(x)) else if (is.numeric(x)) format(x, digits = 17, trim = TRUE) else as.character(x)
   values <- lapply(given, function(x) vapply(x, text, ""))
   list(names = as.character(rep(gsub("_", "-", names(given)), lengths(values))), values = as.character(unlist(values)))
@@ -19,11 +21,12 @@ stan_json <- function(x) {
     if (is.factor(v)) v <- as.integer(v)
     if (is.logical(v)) v <- as.integer(v)
     if (!is.numeric(v)) stop("data are numbers; this is ", class(v)[1], call. = FALSE)
-    if (anyNA(v) && !is.double(v)) stop("Stan has no missing whole numbers", call. = FALSE)
     out <- format(v, digits = 17, trim = TRUE, scientific = NA)
+    out[is.na(v)] <- "null" # the library says which, where the program wants them
     if (is.double(v)) {
       out <- vapply(v, function(e) {
-        if (is.nan(e) || is.na(e)) return("\"NaN\"")
+        if (is.nan(e)) return("\"NaN\"")
+        if (is.na(e)) return("null")
         if (is.infinite(e)) return(if (e > 0) "\"Inf\"" else "\"-Inf\"")
         if (e == round(e) && abs(e) < 2147483648) sprintf("%.0f", e) else sprintf("%.17g", e)
       }, "")
@@ -43,11 +46,22 @@ stan_json <- function(x) {
     if (!is.null(dim(v))) return(nest(text, dim(v)))
     if (length(text) == 1 && !inherits(v, "AsIs")) text else paste0("[", paste(text, collapse = ","), "]")
   }
-  if (is.data.frame(x)) x <- c(as.list(x), list(N = nrow(x)))
   x <- x[vapply(x, function(v) is.numeric(v) || is.logical(v) || is.factor(v) || is.list(v), TRUE)]
   keys <- paste0("\"", names(x), "\"")
   paste0("{", paste(keys, vapply(x, value, ""), sep = ":", collapse = ",\n"), "}")
 }
+
+# A data frame as CSV: sizes then are its number of rows, and a cell that is no number is told with its row. Factors count from 1.
+frame_csv <- function(x) {
+  column <- function(v) {
+    if (is.factor(v) || is.logical(v)) v <- as.integer(v)
+    if (is.numeric(v)) ifelse(is.na(v) & !is.nan(v), "NA", sprintf("%.17g", v)) else paste0("\"", gsub("\"", "\"\"", as.character(v)), "\"")
+  }
+  cells <- vapply(x, column, character(nrow(x)))
+  paste(c(paste(names(x), collapse = ","), apply(matrix(cells, nrow(x)), 1, paste, collapse = ",")), collapse = "\n")
+}
+
+data_text <- function(data) if (is.null(data)) NULL else if (is.data.frame(data)) frame_csv(data) else stan_json(data)
 
 # A program is a file or its text; data are a file, a list, a data frame or NULL.
 places <- function(model, data) {
@@ -57,25 +71,40 @@ places <- function(model, data) {
     if (is_text) return(list(NULL, program_text, NULL, paste(readLines(data, warn = FALSE), collapse = "\n")))
     return(list(path.expand(model), NULL, path.expand(data), NULL))
   }
-  data_text <- if (is.null(data)) NULL else stan_json(data)
   if (is.null(program_text)) program_text <- paste(readLines(model, warn = FALSE), collapse = "\n")
-  list(NULL, program_text, NULL, data_text)
+  list(NULL, program_text, NULL, data_text(data))
 }
 
-# theta.2.1 as posterior writes it: theta[2,1].
+# theta.2.1 as posterior writes it: theta[2,1]; items of tuples keep their colon: q.3:2.1 is q[3]:2[1].
 pretty_names <- function(dotted) {
-  vapply(strsplit(dotted, ".", fixed = TRUE), function(p) if (length(p) == 1) p else paste0(p[1], "[", paste(p[-1], collapse = ","), "]"), "")
+  brackets <- function(p) if (length(p) == 1) p else paste0(p[1], "[", paste(p[-1], collapse = ","), "]")
+  vapply(strsplit(dotted, ":", fixed = TRUE), function(items) paste(vapply(strsplit(items, ".", fixed = TRUE), brackets, ""), collapse = ":"), "")
 }
 
 # ---- fits ----------------------------------------------------------------------
 
-pvi_fit <- function(model, data = NULL, ..., ndraws = 1000) {
-  p <- places(model, data)
-  o <- option_texts(...)
-  fit <- .Call(pvi_r_fit, p[[1]], p[[2]], p[[3]], p[[4]], o$names, o$values, as.double(ndraws))
+fit_by <- function(command, model, data, ndraws, given) {
+  o <- do.call(option_texts, given)
+  as_fit(.Call(pvi_r_fit, command, places(model, data), o$names, o$values, as.double(ndraws)))
+}
+
+as_fit <- function(fit) {
   colnames(fit$draws) <- pretty_names(colnames(fit$draws))
   structure(fit, class = "pvi_fit")
 }
+
+pvi_fit <- function(model, data = NULL, ..., ndraws = 1000) fit_by("fit", model, data, ndraws, list(...))
+
+# The posterior by networks that learned from simulations: posterior and ratio estimation.
+pvi_npe <- function(model, data = NULL, ..., ndraws = 1000) fit_by("npe", model, data, ndraws, list(...))
+pvi_nre <- function(model, data = NULL, ..., ndraws = 1000) fit_by("nre", model, data, ndraws, list(...))
+
+# A run folder again; and an interrupted fit, which goes on to what it would have become.
+pvi_read <- function(folder, ndraws = 1000) as_fit(.Call(pvi_r_read, path.expand(folder), FALSE, as.double(ndraws)))
+pvi_resume <- function(folder, ndraws = 1000) as_fit(.Call(pvi_r_read, path.expand(folder), TRUE, as.double(ndraws)))
+
+# Names of the options of a command ("fit", "sample", "predict", ...): arguments of its function.
+pvi_options <- function(command = "fit") gsub("-", "_", .Call(pvi_r_options, command))
 
 print.pvi_fit <- function(x, ...) {
   cat(.Call(pvi_r_text, x$session))
@@ -92,9 +121,9 @@ predict.pvi_fit <- function(object, newdata = NULL, ...) {
   o <- option_texts(...)
   file <- newdata
   if (!is.null(newdata) && !is.character(newdata)) {
-    file <- tempfile(fileext = ".json")
+    file <- tempfile(fileext = if (is.data.frame(newdata)) ".csv" else ".json")
     on.exit(unlink(file))
-    writeLines(stan_json(newdata), file)
+    writeLines(data_text(newdata), file)
   }
   p <- .Call(pvi_r_predict, object$session, file, o$names, o$values)
   p$mean <- drop(p$mean)
@@ -104,12 +133,23 @@ predict.pvi_fit <- function(object, newdata = NULL, ...) {
 }
 
 pvi_sample <- function(model, data = NULL, ...) {
-  p <- places(model, data)
   o <- option_texts(...)
-  fit <- .Call(pvi_r_sample, p[[1]], p[[2]], p[[3]], p[[4]], o$names, o$values)
+  as_posterior(.Call(pvi_r_sample, places(model, data), NULL, o$names, o$values))
+}
+
+# Interrupted sampling goes on.
+pvi_resume_sample <- function(folder) as_posterior(.Call(pvi_r_sample, NULL, path.expand(folder), character(), character()))
+
+as_posterior <- function(fit) {
   colnames(fit$draws) <- pretty_names(colnames(fit$draws))
   for (k in c("rhat", "ess_bulk", "ess_tail", "mcse")) fit[[k]] <- stats::setNames(drop(fit[[k]]), colnames(fit$draws))
   structure(fit, class = "pvi_posterior")
+}
+
+# Predictions of the posterior's draws, of a run that has a folder.
+predict.pvi_posterior <- function(object, newdata = NULL, ...) {
+  if (is.null(object$folder)) stop("predictions are made from a run that has a folder: pvi_sample(..., out = \"folder\")", call. = FALSE)
+  predict.pvi_fit(list(session = .Call(pvi_r_open, object$folder)), newdata, ...)
 }
 
 print.pvi_posterior <- function(x, ...) {
@@ -133,24 +173,43 @@ as_draws.pvi_posterior <- as_draws_array.pvi_posterior
 
 # ---- reports -------------------------------------------------------------------
 
+# A run is a folder, or a fit that has one (out = "folder").
+folder_of <- function(x) {
+  if (!inherits(x, "pvi_fit") && !inherits(x, "pvi_posterior")) return(path.expand(as.character(x)))
+  if (is.null(x$folder)) stop("this needs a run that has a folder: out = \"folder\"", call. = FALSE)
+  x$folder
+}
+
+# Commands that say something of files and folders: text, or with json = TRUE the JSON of it. Arguments without a name are places, the others options.
+said_of <- function(command, ...) {
+  given <- list(...)
+  named <- if (is.null(names(given))) rep(FALSE, length(given)) else names(given) != ""
+  o <- do.call(option_texts, given[named])
+  structure(.Call(pvi_r_places_report, command, as.character(unlist(lapply(given[!named], folder_of))), o$names, o$values), class = "pvi_text")
+}
+
+print.pvi_text <- function(x, ...) {
+  cat(x)
+  invisible(x)
+}
+
 # A program, and what pvi makes of it with its data; both are files.
-pvi_check <- function(model, data = NULL, ...) {
-  o <- option_texts(...)
-  cat(.Call(pvi_r_report, "check", model, NULL, data, NULL, o$names, o$values))
-}
+pvi_check <- function(model, data = NULL, ...) said_of("check", model, data, ...)
 
-# Which variables vary in the population: text, or with json = TRUE the JSON of it.
-pvi_diagnose <- function(model, data = NULL, ...) {
-  p <- places(model, data)
-  o <- option_texts(...)
-  structure(.Call(pvi_r_report, "diagnose", p[[1]], p[[2]], p[[3]], p[[4]], o$names, o$values), class = "noquote")
+# Which variables vary in the population; and the posteriors of resampled data.
+said_of_model <- function(command, model, data, given) {
+  o <- do.call(option_texts, given)
+  structure(.Call(pvi_r_model_report, command, places(model, data), o$names, o$values), class = "pvi_text")
 }
+pvi_diagnose <- function(model, data = NULL, ...) said_of_model("diagnose", model, data, list(...))
+pvi_bag <- function(model, data = NULL, ...) said_of_model("bag", model, data, list(...))
 
-# Run folders, or programs and last their data, all of them files.
-pvi_compare <- function(..., options = list()) {
-  o <- do.call(option_texts, options)
-  structure(.Call(pvi_r_compare, as.character(c(...)), o$names, o$values), class = "noquote")
-}
+# Runs; or programs and last their data, all of them files.
+pvi_compare <- function(...) said_of("compare", ...)
+
+# Runs as one HTML page (options: page, plots), and a run for ArviZ and xarray (options: to, out).
+pvi_report <- function(...) said_of("report", ...)
+pvi_export <- function(run, ...) said_of("export", run, ...)
 
 pvi_version <- function() .Call(pvi_r_version)
 
@@ -175,6 +234,7 @@ stanfit_of <- function(folder) {
 pvi_brm <- function(formula, data, family = stats::gaussian(), prior = NULL, ..., ndraws = 1000, brm_args = list()) {
   for (needed in c("brms", "rstan"))
     if (!requireNamespace(needed, quietly = TRUE)) stop("pvi_brm needs the package ", needed, call. = FALSE)
+  named <- paste(deparse(substitute(data)), collapse = " ")
   x <- do.call(brms::brm, c(list(formula, data = data, family = family, prior = prior, algorithm = "meanfield", empty = TRUE), brm_args))
   options <- list(...)
   if (is.null(options$out)) {
@@ -187,6 +247,7 @@ pvi_brm <- function(formula, data, family = stats::gaussian(), prior = NULL, ...
   fit <- do.call(pvi_fit, c(list(as.character(brms::stancode(x)), unclass(brms::standata(x)), ndraws = ndraws), options))
   x$fit <- stanfit_of(options$out)
   x <- brms::rename_pars(x)
+  attr(x$data, "data_name") <- named
   x$pvi <- fit
   class(x) <- c("pvi_brmsfit", class(x))
   x

@@ -38,6 +38,46 @@ if (requireNamespace("posterior", quietly = TRUE)) {
 } else cat("ok - posterior reads the draws # SKIP r-cran-posterior is not installed\n")
 check(any(grepl("varies", pvi_diagnose(golf, data, simulations = 19))), "diagnose")
 
+# what another command would take, or none, is refused by name
+check(grepl("chains is not an option of fit, but of sample", said(pvi_fit(golf, data, chains = 4))), "an option of sample is none of pvi_fit")
+check(grepl("did you mean \"chains\"", said(pvi_sample(golf, data, chain = 4))), "the nearest option is named")
+check(grepl("lambda is not an option of predict", said(predict(fit, lambda = 1))), "and of predict")
+check(grepl("did you mean \"simulations\"", said(pvi_diagnose(golf, data, simulation = 9))), "and of pvi_diagnose")
+check(grepl("did you mean \"methods\"", said(pvi_compare(golf, data, method = "vi"))) , "and of pvi_compare")
+check(all(c("chains", "warmup") %in% pvi_options("sample")) && !"chains" %in% pvi_options("fit"), "the options of a command are listed")
+
+# every kind of run gives the draws of the command line; folders are read again
+columns <- function(file) {
+  lines <- readLines(file)
+  utils::read.csv(text = lines[!grepl("^#", lines)], check.names = FALSE)
+}
+small <- file.path(args[3], "small.stan")
+values <- file.path(args[3], "small.json")
+for (command in c("npe", "nre")) {
+  f <- suppressWarnings(get(paste0("pvi_", command))(small, values, seed = 5, pairs = 512, epochs = 3, out = tempfile(command)))
+  check(max(abs(columns(file.path(args[3], command, "draws.csv"))$a[-1] - f$draws[, "a"])) < 1e-7, paste("the draws of", command, "are those of the command line"))
+  check(identical(pvi_read(f$folder)$draws, f$draws), paste("a folder of", command, "is read again"))
+}
+s <- pvi_sample(small, values, seed = 5, chains = 2, draws = 50, warmup = 50, method = "nuts", out = tempfile("sample"))
+check(max(abs(unlist(lapply(1:2, function(k) columns(file.path(args[3], "sample", paste0("draws_", k, ".csv")))$a)) - s$draws[, "a"])) < 1e-7, "the draws of sample are those of the command line")
+check(length(predict(s)$mean) == 3 && nchar(said(predict(pvi_sample(small, values, chains = 2, draws = 10, warmup = 10, method = "nuts")))) > 10, "predictions of the posterior, where it has a folder")
+v <- pvi_fit(small, values, score = "elbo", out = tempfile("vi"))
+check(grepl("log", pvi_compare(v, s$folder, width = 80)), "runs are compared")
+page <- tempfile(fileext = ".html")
+invisible(pvi_report(v, page = page))
+check(file.exists(page), "a report is a page")
+check(dir.exists(sub(":.*", "", pvi_export(v, to = "zarr", out = tempfile("z")))), "a run is exported")
+check(grepl("bagged", pvi_bag(small, values, bags = 5)), "the bagged posterior")
+
+# tuples, missing values, tables
+f <- suppressWarnings(pvi_fit("parameters { real a; } model { a ~ normal(0, 1); } generated quantities { array[2] tuple(real, vector[2]) u = {(1, [a, 2]'), (2, [3, a]')}; }", score = "elbo"))
+check(identical(colnames(f$draws)[c(2, 4, 7)], c("u[1]:1", "u[1]:2[2]", "u[2]:2[2]")) && identical(unname(f$draws[, "a"]), unname(f$draws[, "u[2]:2[2]"])), "items of tuples have names")
+line <- "data { int N; int K; array[N] int<lower=1, upper=K> g; vector[N] y; } parameters { vector[K] a; } model { a ~ normal(0, 1); y ~ normal(a[g], 1); }"
+table <- data.frame(g = factor(rep(c("u", "v"), 3)), y = c(1, NA, 2, 3, 4, 5), note = "x")
+check(grepl("row 2 is NA; Stan has no missing values", said(pvi_fit(line, table, set = c(K = 2)))), "a missing value in a table is told with its row")
+check(grepl("y[2] is missing; Stan has no missing values", said(pvi_fit(line, list(N = 6, K = 2, g = table$g, y = table$y))), fixed = TRUE), "and in a list with its place")
+check(pvi_fit(line, stats::na.omit(table), set = c(K = 2), score = "elbo")$converged, "without it the table is fitted, factors count from 1")
+
 # rstan's reader, and bayesplot on what it reads: every kind of run
 run <- function(...) {
   folder <- tempfile("run")

@@ -32,7 +32,8 @@ struct pvi_options {
   pvi_context *context;
   Ctx ctx;
   Options *o;
-  char *got; /* what pvi_get returned last */
+  char *got;           /* what pvi_get returned last */
+  const char *command; /* whose options are taken; NULL: all */
 };
 
 /* Names of parameters and columns are made when they are first asked for. */

@@ -27,19 +27,66 @@ void pvi_options_free(pvi_options *o) {
 }
 
 typedef struct {
-  Options *o;
+  pvi_options *o;
   const char *name, *value;
 } SetArgs;
 
+static bool takes(const OptionRow *r, const char *command) {
+  size_t n = strlen(command);
+  for (const char *p = r->commands; *p; p += strcspn(p, " "), p += strspn(p, " "))
+    if (strcspn(p, " ") == n && !strncmp(p, command, n)) return true;
+  return false;
+}
+
+/* Is it one of the command's? Else it fails: with the commands that have it, or the nearest. */
+static void check_taken(Ctx *ctx, const char *name, const char *command) {
+  const char *names[OPTION_COUNT], *others = NULL, *near;
+  size_t n = 0;
+  for (size_t k = 0; k < OPTION_COUNT; k++) {
+    const OptionRow *r = option_row(k);
+    bool own = takes(r, command), same = !strcmp(r->name, name);
+    if (own && same) return;
+    if (own) names[n++] = r->name;
+    if (same) others = r->commands;
+  }
+  if (others) {
+    Text t = text_make(&ctx->arena);
+    for (const char *p = others; *p; p++) text_printf(&t, *p == ' ' ? ", " : "%c", *p);
+    if ((near = text_nearest(name, names, n))) text_printf(&t, "; did you mean \"%s\"?", near);
+    ctx_fail(ctx, PVI_USAGE, NOWHERE, OPTION("%s") " is not an option of %s, but of %s", name,
+             command, t.s);
+  }
+  ctx_unknown(ctx, PVI_USAGE, NOWHERE, &(UnknownWord){"option", name, OPTION(""), names, n});
+}
+
 static void set(Ctx *ctx, void *arg) {
   SetArgs *a = arg;
-  options_set(ctx, a->o, a->name, a->value);
+  if (a->o->command) check_taken(ctx, a->name, a->o->command);
+  options_set(ctx, a->o->o, a->name, a->value);
+}
+
+typedef struct {
+  pvi_options *o;
+  const char *command;
+} ForArgs;
+
+static void set_command(Ctx *ctx, void *arg) {
+  ForArgs *a = arg;
+  bool known = !a->command;
+  for (size_t k = 0; k < OPTION_COUNT && !known; k++) known = takes(option_row(k), a->command);
+  if (!known) ctx_fail(ctx, PVI_USAGE, NOWHERE, "there is no command %s with options", a->command);
+  a->o->command = a->command ? arena_text(&ctx->arena, a->command, strlen(a->command)) : NULL;
+}
+
+int pvi_options_for(pvi_options *o, const char *command) {
+  if (!o) return PVI_STATUS_USAGE;
+  return api_call(o->context, &o->ctx, set_command, &(ForArgs){o, command});
 }
 
 int pvi_set(pvi_options *o, const char *name, const char *value) {
   if (!o) return PVI_STATUS_USAGE;
   NEED(o->context, name);
-  return api_call(o->context, &o->ctx, set, &(SetArgs){o->o, name, value});
+  return api_call(o->context, &o->ctx, set, &(SetArgs){o, name, value});
 }
 
 const char *pvi_get(pvi_options *o, const char *name) {

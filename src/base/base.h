@@ -189,7 +189,7 @@ _Noreturn void ctx_fail(Ctx *c, Status s, Loc loc, const char *fmt, ...)
 _Noreturn void ctx_jump(Ctx *c, Status s); /* the messages are recorded already */
 /* A step that may fail without ending the work: false, and *why says why; its messages are
  * forgotten. */
-bool ctx_try(Ctx *c, void (*step)(Ctx *c, void *arg), void *arg, const char **why);
+bool ctx_try(Ctx *c, void (*step)(Ctx *c, void *arg), void *arg, Message *why);
 /* A word that is none of those allowed, in one wording everywhere: what it should have been, the
  * nearest of the names, and all of them where they are few. */
 typedef struct {

@@ -105,7 +105,7 @@ void ctx_jump(Ctx *c, Status s) {
   longjmp(*c->trap, 1);
 }
 
-bool ctx_try(Ctx *c, void (*step)(Ctx *c, void *arg), void *arg, const char **why) {
+bool ctx_try(Ctx *c, void (*step)(Ctx *c, void *arg), void *arg, Message *why) {
   jmp_buf here, *outer = c->trap;
   size_t messages = c->nmessages, errors = c->nerrors;
   volatile bool failed = false;
@@ -114,7 +114,7 @@ bool ctx_try(Ctx *c, void (*step)(Ctx *c, void *arg), void *arg, const char **wh
     step(c, arg);
   } else {
     failed = true;
-    *why = c->nmessages > messages ? c->messages[c->nmessages - 1].text : "";
+    *why = c->nmessages > messages ? c->messages[c->nmessages - 1] : (Message){.text = ""};
     c->nmessages = messages;
     c->nerrors = errors;
   }

@@ -53,6 +53,15 @@ static int misused(const Command *command, const char *what, const char *word) {
   return PVI_STATUS_USAGE;
 }
 
+/* Options that do not change what a run computes. */
+static bool is_printing(const char *name) {
+  static const char *const names[] = {"resume", "json", "quiet", "width",
+                                      "report", "page", "plots"};
+  for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+    if (!strcmp(names[k], name)) return true;
+  return false;
+}
+
 /* --name=value, --name value or --name. *k moves on where the value is the next argument. */
 static int read_option(Cli *cli, const Command *command, int argc, char **argv, int *k) {
   char name[64];
@@ -82,6 +91,7 @@ static int read_option(Cli *cli, const Command *command, int argc, char **argv, 
   cli->quiet |= !strcmp(o.name, "quiet");
   cli->resume |= !strcmp(o.name, "resume");
   cli->report |= !strcmp(o.name, "report");
+  if (!is_printing(o.name)) cli->setting = o.name;
   return cli_said(cli, pvi_set(cli->o, o.name, flag ? "true" : value));
 }
 

@@ -17,6 +17,7 @@ typedef struct {
   const char *place[MOST_PLACES];
   size_t nplaces;
   bool json, quiet, resume, report;
+  const char *setting; /* an option that says what is computed, not what is printed; or NULL */
 } Cli;
 
 typedef struct {

@@ -32,7 +32,12 @@ static const char makefile[] =
     "clean clean-all clean-deps:\n"
     "print-%: ; @echo '$* = $($*)'\n"
     "compile_info: ; @echo 'pvi'\n"
+    "bin/stansummary bin/diagnose: bin/stanc\n"
+    "\t@cp $< $@\n"
     "%: %.stan\n"
+    "\t$(if $(findstring s,$(firstword -$(MAKEFLAGS))),,@echo '--- Translating Stan model: pvi "
+    "runs "
+    "it as it is, there is no C++ ---')\n"
     "\t@bin/stanc $(STANCFLAGS) $(if $(STAN_THREADS),--threads) "
     "$(if $(STAN_NO_RANGE_CHECKS),--no-range-checks) --executable=$@ $<\n"
     "make/local makefile: ;\n"
@@ -63,6 +68,10 @@ static const struct {
     {"make", NULL, 0},
     {"examples", NULL, 0},
     {"examples/bernoulli", NULL, 0},
+    {"src", NULL, 0},
+    {"src/cmdstan", NULL, 0},
+    {"src/cmdstan/main.o", "", 0644}, /* CmdStanR looks whether it is there, and when it was made */
+    {"src/cmdstan/main_threads.o", "", 0644},
     {"makefile", makefile, 0644},
     {"make/local", "", 0644},
     {"bin/stanc", tool, 0755},
@@ -155,6 +164,16 @@ static int call_model(Cli *cli, int argc, char **argv) {
   return interrupted ? interrupted : status ? 1 : 0;
 }
 
+/* Callers of stanc look for lines that begin so. */
+static void say_warnings(const pvi_context *c) {
+  for (size_t k = 0; k < pvi_messages(c); k++) {
+    pvi_message m = pvi_message_at(c, k);
+    fputs("Warning", stderr);
+    if (m.file) fprintf(stderr, " in '%s', line %u, column %u", m.file, m.line, m.column);
+    fprintf(stderr, ": %s\n", m.text);
+  }
+}
+
 static int call_tool(Cli *cli, const char *name, int argc, char **argv) {
   char self[PATH_MAX], pvi[PATH_MAX + 8];
   const char **all = calloc((size_t)argc + 2, sizeof *all);
@@ -167,7 +186,10 @@ static int call_tool(Cli *cli, const char *name, int argc, char **argv) {
   for (int k = 0; k < argc; k++) all[n++] = argv[k];
   int status = pvi_cmdstan_tool(cli->c, name, n, all, print_now, NULL);
   free(all);
-  fputs(pvi_error(cli->c), stderr);
+  if (status)
+    fputs(pvi_error(cli->c), stderr);
+  else
+    say_warnings(cli->c);
   return status ? 1 : 0;
 }
 

@@ -61,7 +61,15 @@ static int fit_model(Cli *cli, pvi_model **m, pvi_run **run) {
   return status ? status : pvi_fit(cli->c, *m, cli->o, NULL, run);
 }
 
+/* A program, or a run that goes on: with its own program and settings. */
 static int missing_model(const Cli *cli, const char *command) {
+  if (cli->resume && (cli->setting || cli->nplaces)) {
+    fprintf(stderr,
+            "pvi: error: --resume goes on with the program, the data and the settings of the run: "
+            "leave out %s%s (a run with others is a new one)\n",
+            cli->nplaces ? "" : "--", cli->nplaces ? cli->place[0] : cli->setting);
+    return PVI_STATUS_USAGE;
+  }
   if (cli->nplaces || cli->resume) return PVI_STATUS_OK;
   fprintf(stderr,
           "pvi: error: missing argument (usage: pvi %s MODEL [DATA] [options] | --resume RUN)\n",

@@ -53,8 +53,9 @@ static void put_choices(FILE *to, const char *name, const char *words, size_t wi
   fputc('\n', to);
 }
 
+/* Where there is little room, what an option does stands below its name. */
 static void put_option(FILE *to, const pvi_option *o, size_t width) {
-  enum { LEFT = 28 };
+  const size_t LEFT = width < 80 ? 6 : 28;
   char text[640];
   bool choice = !strcmp(o->kind, "choice");
   size_t at = 0;
@@ -70,10 +71,24 @@ static void put_option(FILE *to, const pvi_option *o, size_t width) {
   help_wrap(to, text, LEFT, LEFT, width);
 }
 
+/* A command of the shell, which goes on behind a backslash. */
+static void put_command(FILE *to, const char *line, size_t width) {
+  size_t at = (size_t)fprintf(to, " ");
+  for (size_t n; *line && *line != '\n'; line += n + (line[n] == ' ')) {
+    n = strcspn(line, " \n");
+    size_t behind = line[n] == ' ' ? 2 : 0;
+    if (at > 6 && at + 1 + n + behind > width) at = (size_t)fprintf(to, " \\\n     ") - 3;
+    at += (size_t)fprintf(to, " %.*s", (int)n, line);
+  }
+  fputc('\n', to);
+}
+
 void help_command(FILE *to, const Command *c) {
   size_t width = help_width();
   const char *group = NULL;
-  fprintf(to, "usage: pvi %s %s\n\n", c->name, c->usage);
+  size_t at = (size_t)fprintf(to, "usage: pvi %s ", c->name);
+  help_wrap(to, c->usage, at, at, width);
+  fputc('\n', to);
   help_wrap(to, c->description, 0, 0, width);
   for (size_t k = 0; k < pvi_option_count(); k++) {
     pvi_option o = pvi_option_at(k);
@@ -84,7 +99,7 @@ void help_command(FILE *to, const Command *c) {
   }
   fputs("\nexamples:\n", to);
   for (const char *line = c->examples; *line; line += strcspn(line, "\n") + 1)
-    fprintf(to, "  %.*s\n", (int)strcspn(line, "\n"), line);
+    put_command(to, line, width);
 }
 
 void help_commands(FILE *to) {

@@ -165,8 +165,32 @@ static const Json *first_uneven(const Json *j) {
   return j->uneven ? j : NULL;
 }
 
+/* R writes NA so, Python's json None. */
+static bool is_missing(const Json *j) {
+  return j->kind == JSON_NULL || (j->kind == JSON_STRING && !strcmp(j->text, "NA"));
+}
+
+/* Which element of the variable is missing, and how many more. */
+static void report_missing(Ctx *c, const char *name, const Json *j, const Json *odd) {
+  size_t at = 0, more = 0;
+  for (size_t k = 0; j->kind == JSON_ARRAY && k < j->count; k++) {
+    if (j->items[k] == odd) at = k + 1;
+    more += j->items[k] != odd && is_missing(j->items[k]);
+  }
+  const char *place = at ? arena_format(&c->arena, "%s[%zu]", name, at) : name,
+             *rest = more ? arena_format(&c->arena, " (and %zu more)", more) : "";
+  ctx_error(c, odd->loc,
+            "%s is missing%s; Stan has no missing values: leave such rows out, or make the missing "
+            "values parameters of the program",
+            place, rest);
+}
+
 static void report_odd(Ctx *c, const char *name, const Json *j) {
   const Json *odd = first_odd(j), *uneven = first_uneven(j);
+  if (odd && is_missing(odd)) {
+    report_missing(c, name, j, odd);
+    return;
+  }
   if (!odd && uneven) {
     ctx_error(c, uneven->uneven_at, "'%s' is a ragged array: %s; Stan's arrays are rectangular",
               name, uneven->uneven);
@@ -178,9 +202,8 @@ static void report_odd(Ctx *c, const char *name, const Json *j) {
               "'%s' has an object that is not a tuple; a tuple has the keys \"1\", \"2\", ...",
               name);
   } else if (odd) {
-    ctx_error(c, odd->loc, "'%s' has %s; data are numbers%s", name, json_kind_name(odd),
-              odd->kind == JSON_NULL ? ", and Stan has no missing values"
-                                     : ": write 1 for true and 0 for false");
+    ctx_error(c, odd->loc, "'%s' has %s; data are numbers: write 1 for true and 0 for false", name,
+              json_kind_name(odd));
   } else {
     ctx_error(c, j->loc, "'%s' mixes numbers and arrays", name);
   }

@@ -10,6 +10,7 @@
 #include "data/number.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct {
@@ -537,11 +538,30 @@ Json *json_read_file(Ctx *c, const char *path, JsonStyle style) {
   return json_read(c, source_read(c, path, "file"), style);
 }
 
-const Json *json_get(const Json *object, const char *key) {
+static const Json *member(const Json *object, const char *key, size_t n) {
   if (!object || object->kind != JSON_OBJECT) return NULL;
   for (size_t k = 0; k < object->count; k++)
-    if (strcmp(object->keys[k], key) == 0) return object->items[k];
+    if (!strncmp(object->keys[k], key, n) && !object->keys[k][n]) return object->items[k];
   return NULL;
+}
+
+const Json *json_get(const Json *object, const char *key) {
+  return member(object, key, strlen(key));
+}
+
+const Json *json_item(const Json *object, const char *name) {
+  size_t n = strcspn(name, ".:");
+  const Json *j = member(object, name, n);
+  for (name += n; j && *name; name += n) {
+    bool of_tuple = *name++ == ':';
+    n = strcspn(name, ".:");
+    size_t k = strtoul(name, NULL, 10);
+    if (of_tuple)
+      j = member(j, name, n);
+    else
+      j = j->kind == JSON_ARRAY && k >= 1 && k <= j->count ? j->items[k - 1] : NULL;
+  }
+  return j;
 }
 
 const char *json_kind_name(const Json *j) {

@@ -67,7 +67,9 @@ Source *source_read_into(Arena *text, Ctx *c, const char *path,
                          const char *what); /* its text in another arena */
 
 const Json *json_get(const Json *object, const char *key); /* NULL when absent or no object */
-const char *json_kind_name(const Json *j);                 /* "an array of numbers", "null", ... */
+/* An item of a tuple, or an element of an array, as CmdStan names it: "p:1", "p.2:1". */
+const Json *json_item(const Json *object, const char *name);
+const char *json_kind_name(const Json *j); /* "an array of numbers", "null", ... */
 
 /* All numbers below j in file order, also of uneven arrays and with "nan" "inf" "-inf"; NULL with
  * *bad set where one is not. */

@@ -24,6 +24,7 @@ struct Posterior {
   int nsizes;
   size_t dim;
   bool no_jacobian;
+  long undefined;
 };
 
 Observed *posterior_observed(Arena *a, const Model *m, const size_t *rows, size_t nrows) {
@@ -76,7 +77,7 @@ static void put_points(const Posterior *p, const Lanes *l, const PosteriorPoint 
   }
 }
 
-static void take_results(const Posterior *p, const Lanes *l, const PosteriorPoint *x, size_t n) {
+static void take_results(Posterior *p, const Lanes *l, const PosteriorPoint *x, size_t n) {
   const double *prior = vm_value(l->work, ROOT_PRIOR, 0),
                *jacobian = vm_value(l->work, ROOT_JACOBIAN, 0), *grad = vm_theta_adjoint(l->work);
   for (size_t j = 0; j < n; j++) {
@@ -88,8 +89,11 @@ static void take_results(const Posterior *p, const Lanes *l, const PosteriorPoin
       finite &= isfinite(x[j].gradient[k]);
     }
     *x[j].value = finite ? value : -INFINITY;
+    p->undefined += !finite;
   }
 }
+
+long posterior_undefined(const Posterior *p) { return p->undefined; }
 
 void posterior_eval(Posterior *p, const PosteriorPoint *points, size_t n) {
   Lanes *l = p->sizes;

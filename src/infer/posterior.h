@@ -28,5 +28,6 @@ typedef struct {
   double *gradient, *value;
 } PosteriorPoint;
 void posterior_eval(Posterior *p, const PosteriorPoint *points, size_t n);
+long posterior_undefined(const Posterior *p); /* points so far that had no density */
 
 #endif

@@ -585,7 +585,10 @@ Sample *sample_run(Ctx *c, const Observed *o, const SampleOptions *so, Pool *poo
   else
     s.s->interrupted = true;
   s.s->seconds_sampling = base_seconds() - between;
-  for (size_t g = 0; g < s.ngroups; g++) s.s->evaluations += s.groups[g].evaluations;
+  for (size_t g = 0; g < s.ngroups; g++) {
+    s.s->evaluations += s.groups[g].evaluations;
+    s.s->undefined += posterior_undefined(s.groups[g].posterior);
+  }
   temp_close(temp);
   return s.s;
 }

@@ -60,9 +60,9 @@ typedef struct {
   } * before;
   Metric metric;
   double step, trajectory;
-  long jumps;    /* of chains in step: so many between two trajectories (chees.c) */
-  double accept; /* the target */
-  long evaluations;
+  long jumps;                  /* of chains in step: so many between two trajectories (chees.c) */
+  double accept;               /* the target */
+  long evaluations, undefined; /* so many of them where there is no density */
   double seconds_warmup, seconds_sampling;
   bool interrupted;
 } Sample;

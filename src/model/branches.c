@@ -36,7 +36,7 @@ Value *eval_choose(Eval *E, Value *c, Value *yes, Value *no) {
   if (yes->kind == TY_TUPLE) {
     Value **items = NEW_ARRAY(E->arena, Value *, yes->nitems);
     for (int k = 0; k < yes->nitems; k++) items[k] = eval_choose(E, c, yes->items[k], no->items[k]);
-    return value_tuple(E, items, yes->nitems);
+    return tuple_like(E, yes, items);
   }
   Value *v = map3(E, IR_SELECT, c, yes, no);
   v->kind = no->kind;

@@ -217,9 +217,6 @@ Value *unconstrain_by_items(Eval *E, ConstraintKind kind, Value *x) {
 Value *constrain(Eval *E, const Decl *d, int32_t *offset) {
   Value shape;
   eval_dims(E, d, &shape);
-  if (shape.kind == TY_TUPLE)
-    ctx_fail(E->ctx, PVI_PROGRAM, d->loc,
-             "parameter %s: this type of parameter is not supported yet", d->name);
   int32_t at = *offset;
   ItemShape items = items_of(E, d, &shape);
   *offset += items.count * items.numbers;
@@ -274,11 +271,12 @@ void model_unconstrain(Ctx *c, const Model *m, const double *values, double *the
   TempArena *values_arena = temp_open(c), *nodes = temp_open(c);
   Eval E = model_interpreter(&values_arena->arena, &nodes->arena, m);
   size_t before = c->nerrors;
+  tuples_prepare(&E);
   for (int k = 0; k < m->noutputs && m->outputs[k].block == BLOCK_PARAMETERS; k++) {
     const Output *o = &m->outputs[k];
     Value *v = value_known(&E, value_shape(&E, o->kind, o->array_dims, o->ndims, o->dims), NULL);
     for (int32_t i = 0; i < o->n; i++) v->v[model_column_place(o, i)] = *values++;
-    E.frame[o->decl->slot] = (Var){v, o->decl, NULL, NULL};
+    output_set(&E, o, v);
     constrain_check(&E, o->decl, v, "the parameters");
     if (c->nerrors > before) ctx_jump(c, PVI_DATA);
     unconstrain(&E, o->decl, v, theta + o->offset);

@@ -57,7 +57,7 @@ typedef struct Value {
   double *v;            /* known: [rows x] n numbers */
   Node node;            /* unknown: [rows x] n elements, or NO_NODE: then refs */
   Ref *refs;            /* unknown: n elements */
-  struct Value **items; /* tuple: nitems Values (kind TY_TUPLE, n 0) */
+  struct Value **items; /* tuple: its nitems items; an array of tuples: the tuples (tuples.c) */
   int nitems;
 } Value;
 
@@ -222,6 +222,7 @@ typedef struct Eval {
   const Nest *nest;
   int32_t ticks;
   int lift_depth, lift_function; /* Nest.depth and E->depth of the loop being lifted */
+  bool prints;                   /* what the program prints is told */
   bool quiet;         /* no increments are recorded (generated quantities, transformed data) */
   const Stmt *adding; /* the running increment */
   const Stmt *const *guess; /* statements that make observations: ModelOptions */
@@ -324,6 +325,7 @@ Value *eval_user_call(Eval *E, const Expr *call, Value **args); /* marked where 
 Flow eval_stmt(Eval *E, const Stmt *s);
 Flow eval_block(Eval *E, const Stmt *block);
 void eval_dims(Eval *E, const Decl *d, Value *shape);
+Value *eval_default(Eval *E, const Decl *d); /* a variable that has no value yet */
 /* branches.c: the rows of a known condition's axis where it is `wanted`; the draws for which
  * statements count; a choice per draw. */
 Axis *eval_rows_where(Eval *E, const Value *c, bool wanted);
@@ -370,6 +372,15 @@ typedef struct {
   Value shape; /* kind, dims and n of what is picked */
 } Selection;
 Selection eval_selection(Eval *E, const Value *base, const Index *indexes, int nindexes, Loc loc);
+
+/* tuples.c: an array of tuples, row-major; the same kind of tuple as v, of other items; a variable
+ * that has no value yet; elements; the same with an item, or some elements, replaced. */
+Value *tuple_array(Eval *E, const Value *shape, Value *const *items);
+Value *tuple_like(Eval *E, const Value *v, Value *const *items);
+Value *tuple_default(Eval *E, const Decl *d);
+Value *tuple_select(Eval *E, const Value *v, const Selection *s);
+Value *tuple_with(Eval *E, const Value *v, int32_t at, Value *item);
+Value *tuple_replace(Eval *E, const Value *v, const Selection *s, Value *from);
 
 /* Evaluate body(E, self) once for all of `rows` iterations, that change what the statement changes;
  * false: they depend on each other, everything is as before. Inside, lift_index is the column from,

@@ -162,12 +162,6 @@ static const Expr *flatten_indexes(Eval *E, const Expr *e, Index **indexes, int 
   return base;
 }
 
-static Value *index_tuple_array(Eval *E, Value *v, Selection *s) {
-  if (s->axis || s->shape.ndims)
-    ctx_fail(E->ctx, PVI_PROGRAM, NOWHERE, "slices of arrays of tuples are not supported");
-  return v->items[s->index[0]];
-}
-
 static Value *eval_index(Eval *E, const Expr *e) {
   Index *indexes;
   int n;
@@ -175,13 +169,13 @@ static Value *eval_index(Eval *E, const Expr *e) {
   if (root->kind != EX_VAR) {
     Value *v = eval_expr(E, root);
     Selection s = eval_selection(E, v, indexes, n, e->loc);
-    if (v->kind == TY_TUPLE) return index_tuple_array(E, v, &s);
+    if (v->kind == TY_TUPLE) return tuple_select(E, v, &s);
     return value_take(E, v, &s.shape, s.axis, s.index);
   }
   Var *var = &E->frame[root->decl->slot];
   Selection s = eval_selection(E, var->value, indexes, n, e->loc);
-  if (var->value->kind == TY_TUPLE) return index_tuple_array(E, var->value, &s);
   lift_read(E, var, s.axis, s.index, s.shape.n);
+  if (var->value->kind == TY_TUPLE) return tuple_select(E, var->value, &s);
   return value_take(E, value_on_axis(E, var->value, E->axis), &s.shape, s.axis, s.index);
 }
 
@@ -370,6 +364,15 @@ static Value *eval_ternary(Eval *E, const Expr *e) {
   return eval_either(E, e, c);
 }
 
+/* Parts are tuples, or arrays of them. */
+static Value *array_of_tuples(Eval *E, Value *const *parts, const Value *shape) {
+  if (shape->ndims == 1) return tuple_array(E, shape, parts);
+  Value **items = NEW_ARRAY(E->arena, Value *, shape->n + 1);
+  for (int32_t k = 0, n = shape->n / shape->dims[0]; k < shape->n; k++)
+    items[k] = parts[k / n]->items[k % n];
+  return tuple_array(E, shape, items);
+}
+
 static Value *eval_literal(Eval *E, const Expr *e) {
   Value **parts = NEW_ARRAY(E->arena, Value *, e->nargs + 1);
   for (int k = 0; k < e->nargs; k++)
@@ -383,12 +386,7 @@ static Value *eval_literal(Eval *E, const Expr *e) {
   for (int k = 1; k < e->nargs; k++)
     if (parts[k]->n != first->n)
       ctx_fail(E->ctx, PVI_PROGRAM, e->args[k]->loc, "rows of different sizes in one expression");
-  if (e->type->kind == TY_TUPLE) {
-    Value *v = value_shape(E, TY_TUPLE, shape.array_dims, shape.ndims, shape.dims);
-    v->items = parts;
-    v->nitems = e->nargs;
-    return v;
-  }
+  if (e->type->kind == TY_TUPLE) return array_of_tuples(E, parts, &shape);
   return value_join(E, parts, e->nargs, &shape);
 }
 
@@ -518,7 +516,7 @@ Value *eval_expr(Eval *E, const Expr *e) {
   case EX_TERNARY: return eval_ternary(E, e);
   case EX_CALL: return eval_call(E, e);
   case EX_INDEX: return eval_index(E, e);
-  case EX_FIELD: return eval_expr(E, e->args[0])->items[e->field - 1];
+  case EX_FIELD: return value_on_axis(E, eval_expr(E, e->args[0])->items[e->field - 1], E->axis);
   case EX_ARRAY:
   case EX_ROW: return eval_literal(E, e);
   case EX_TUPLE: return eval_tuple(E, e);

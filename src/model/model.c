@@ -51,9 +51,10 @@ static void bind_data(Eval *E, const Data *data, const ModelOptions *o, bool *mi
   for (int k = 0; block && k < block->nbody; k++)
     for (int j = 0; j < block->body[k]->ndecls; j++) {
       const Decl *d = block->body[k]->decls[j];
-      if (d->type->kind == TY_TUPLE)
-        ctx_fail(E->ctx, PVI_PROGRAM, d->loc, "data variable %s: tuples are not supported yet",
-                 d->name);
+      if (d->type->kind == TY_TUPLE) {
+        E->frame[d->slot] = (Var){tuple_bind(E, data, d), d, NULL, NULL};
+        continue;
+      }
       Value shape;
       eval_dims(E, d, &shape);
       bool absent = o->outcomes_may_be_missing && !data_find(data, d->name) &&
@@ -83,7 +84,9 @@ void model_run_block(Eval *E, BlockId id, bool quiet) {
 static void run_transformed_data(Eval *E, uint64_t seed) {
   RngStream rng = rngs_make(seed ? seed : 1, 0);
   E->rng = &rng;
+  E->prints = true;
   model_run_block(E, BLOCK_TRANSFORMED_DATA, true);
+  E->prints = false;
   E->rng = NULL;
 }
 
@@ -94,25 +97,38 @@ static void replace_values(Eval *E, const ModelOptions *o) {
   var->value = v;
 }
 
+typedef struct {
+  OutputList *outputs;
+  int32_t at; /* in theta */
+} Parameters;
+
+static void make_parameter(Eval *E, Output o, Value *v, void *self) {
+  Parameters *p = self;
+  o.offset = p->at;
+  v = constrain(E, o.decl, &p->at);
+  if (p->at > MOST_PARAMETERS)
+    ctx_fail(E->ctx, PVI_DATA, o.decl->loc, "with %s there are more than %d parameters", o.name,
+             MOST_PARAMETERS);
+  output_set(E, &o, v);
+  o.unconstrained = p->at - o.offset;
+  if (v->n) o.node = value_node(E, v);
+  outputs_add(E, p->outputs, o, v);
+}
+
 /* The parameters as functions of theta; returns how many numbers theta has. */
 static size_t make_parameters(Eval *E, OutputList *outputs) {
   const Stmt *block = E->program->blocks[BLOCK_PARAMETERS];
-  int32_t at = 0;
+  Parameters p = {outputs, 0};
+  Value none = {.kind = TY_REAL};
   E->quiet = false;
+  tuples_prepare(E);
   for (int k = 0; block && k < block->nbody; k++)
     for (int j = 0; j < block->body[k]->ndecls; j++) {
       const Decl *d = block->body[k]->decls[j];
-      Output o = {.decl = d, .block = BLOCK_PARAMETERS, .offset = at, .node = NO_NODE};
-      Value *v = constrain(E, d, &at);
-      if (at > MOST_PARAMETERS)
-        ctx_fail(E->ctx, PVI_DATA, d->loc, "with %s there are more than %d parameters", d->name,
-                 MOST_PARAMETERS);
-      E->frame[d->slot] = (Var){v, d, NULL, NULL};
-      o.unconstrained = at - o.offset;
-      if (v->n) o.node = value_node(E, v);
-      outputs_add(E, outputs, o, v);
+      Value *v = d->type->kind == TY_TUPLE ? E->frame[d->slot].value : &none;
+      tuple_each(E, outputs_of(d, BLOCK_PARAMETERS), v, make_parameter, &p);
     }
-  return (size_t)at;
+  return (size_t)p.at;
 }
 
 /* ---- making ---------------------------------------------------------------------------------- */
@@ -202,7 +218,7 @@ static Node join_parameters(Making *w, RunInputs *in) {
     list[k] = w->outputs.items[k];
     list[k].offset = in->n;
     in->n += list[k].n;
-    parts[k] = w->E.frame[list[k].decl->slot].value;
+    parts[k] = output_value(&w->E, &list[k]);
   }
   in->parameters = list;
   in->nparameters = w->outputs.count;

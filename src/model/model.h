@@ -16,9 +16,10 @@
 #include "stan/stan.h"
 #include "vm/vm.h"
 
-/* A variable of the output: parameters, transformed parameters, generated quantities, in order. */
+/* A variable of the output, or an item of a tuple (tuples.c): parameters, transformed parameters,
+ * generated quantities, in order. */
 typedef struct {
-  const char *name;
+  const char *name; /* of an item as CmdStan has it: p:1, p.2:1 */
   BlockId block;
   TypeKind kind;
   int array_dims, ndims;
@@ -26,9 +27,12 @@ typedef struct {
   int32_t n;
   int32_t offset; /* parameters: first of its unconstrained numbers */
   int32_t unconstrained;
-  Node node; /* parameters and transformed parameters: its elements, row-major; NO_NODE for
-                generated quantities */
-  const Decl *decl;
+  Node node;        /* parameters and transformed parameters: its elements, row-major; NO_NODE for
+                       generated quantities */
+  const Decl *decl; /* of an item: its own, with its constraint */
+  const Decl *variable; /* what the program declares: decl, or the tuple that it is in */
+  const int32_t *path;  /* places of the items that lead from the variable to it */
+  int npath;
 } Output;
 
 /* A place of the program where observations are made. */

@@ -33,9 +33,24 @@ typedef struct {
 } OutputList;
 /* A further variable, the shape of v; o: what the shape does not tell. */
 void outputs_add(Eval *E, OutputList *l, Output o, const Value *v);
+Output outputs_of(const Decl *d, BlockId id); /* what is known before a variable has a value */
 /* Variables declared at the top of a block, after it ran; generated quantities need not have. */
 void outputs_of_block(Eval *E, OutputList *l, BlockId id);
 void outputs_declared(Eval *E, OutputList *l, BlockId id); /* without having run: without nodes */
+
+/* ---- tuples.c: variables item by item -------------------------------------------------------- */
+
+/* What is done with an item: o has its name, declaration and path. */
+typedef void TupleItem(Eval *E, Output o, Value *v, void *self);
+/* Every item of v, in the order of columns; of a Value that is no tuple, itself. */
+void tuple_each(Eval *E, Output o, Value *v, TupleItem *item, void *self);
+Value *tuple_bind(Eval *E, const Data *data, const Decl *d); /* the value of a data variable */
+/* The Value of an output in E's frame, and a new one for it; before items of tuples are set,
+ * parameters and transformed parameters that are tuples need what their items are put into. */
+Value *output_value(const Eval *E, const Output *o);
+void output_set(Eval *E, const Output *o, Value *item);
+void tuples_prepare(Eval *E);
+
 /* Data and transformed data as they are when these blocks have run. */
 const KnownVariable *outputs_known(Eval *E, int *count);
 

@@ -8,6 +8,7 @@
 #include "model/complex.h"
 #include "model/model_int.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- making the list ------------------------------------------------------------------------- */
@@ -15,7 +16,6 @@
 void outputs_add(Eval *E, OutputList *l, Output o, const Value *v) {
   int32_t *dims = NEW_ARRAY(E->arena, int32_t, v->ndims + 1);
   memcpy(dims, v->dims, (size_t)v->ndims * sizeof *dims);
-  o.name = o.decl->name;
   o.kind = v->kind;
   o.array_dims = v->array_dims;
   o.ndims = v->ndims;
@@ -24,22 +24,26 @@ void outputs_add(Eval *E, OutputList *l, Output o, const Value *v) {
   PUSH(E->arena, l->items, l->count, l->cap, o);
 }
 
+Output outputs_of(const Decl *d, BlockId id) {
+  return (Output){.name = d->name, .decl = d, .variable = d, .block = id, .node = NO_NODE};
+}
+
+static void add_item(Eval *E, Output o, Value *v, void *list) { outputs_add(E, list, o, v); }
+
+static void add_node(Eval *E, Output o, Value *v, void *list) {
+  if (v->n) o.node = value_node(E, v);
+  outputs_add(E, list, o, v);
+}
+
 static void add_declared(Eval *E, OutputList *l, const Decl *d, BlockId id) {
-  if (d->type->kind == TY_TUPLE)
-    ctx_fail(E->ctx, PVI_PROGRAM, d->loc, "%s are not supported yet",
-             id == BLOCK_GENERATED ? "tuples in generated quantities"
-                                   : "tuples as transformed parameters");
   Value shape;
   eval_dims(E, d, &shape);
-  outputs_add(E, l, (Output){.decl = d, .block = id, .node = NO_NODE}, &shape);
+  tuple_each(E, outputs_of(d, id), d->type->kind == TY_TUPLE ? tuple_default(E, d) : &shape,
+             add_item, l);
 }
 
 static void add_computed(Eval *E, OutputList *l, const Decl *d, BlockId id) {
-  Value *v = E->frame[d->slot].value;
-  if (v->kind == TY_TUPLE)
-    ctx_fail(E->ctx, PVI_PROGRAM, d->loc, "tuples as transformed parameters are not supported yet");
-  Node node = v->n ? value_node(E, v) : NO_NODE;
-  outputs_add(E, l, (Output){.decl = d, .block = id, .node = node}, v);
+  tuple_each(E, outputs_of(d, id), E->frame[d->slot].value, add_node, l);
 }
 
 static void each_output(Eval *E, OutputList *l, BlockId id,
@@ -124,11 +128,22 @@ int32_t model_column_place(const Output *o, int32_t k) {
   return column_place(o, k, at);
 }
 
+/* An item of an array of tuples is p[2,1].3 to people, p.2.1:3 to CmdStan. */
+static void put_name(Text *t, const char *name, bool dotted) {
+  bool open = false;
+  for (; *name; name++) {
+    bool index = *name == '.' && !dotted;
+    if (open && *name == ':') text_puts(t, "]");
+    text_printf(t, "%c", index ? open ? ',' : '[' : *name == ':' && !dotted ? '.' : *name);
+    open = index || (open && *name != ':');
+  }
+}
+
 static const char *column_name(Arena *a, const Output *o, int32_t k, bool dotted) {
   int32_t at[MAX_DIMS];
   column_place(o, k, at);
   Text t = text_make(a);
-  text_puts(&t, o->name);
+  put_name(&t, o->name, dotted);
   int ndims = o->ndims - complex_kind(o->kind);
   for (int d = 0; d < ndims; d++) text_printf(&t, dotted ? ".%d" : d ? ",%d" : "[%d", at[d] + 1);
   if (ndims && !dotted) text_puts(&t, "]");
@@ -254,6 +269,7 @@ Eval model_interpreter(Arena *values, Arena *nodes, const Model *m) {
  * has already. */
 static void set_variables(Eval *E, const Model *m, const double *out) {
   size_t first = 0;
+  tuples_prepare(E);
   for (int k = 0; k < m->noutputs; first += (size_t)m->outputs[k++].n) {
     const Output *o = &m->outputs[k];
     if (o->block == BLOCK_GENERATED) continue;
@@ -262,7 +278,7 @@ static void set_variables(Eval *E, const Model *m, const double *out) {
       int32_t at[MAX_DIMS];
       v->v[column_place(o, j, at)] = out[first + (size_t)j];
     }
-    E->frame[o->decl->slot] = (Var){v, o->decl, NULL, NULL};
+    output_set(E, o, v);
   }
 }
 
@@ -271,7 +287,7 @@ static void get_generated(const Eval *E, const Model *m, double *out) {
   for (int k = 0; k < m->noutputs; first += (size_t)m->outputs[k++].n) {
     const Output *o = &m->outputs[k];
     if (o->block != BLOCK_GENERATED) continue;
-    const Value *v = E->frame[o->decl->slot].value;
+    const Value *v = output_value(E, o);
     for (int32_t j = 0; j < o->n; j++) {
       int32_t at[MAX_DIMS];
       out[first + (size_t)j] = v->v[column_place(o, j, at)];
@@ -279,22 +295,57 @@ static void get_generated(const Eval *E, const Model *m, double *out) {
   }
 }
 
-static void generate(Arena *values, Arena *nodes, const Model *m, RngStream rng, double *out) {
-  Eval E = model_interpreter(values, nodes, m);
-  E.rng = &rng;
-  set_variables(&E, m, out);
-  eval_block(&E, m->program->blocks[BLOCK_GENERATED]);
-  get_generated(&E, m, out);
+typedef struct {
+  const Model *m;
+  Arena *values, *nodes;
+  RngStream rng;
+  double *out; /* the columns of the point */
+} Generating;
+
+static void generate(Ctx *c, void *self) {
+  (void)c;
+  Generating *g = self;
+  Eval E = model_interpreter(g->values, g->nodes, g->m);
+  E.rng = &g->rng;
+  set_variables(&E, g->m, g->out);
+  eval_block(&E, g->m->program->blocks[BLOCK_GENERATED]);
+  get_generated(&E, g->m, g->out);
+}
+
+/* Points whose generated quantities end with an error, and the first of the errors. */
+typedef struct {
+  size_t n;
+  Message first;
+} Failed;
+
+/* Such a point has none: NaN, as with CmdStan. Running out of memory is not the point's fault. */
+static void no_quantities(Ctx *c, const Generating *g, const Message *why, Failed *f) {
+  if (c->status == PVI_FAILURE) ctx_fail(c, PVI_FAILURE, why->loc, "%s", why->text);
+  if (!f->n++) f->first = *why;
+  double *out = g->out;
+  for (int k = 0; k < g->m->noutputs; out += g->m->outputs[k++].n)
+    for (int32_t j = 0; g->m->outputs[k].block == BLOCK_GENERATED && j < g->m->outputs[k].n; j++)
+      out[j] = NAN;
+}
+
+static void warn_failed(Ctx *c, const Failed *f, size_t points) {
+  if (f->n)
+    ctx_warn(c, f->first.loc,
+             "%s; %zu of %zu draw%s no generated quantities for such a reason: "
+             "they are NaN",
+             f->first.text, f->n, points, f->n == 1 ? " has" : "s have");
 }
 
 /* Of `count` points, the first of which is number `from` of all. */
 static void generate_all(Ctx *c, const Columns *s, uint64_t seed, size_t from, size_t count,
-                         double *out) {
+                         double *out, Failed *failed) {
   TempArena *values = temp_open(c), *nodes = temp_open(c);
   ArenaMark value_mark = arena_mark(&values->arena), node_mark = arena_mark(&nodes->arena);
   for (size_t i = 0; i < count; i++) {
-    generate(&values->arena, &nodes->arena, s->m, rngs_make(seed, from + i + 1),
-             out + i * s->ncols);
+    Generating g = {s->m, &values->arena, &nodes->arena, rngs_make(seed, from + i + 1),
+                    out + i * s->ncols};
+    Message why;
+    if (!ctx_try(c, generate, &g, &why)) no_quantities(c, &g, &why, failed);
     arena_reset(&values->arena, value_mark);
     arena_reset(&nodes->arena, node_mark);
   }
@@ -321,6 +372,7 @@ void model_some_outputs(Ctx *c, const Model *m, const ModelPoints *p, uint64_t s
   enum { BATCH = 64 };
   TempArena *temp = temp_open(c);
   Columns s = columns_of(m, wanted);
+  Failed failed = {.n = 0};
   Work *w = work_of(&temp->arena, &s, BATCH);
   double *theta = NEW_ARRAY(&temp->arena, double, m->dim *BATCH),
          *all = NEW_ARRAY(&temp->arena, double, s.ncols *BATCH + 1);
@@ -328,9 +380,10 @@ void model_some_outputs(Ctx *c, const Model *m, const ModelPoints *p, uint64_t s
     size_t count = model_lanes(m, p, i, BATCH, theta);
     vm_forward(w, theta);
     graph_outputs(&s, w, count, all);
-    if (s.generates) generate_all(c, &s, seed, i, count, all);
+    if (s.generates) generate_all(c, &s, seed, i, count, all, &failed);
     out = keep_wanted(&s, all, count, out);
   }
+  warn_failed(c, &failed, p->n);
   temp_close(temp);
 }
 

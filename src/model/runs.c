@@ -72,12 +72,13 @@ static void set_variables(Eval *E, const Runs *r) {
   for (int k = 0; k < r->nknown; k++)
     E->frame[r->known[k].decl->slot] =
         (Var){outputs_view(E->arena, r->known[k].value), r->known[k].decl, NULL, NULL};
+  tuples_prepare(E);
   for (int k = 0; k < r->nparameters; k++) {
     const Output *o = &r->parameters[k];
     Value *shape = value_shape(E, o->kind, o->array_dims, o->ndims, o->dims);
     Value *v = o->n ? value_of_node(E, shape, NULL, ir_input(E->graph, o->offset, o->n))
                     : value_known(E, shape, NULL);
-    E->frame[o->decl->slot] = (Var){v, o->decl, NULL, NULL};
+    output_set(E, o, v);
   }
 }
 

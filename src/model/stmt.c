@@ -37,17 +37,8 @@ void eval_dims(Eval *E, const Decl *d, Value *shape) {
 }
 
 /* A declared variable without a value: NaN, or the least int. */
-static Value *eval_default(Eval *E, const Decl *d) {
-  if (d->type->kind == TY_TUPLE && d->type->array_dims == 0) {
-    Value *t = value_shape(E, TY_TUPLE, 0, 0, NULL);
-    t->nitems = d->nitems;
-    t->items = NEW_ARRAY(E->arena, Value *, d->nitems);
-    for (int k = 0; k < d->nitems; k++) t->items[k] = eval_default(E, d->items[k]);
-    return t;
-  }
-  if (d->type->kind == TY_TUPLE)
-    ctx_fail(E->ctx, PVI_PROGRAM, d->loc, "variable %s: arrays of tuples are not supported yet",
-             d->name);
+Value *eval_default(Eval *E, const Decl *d) {
+  if (d->type->kind == TY_TUPLE) return tuple_default(E, d);
   Value shape;
   eval_dims(E, d, &shape);
   Value *v = value_known(E, &shape, NULL);
@@ -56,7 +47,6 @@ static Value *eval_default(Eval *E, const Decl *d) {
 }
 
 static void check_fits(Eval *E, const Value *to, const Value *from, Loc loc) {
-  if (to->kind == TY_TUPLE) return;
   bool same = to->ndims == from->ndims;
   for (int k = 0; same && k < to->ndims; k++) same = to->dims[k] == from->dims[k];
   if (!same)
@@ -64,16 +54,32 @@ static void check_fits(Eval *E, const Value *to, const Value *from, Loc loc) {
              from->n, to->n);
 }
 
+/* v as what stood there before: of its kind, where a narrower one is given, and of its sizes. */
+static Value *fitted(Eval *E, const Value *to, Value *v, Loc loc) {
+  v = complex_promote(E, v, to->kind);
+  check_fits(E, to, v, loc);
+  if (to->kind == TY_TUPLE) {
+    Value **items = NEW_ARRAY(E->arena, Value *, to->nitems + 1);
+    for (int k = 0; k < to->nitems; k++) items[k] = fitted(E, to->items[k], v->items[k], loc);
+    return tuple_like(E, to, items);
+  }
+  return v->kind == to->kind ? v : value_reshape(E, v, to->kind, v->array_dims, v->ndims, v->dims);
+}
+
+/* Loops are lifted by elements, which tuples have none of. */
+static void need_own_tuple(Eval *E, const Var *var) {
+  if (E->lift && (var->lift != E->lift || E->axis->parent)) lift_bail(E, "a tuple is assigned");
+}
+
 /* The whole variable; it keeps its declared kind. */
 static void set_variable(Eval *E, Var *var, Value *v, Loc loc) {
-  v = complex_promote(E, v, var->value->kind);
-  check_fits(E, var->value, v, loc);
+  v = fitted(E, var->value, v, loc);
+  if (v->kind == TY_TUPLE) need_own_tuple(E, var);
   if (E->mask != var->mask) {
     lift_read(E, var, NULL, NULL, var->value->n);
     v = eval_choose(E, E->mask, v, value_on_axis(E, var->value, E->axis));
   }
   lift_write(E, var, NULL, NULL, var->value->n);
-  TypeKind kind = var->value->kind;
   if (E->axis && E->axis->parent && v->kind != TY_TUPLE) { /* in a branch: only its rows */
     int32_t *all = NEW_ARRAY(E->arena, int32_t, v->n);
     for (int32_t k = 0; k < v->n; k++) all[k] = k;
@@ -81,7 +87,6 @@ static void set_variable(Eval *E, Var *var, Value *v, Loc loc) {
     return;
   }
   v->shared = true;
-  if (v->kind != kind) v = value_reshape(E, v, kind, v->array_dims, v->ndims, v->dims);
   var->value = v;
 }
 
@@ -100,15 +105,19 @@ static void set_elements(Eval *E, Var *var, const Index *indexes, int n, Value *
   value_put(E, &var->value, s.axis, s.index, s.shape.n, v);
 }
 
-static void set_field(Eval *E, const Expr *lhs, Value *v) {
-  if (lhs->args[0]->kind != EX_VAR)
-    ctx_fail(E->ctx, PVI_PROGRAM, lhs->loc, "nested tuple assignment is not supported yet");
-  if (E->lift) lift_bail(E, "a tuple is assigned");
-  if (E->mask != E->frame[lhs->args[0]->decl->slot].mask)
-    ctx_fail(E->ctx, PVI_PROGRAM, lhs->loc, "an item of a tuple is assigned in some draws only");
-  Var *var = &E->frame[lhs->args[0]->decl->slot];
-  value_own(E, &var->value);
-  var->value->items[lhs->field - 1] = v;
+static void eval_assign(Eval *E, const Expr *lhs, Value *v);
+
+/* An item of a tuple, or elements of an array of tuples: the whole is assigned, with the rest as it
+ * was. */
+static void set_item(Eval *E, const Expr *lhs, const Value *tuple, Value *v) {
+  if (lhs->kind == EX_FIELD) {
+    tuple = tuple_with(E, tuple, lhs->field - 1, v);
+  } else {
+    Selection s = eval_selection(E, tuple, lhs->indexes, lhs->nindexes, lhs->loc);
+    check_fits(E, &s.shape, v, lhs->loc);
+    tuple = tuple_replace(E, tuple, &s, v);
+  }
+  eval_assign(E, lhs->args[0], (Value *)tuple);
 }
 
 static void eval_assign(Eval *E, const Expr *lhs, Value *v) {
@@ -118,8 +127,8 @@ static void eval_assign(Eval *E, const Expr *lhs, Value *v) {
     set_variable(E, &E->frame[lhs->decl->slot], v, lhs->loc);
   } else if (lhs->kind == EX_TUPLE) {
     for (int k = 0; k < lhs->nargs; k++) eval_assign(E, lhs->args[k], v->items[k]);
-  } else if (lhs->kind == EX_FIELD) {
-    set_field(E, lhs, v);
+  } else if (lhs->kind == EX_FIELD || lhs->args[0]->type->kind == TY_TUPLE) {
+    set_item(E, lhs, eval_expr(E, lhs->args[0]), v);
   } else if (lhs->args[0]->kind == EX_VAR) {
     set_elements(E, &E->frame[lhs->args[0]->decl->slot], lhs->indexes, lhs->nindexes, v, lhs->loc);
   } else { /* x[i][j] = v: change a copy of x[i], put it back */
@@ -305,19 +314,77 @@ static Flow eval_while(Eval *E, const Stmt *s) {
 
 /* ---- rejecting ------------------------------------------------------------------------------- */
 
+/* Dimension d of an array, from element `at` on: [[1,2],[3,4]]. */
+static void put_elements(Text *t, const Value *v, int d, int32_t at, int32_t n) {
+  if (d == v->ndims) {
+    text_printf(t, "%g", v->v[at]);
+    return;
+  }
+  text_puts(t, "[");
+  for (int32_t k = 0, each = v->dims[d] ? n / v->dims[d] : 0; k < v->dims[d]; k++) {
+    if (k) text_puts(t, ",");
+    put_elements(t, v, d + 1, at + k * each, each);
+  }
+  text_puts(t, "]");
+}
+
+static void put_value(Text *t, const Value *v) {
+  if (v->kind == TY_TUPLE) {
+    text_puts(t, v->array_dims ? "[" : "(");
+    for (int k = 0; k < v->nitems; k++) {
+      if (k) text_puts(t, ",");
+      put_value(t, v->items[k]);
+    }
+    text_puts(t, v->array_dims ? "]" : ")");
+  } else if (!v->known || v->axis) {
+    text_puts(t, "<parameter>");
+  } else {
+    put_elements(t, v, 0, 0, v->n);
+  }
+}
+
 static void print_value(Eval *E, Text *t, const Expr *e) {
   if (e->kind == EX_STRING) {
     text_puts(t, e->name);
     return;
   }
-  Value *v = eval_expr(E, e);
-  if (!v->known || v->axis) {
-    text_puts(t, "<parameter>");
+  put_value(t, eval_expr(E, e));
+}
+
+static bool reads_target(const Expr *e) {
+  bool reads = e && e->kind == EX_TARGET;
+  for (int k = 0; e && k < e->nargs; k++) reads |= reads_target(e->args[k]);
+  for (int k = 0; e && k < e->nindexes; k++)
+    reads |= reads_target(e->indexes[k].a) || reads_target(e->indexes[k].b);
+  return reads;
+}
+
+/* An index out of range ends a program here as well. What is known only of a draw, or of an
+ * iteration, is let be. */
+static void check_printed(Eval *E, const Expr *e) {
+  Attempt *a = NEW(E->arena, Attempt);
+  EvalNotes before = *E->shared;
+  if (setjmp(*attempt_begin(E, a))) {
+    bool said = E->ctx->nmessages > a->messages && E->shared->needs_draw == before.needs_draw;
+    Message why = said ? E->ctx->messages[E->ctx->nmessages - 1] : (Message){.text = ""};
+    Status status = E->ctx->status;
+    *E->shared = before;
+    attempt_undo(E, a);
+    if (said) ctx_fail(E->ctx, status, why.loc, "%s", why.text);
     return;
   }
-  if (v->ndims) text_puts(t, "[");
-  for (int32_t k = 0; k < v->n; k++) text_printf(t, k ? ",%g" : "%g", v->v[k]);
-  if (v->ndims) text_puts(t, "]");
+  eval_expr(E, e);
+  attempt_end(E, a);
+}
+
+/* Transformed data, which are made once, tell what they print; of draws nothing is shown. */
+static void print(Eval *E, const Stmt *s) {
+  for (int k = 0; k < s->nargs; k++)
+    if (s->args[k]->kind != EX_STRING && !reads_target(s->args[k])) check_printed(E, s->args[k]);
+  if (!E->prints || E->attempts) return;
+  Text t = text_make(E->arena);
+  for (int k = 0; k < s->nargs; k++) print_value(E, &t, s->args[k]);
+  ctx_note(E->ctx, NOWHERE, "%s", t.s ? t.s : "");
 }
 
 static Flow reject(Eval *E, const Stmt *s) {
@@ -372,7 +439,7 @@ Flow eval_stmt(Eval *E, const Stmt *s) {
   case ST_CONTINUE: return eval_continue(E);
   case ST_RETURN: return eval_return(E, return_value(E, s));
   case ST_CALL: eval_expr(E, s->e); break;
-  case ST_PRINT: break; /* what a program prints is not shown */
+  case ST_PRINT: print(E, s); break;
   case ST_REJECT:
   case ST_FATAL: return reject(E, s);
   case ST_SKIP: break;

@@ -15,13 +15,15 @@
 
 typedef enum { GROUP, CHOICE, WORD, WHOLE, REAL, BOOL, TEXT } ArgKind;
 
-static const struct {
+typedef struct {
   int depth;
   const char *name;
   ArgKind kind;
   const char *standard;
   double least, most;
-} rows[ARG_COUNT] = {
+} Row;
+
+static const Row rows[ARG_COUNT] = {
 #define ARG(id, depth, name, kind, standard, least, most)                                          \
   {depth, name, kind, standard, least, most},
 #include "report/cmdstan_args.def"
@@ -304,12 +306,26 @@ void cmdstan_json(Text *out, const CmdstanArgs *args, const CmdstanTitle *title)
 
 /* ---- help ------------------------------------------------------------------------------------ */
 
+static const char *const kind_words[] = {[CHOICE] = "list_element",
+                                         [WHOLE] = "int",
+                                         [REAL] = "double",
+                                         [BOOL] = "boolean",
+                                         [TEXT] = "string"};
+
+static const char *standard_words(const Row *row) {
+  if (row->kind == BOOL) return *row->standard == '1' ? "true" : "false";
+  return *row->standard ? row->standard : "\"\"";
+}
+
 void cmdstan_help(Text *out) {
   text_puts(out, "usage: MODEL method=METHOD [settings of the method] [data file=FILE] [init=...] "
                  "[random seed=N] [output file=FILE]\n\nsettings, with their defaults:\n");
   for (int k = 0; k < ARG_COUNT; k++) {
-    bool valued = rows[k].kind != GROUP && rows[k].kind != WORD;
-    text_printf(out, "  %*s%s%s%s\n", 2 * rows[k].depth, "", rows[k].name, valued ? "=" : "",
-                valued ? rows[k].standard : "");
+    int indent = 4 * rows[k].depth + 2;
+    if (rows[k].kind == GROUP || rows[k].kind == WORD)
+      text_printf(out, "%*s%s\n", indent, "", rows[k].name);
+    else
+      text_printf(out, "%*s%s=<%s>\n%*sDefaults to %s\n", indent, "", rows[k].name,
+                  kind_words[rows[k].kind], indent + 2, "", standard_words(&rows[k]));
   }
 }

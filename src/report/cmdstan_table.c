@@ -14,7 +14,9 @@ static void take(const char *line, const char *key, double *to) {
   *to = strtod(line + n + 3, NULL);
 }
 
-static void read_comment(CmdstanTable *t, const char *line) {
+static void read_comment(Ctx *c, CmdstanTable *t, const char *line) {
+  if (!strncmp(line, "# model = ", 10))
+    t->model = arena_text(&c->arena, line + 10, strcspn(line + 10, "\r\n"));
   take(line, "save_warmup", &t->save_warmup);
   take(line, "num_warmup", &t->num_warmup);
   take(line, "thin", &t->thin);
@@ -58,7 +60,7 @@ CmdstanTable *cmdstan_table(Ctx *c, const char *path) {
   *t = (CmdstanTable){.path = path, .thin = 1, .max_depth = 10, .chains = 1};
   for (const char *at = text; *at; at = next_line(at)) {
     if (*at == '#') {
-      read_comment(t, at);
+      read_comment(c, t, at);
     } else if (*at != '\n' && *at != '\r' && !t->ncols) {
       read_header(c, t, at);
       t->values = NEW_ARRAY(&c->arena, double, lines * t->ncols + 1);

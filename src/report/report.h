@@ -88,10 +88,10 @@ void cmdstan_write_config(RunDir *r, const char *base, const CmdstanRun *run,
 
 /* A file of CmdStan's again, of any method; ends with PVI_DATA where it is none. */
 typedef struct {
-  const char *path;
-  const char **names;    /* ncols */
-  size_t ncols, n, warm; /* the first `warm` rows are of warm-up */
-  double *values;        /* [n x ncols] */
+  const char *path, *model; /* its name, or NULL */
+  const char **names;       /* ncols */
+  size_t ncols, n, warm;    /* the first `warm` rows are of warm-up */
+  double *values;           /* [n x ncols] */
   double save_warmup, num_warmup, thin, max_depth, chains,
       seconds; /* of its settings; of sampling */
 } CmdstanTable;

@@ -34,6 +34,16 @@ static void warn(const CmdstanCall *k, const Run *r) {
                 r->summary->reason);
 }
 
+/* diagnostic_file: how the ELBO rose. Here it is known where it ended. */
+static void write_course(const CmdstanCall *k, const Run *r) {
+  const char *path = k->args->value[ARG_diagnostic_file];
+  if (!*path) return;
+  OutFile *f = file_begin(k->c, path);
+  file_puts(f, arena_format(&k->c->arena, "iter,time_in_seconds,ELBO\n%ld,%g,%.10g\n",
+                            r->summary->evaluations, r->summary->seconds, r->summary->objective));
+  file_commit(f);
+}
+
 bool cmdstan_variational(CmdstanCall *k) {
   const CmdstanArgs *a = k->args;
   size_t n = (size_t)cmdstan_whole(a, ARG_output_samples);
@@ -49,6 +59,7 @@ bool cmdstan_variational(CmdstanCall *k) {
   console_say(k->out, k->c,
               "Drawing a sample of size %zu from the approximate posterior... \nCOMPLETED.\n", n);
   cmdstan_write_variational(k->dir, k->base, &d, &k->run, &v);
+  write_course(k, r);
   return !r->fit->interrupted;
 }
 
@@ -83,12 +94,44 @@ static size_t *choose(const CmdstanCall *k, const Draws *d, size_t n) {
   return from;
 }
 
+typedef struct {
+  const CmdstanCall *k;
+  size_t id;
+} Path;
+
+static void try_start(Ctx *c, void *self) {
+  const Path *p = self;
+  cmdstan_start(p->k, p->id, NEW_ARRAY(&c->arena, double, p->k->model->dim + 1));
+}
+
+/* A start that cannot be is told, as of a path that fails; the first one is the fit's own. CmdStan
+ * calls a value outside of its bounds so. */
+static void check_starts(const CmdstanCall *k, size_t paths) {
+  size_t first = (size_t)cmdstan_whole(k->args, ARG_id);
+  for (size_t p = 1; p < paths; p++) {
+    Message why;
+    if (ctx_try(k->c, try_start, &(Path){k, first + p}, &why)) continue;
+    const char *is = strstr(why.text, " is "), *must = is ? strstr(is, ", but must be ") : NULL;
+    console_say(k->out, k->c, "Path [%zu] :Exception: %s%.*s%s%s\n", first + p,
+                must ? "Bounded variable" : "", must ? (int)(must - is) : 0, must ? is : "",
+                must ? ": " : "", why.text);
+  }
+}
+
+/* Without calculate_lp CmdStan knows the density of the draws that a path's ELBO was made of. */
+static bool knows_lp(const CmdstanCall *k, size_t i) {
+  return cmdstan_flag(k->args, ARG_calculate_lp) ||
+         i % (size_t)cmdstan_whole(k->args, ARG_num_draws) <
+             (size_t)cmdstan_whole(k->args, ARG_num_elbo_draws);
+}
+
 bool cmdstan_pathfinder(CmdstanCall *k) {
   const CmdstanArgs *a = k->args;
   size_t paths = (size_t)cmdstan_whole(a, ARG_num_paths),
          each = (size_t)cmdstan_whole(a, ARG_num_draws), n = paths * each;
   if (paths > 1 && is_resampled(k)) n = (size_t)cmdstan_whole(a, ARG_num_psis_draws);
   Options *o = options_of(k, n > paths * each ? n : paths * each);
+  check_starts(k, paths);
   const Run *r = run_fit(k->c, k->problem, o, NULL, &k->hooks);
   warn(k, r);
   const Draws *all = r->draws;
@@ -99,7 +142,7 @@ bool cmdstan_pathfinder(CmdstanCall *k) {
   for (size_t i = 0; i < n; i++) {
     memcpy(values + i * all->ncols, all->values + from[i] * all->ncols,
            all->ncols * sizeof *values);
-    log_p[i] = cmdstan_flag(a, ARG_calculate_lp) ? all->log_p[from[i]] : NAN;
+    log_p[i] = knows_lp(k, i) ? all->log_p[from[i]] : NAN;
     log_q[i] = all->log_g[from[i]];
   }
   const DrawsColumn columns[] = {{"lp_approx__", log_q}, {"lp__", log_p}};

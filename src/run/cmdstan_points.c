@@ -21,11 +21,21 @@ const char *const *cmdstan_names(const CmdstanCall *k, const char *prefix) {
   for (size_t d = 0; d < k->model->dim; d++) {
     char *name = arena_format(a, "%s%s", prefix, model_unconstrained_name(k->model, a, d)), *to;
     for (char *p = to = name; *p; p++)
-      if (*p != ']') *to++ = *p == '[' || *p == ',' ? '.' : *p;
+      if (*p != ']') *to++ = *p == '[' || *p == ',' ? '.' : *p == '.' ? ':' : *p;
     *to = 0;
     names[d] = name;
   }
   return names;
+}
+
+/* Warnings of the draws, as CmdStan says what went wrong in some of them: the run goes on. */
+static void say_warnings(const CmdstanCall *k, size_t from) {
+  Ctx *c = k->c;
+  for (size_t i = from; i < c->nmessages; i++)
+    console_say(k->out, c, "Exception: %s (in '%s', line %u, column %u)\n", c->messages[i].text,
+                c->messages[i].loc.source ? c->messages[i].loc.source->name : k->name,
+                c->messages[i].loc.line, c->messages[i].loc.column);
+  c->nmessages = from;
 }
 
 Draws cmdstan_outputs(const CmdstanCall *k, const double *theta, size_t n, const bool *wanted) {
@@ -39,7 +49,9 @@ Draws cmdstan_outputs(const CmdstanCall *k, const double *theta, size_t n, const
   double *values = NEW_ARRAY(a, double, n *ncols + 1);
   /* chains of one seed, in processes of their own, must not share their random numbers */
   uint64_t seed = k->seed + (uint64_t)cmdstan_whole(k->args, ARG_id) * UINT64_C(0x9E3779B97F4A7C15);
+  size_t before = k->c->nmessages;
   model_some_outputs(k->c, m, &(ModelPoints){theta, n, m->dim, 1}, seed, wanted, values);
+  say_warnings(k, before);
   return (Draws){.ndraws = n, .ncols = ncols, .names = names, .values = values};
 }
 
@@ -73,7 +85,7 @@ static size_t parameter_columns(const Model *m, bool *wanted) {
 
 /* The values of a variable in the order of its columns; false: the file has none. */
 static bool take_values(Ctx *c, const Json *file, const Output *o, double *out) {
-  const Json *j = json_get(file, o->name), *bad;
+  const Json *j = json_item(file, o->name), *bad;
   size_t n;
   if (!j) return false;
   const double *values = json_flatten(c, j, &n, &bad);
@@ -223,7 +235,6 @@ bool cmdstan_log_prob(CmdstanCall *k) {
 bool cmdstan_generate(CmdstanCall *k) {
   const char *path = k->args->value[ARG_fitted_params];
   const Model *m = k->model;
-  double began = base_seconds();
   size_t n;
   bool *wanted = NEW_ARRAY(&k->c->arena, bool, m->noutputs + 1), some = false;
   for (int v = 0; v < m->noutputs; v++) some |= wanted[v] = m->outputs[v].block == BLOCK_GENERATED;
@@ -231,11 +242,7 @@ bool cmdstan_generate(CmdstanCall *k) {
   if (!some) ctx_fail(k->c, PVI_PROGRAM, NOWHERE, "Model doesn't generate any quantities.");
   const double *theta = cmdstan_fitted(k, path, &n);
   Draws d = cmdstan_outputs(k, theta, n, wanted);
-  double seconds = base_seconds() - began;
-  d.footer = arena_format(
-      &k->c->arena, "# \n#  Elapsed Time: %.3f seconds (Generated Quantities)\n# \n", seconds);
   cmdstan_write_table(k->dir, k->base, &k->run, &d);
-  console_say(k->out, k->c, "\n Elapsed Time: %.3f seconds (Generated Quantities)\n\n", seconds);
   return true;
 }
 

@@ -136,10 +136,12 @@ static void say_settings(const CmdstanCall *k) {
   k->out->print(k->out->self, t.s);
 }
 
-/* Programs have no profiles here: the file has its header alone. */
+/* Of a program that has profiles; nothing is measured here, so the file has its header alone. */
 static void write_profile(const CmdstanCall *k) {
   const char *path = k->args->value[ARG_profile_file];
-  if (!strcmp(path, "profile.csv")) return;
+  bool any = false;
+  for (int b = 0; b < BLOCK_COUNT; b++) any |= stan_has(k->model->program->blocks[b], ST_PROFILE);
+  if (!any) return;
   OutFile *f = file_begin(k->c, path);
   file_puts(f, "name,thread_id,total_time,forward_time,reverse_time,chain_stack,no_chain_stack,"
                "autodiff_calls,no_autodiff_calls\n");
@@ -150,6 +152,25 @@ static bool run_method(CmdstanCall *k) {
   for (size_t m = 0; m < sizeof methods / sizeof *methods; m++)
     if (cmdstan_is(k->args, ARG_method, methods[m].name)) return methods[m].run(k);
   return false;
+}
+
+/* The environment may say how many. */
+static void set_threads(const CmdstanCall *k) {
+  const char *threads = getenv("STAN_NUM_THREADS");
+  if (threads && *threads && cmdstan_is(k->args, ARG_num_threads, "1"))
+    cmdstan_set(k->args, ARG_num_threads, "%ld", strtol(threads, NULL, 10));
+}
+
+/* What transformed data printed. */
+static void say_printed(const CmdstanCall *k) {
+  size_t kept = 0;
+  for (size_t i = 0; i < k->c->nmessages; i++) {
+    if (k->c->messages[i].kind == MSG_NOTE)
+      console_say(k->out, k->c, "%s\n", k->c->messages[i].text);
+    else
+      k->c->messages[kept++] = k->c->messages[i];
+  }
+  k->c->nmessages = kept;
 }
 
 bool cmdstan_call(Ctx *c, const Console *out, const char *program, int argc,
@@ -165,14 +186,14 @@ bool cmdstan_call(Ctx *c, const Console *out, const char *program, int argc,
     return say_help(c, out);
   cmdstan_read(c, k.args, argc, argv);
   k.seed = seed_of(k.args);
+  set_threads(&k);
   place_output(&k);
   say_settings(&k);
   k.problem = load(&k, e.program);
   k.model = k.problem->model;
   k.run = (CmdstanRun){.args = k.args, .model = k.name, .start = now(c), .seed = k.seed};
-  const char *threads = getenv("STAN_NUM_THREADS");
+  say_printed(&k);
   long asked = cmdstan_whole(k.args, ARG_num_threads);
-  if (asked == 1 && threads) asked = strtol(threads, NULL, 10);
   k.pool = pool_make(c, asked > 0 ? (int)asked : 0);
   bool done = run_method(&k);
   pool_free(k.pool);

@@ -175,14 +175,38 @@ static CmdstanArgs *args_of_chain(const CmdstanCall *k, long id) {
   return args;
 }
 
-/* The dynamics: draws on the unconstrained scale with their gradients. */
-static void write_diagnostics(const CmdstanCall *k, const Kept *x, size_t chains, long id) {
+/* Where the dynamics of a chain go: folder and name without .csv; false: nobody asked. */
+static bool dynamics_place(const CmdstanCall *k, size_t chains, long id, RunDir *dir,
+                           const char **base) {
   const char *path = k->args->value[ARG_diagnostic_file], *slash;
-  size_t dim = k->model->dim, n = strlen(path);
-  if (!*path) return;
+  size_t n = strlen(path);
+  if (!*path) return false;
   if (n > 4 && !strcmp(path + n - 4, ".csv")) path = arena_text(&k->c->arena, path, n - 4);
   slash = strrchr(path, '/');
-  RunDir dir = {k->c, slash ? arena_text(&k->c->arena, path, (size_t)(slash - path)) : "."};
+  *dir = (RunDir){k->c, slash ? arena_text(&k->c->arena, path, (size_t)(slash - path)) : "."};
+  *base = base_of(k, slash ? slash + 1 : path, chains, id);
+  return true;
+}
+
+/* The files of the chains as they are while nothing is drawn: settings alone. Whoever looks after a
+ * run that failed finds them. */
+static void begin_files(const CmdstanCall *k, size_t chains) {
+  for (size_t j = 0; j < chains; j++) {
+    long id = cmdstan_whole(k->args, ARG_id) + (long)j;
+    RunDir dir;
+    const char *base;
+    cmdstan_write_table(k->dir, base_of(k, k->base, chains, id), &k->run, &(Draws){.ndraws = 0});
+    if (dynamics_place(k, chains, id, &dir, &base))
+      cmdstan_write_table(&dir, base, &k->run, &(Draws){.ndraws = 0});
+  }
+}
+
+/* The dynamics: draws on the unconstrained scale with their gradients. */
+static void write_diagnostics(const CmdstanCall *k, const Kept *x, size_t chains, long id) {
+  size_t dim = k->model->dim;
+  RunDir dir;
+  const char *base;
+  if (!dynamics_place(k, chains, id, &dir, &base)) return;
   CmdstanDensity density = cmdstan_density(k, true);
   double *values = NEW_ARRAY(&k->c->arena, double, 2 * x->n * dim + 1);
   const char **names = NEW_ARRAY(&k->c->arena, const char *, 2 * dim + 1);
@@ -198,7 +222,7 @@ static void write_diagnostics(const CmdstanCall *k, const Kept *x, size_t chains
              .values = values,
              .columns = x->columns,
              .ncolumns = NSTATS};
-  cmdstan_write_table(&dir, base_of(k, slash ? slash + 1 : path, chains, id), &k->run, &d);
+  cmdstan_write_table(&dir, base, &k->run, &d);
 }
 
 static void write_chain(CmdstanCall *k, const Sample *s, size_t j) {
@@ -265,6 +289,34 @@ static bool sample_fixed(CmdstanCall *k, Telling *t) {
   return true;
 }
 
+/* What CmdStan says before it begins. */
+static void say_gradient(const CmdstanCall *k, const double *start) {
+  CmdstanDensity d = cmdstan_density(k, true);
+  double *gradient = NEW_ARRAY(&k->c->arena, double, d.dim + 1), began = base_seconds();
+  cmdstan_eval(&d, start, gradient);
+  double seconds = base_seconds() - began;
+  console_say(k->out, k->c,
+              "\nGradient evaluation took %.3g seconds\n1000 transitions using 10 leapfrog steps "
+              "per transition would take %.3g seconds.\nAdjust your expectations "
+              "accordingly!\n\n\n",
+              seconds, 10000 * seconds);
+}
+
+/* As CmdStan says it, but once for all proposals. While chains look for their step a few too far
+ * ones mean nothing. */
+static void say_undefined(const CmdstanCall *k, long n, size_t chains) {
+  if (n > 20 * (long)chains)
+    console_say(
+        k->out, k->c,
+        "Informational Message: The current Metropolis proposal is about to be rejected "
+        "because of the following issue:\nException: the density is no number, as where a "
+        "scale has become 0, at %ld of the points that the chains tried\nIf this warning "
+        "occurs sporadically, such as for highly constrained variable types like covariance "
+        "matrices, then the sampler is fine,\nbut if this warning occurs often then your "
+        "model may be either severely ill-conditioned or misspecified.\n\n",
+        n);
+}
+
 /* ---- the method ------------------------------------------------------------------------------ */
 
 bool cmdstan_sample(CmdstanCall *k) {
@@ -273,6 +325,7 @@ bool cmdstan_sample(CmdstanCall *k) {
                .refresh = cmdstan_whole(k->args, ARG_refresh),
                .chains = (size_t)cmdstan_whole(k->args, ARG_num_chains)};
   WarmupPlan plan;
+  begin_files(k, t.chains);
   t.total = t.warmup + cmdstan_whole(k->args, ARG_num_samples);
   if (!k->model->dim || cmdstan_is(k->args, ARG_algorithm, "fixed_param"))
     return sample_fixed(k, &t);
@@ -292,10 +345,12 @@ bool cmdstan_sample(CmdstanCall *k) {
   const Split *all = split_all(k->c, k->model->n_obs);
   const Observed *o =
       posterior_observed(&k->c->arena, k->model, all->rows[PART_TRAIN], all->count[PART_TRAIN]);
+  say_gradient(k, start);
   const Sample *s = sample_run(k->c, o, &so, k->pool);
   for (size_t j = 0; j < t.chains; j++) write_chain(k, s, j);
   if (s->interrupted) return false;
   tell_until(&t, t.total);
+  say_undefined(k, s->undefined, t.chains);
   say_elapsed(&t, s->seconds_warmup, s->seconds_sampling);
   return true;
 }

@@ -168,8 +168,9 @@ void stansummary_call(Ctx *c, const Console *out, int argc, const char *const *a
     return;
   }
   Text t = text_make(&c->arena);
-  text_printf(&t, "Inference for %zu chain%s, %zu draws each\n\n", s.chains,
-              s.chains > 1 ? "s" : "", s.n);
+  text_printf(&t, "Inference for Stan model: %s\n%zu chain%s, %zu draws each\n\n",
+              s.chain[0]->model ? s.chain[0]->model : "unknown", s.chains, s.chains > 1 ? "s" : "",
+              s.n);
   table_print(table, SIZE_MAX, &t);
   out->print(out->self, t.s);
 }
@@ -194,16 +195,37 @@ static double least_bfmi(const Chains *s) {
   return least;
 }
 
-/* Variables whose R-hat or effective draws are bad, with a line each. */
-static size_t worst_variables(const Chains *s, Text *t) {
-  size_t bad = 0, least = 100 * s->chains;
+/* How good draws are, by one number that is CmdStan's to name, and from where on they are bad. */
+typedef struct {
+  const char *name, *why;
+  bool (*is_bad)(const DrawsQuality *q, size_t chains);
+} Check;
+
+static bool has_few(const DrawsQuality *q, size_t chains) {
+  return q->ess_bulk < 10 * (double)chains;
+}
+
+static bool has_apart(const DrawsQuality *q, size_t chains) {
+  (void)chains;
+  return q->rhat > RHAT_MOST;
+}
+
+static const Check checks[] = {
+    {"effective sample size", "has fewer than 10 draws a chain, too few to know a mean by",
+     has_few},
+    {"R-hat values", "are above 1.01: the chains have not come together; run them longer",
+     has_apart}};
+
+/* Variables that are bad, with a line each; how many. */
+static size_t worst_variables(const Chains *s, const Check *check, Text *t) {
+  size_t bad = 0;
   for (size_t k = 0; k < s->chain[0]->ncols; k++) {
     const char *name = s->chain[0]->names[k];
     size_t n = strlen(name);
     if (n > 2 && !strcmp(name + n - 2, "__")) continue;
     take_column(s, k);
     DrawsQuality q = quality_of(s);
-    if (!(q.rhat > RHAT_MOST || q.ess_bulk < (double)least)) continue;
+    if (!check->is_bad(&q, s->chains)) continue;
     if (bad++ < 20)
       text_printf(t, "  %s: R-hat %.3f, %.0f effective draws\n",
                   draws_pretty_name(&s->c->arena, name), q.rhat, q.ess_bulk);
@@ -216,10 +238,13 @@ static double percent(size_t k, size_t n) { return 100 * (double)k / (double)n; 
 static void say_depth(Text *t, size_t deep, size_t total, double limit) {
   text_puts(t, "Checking sampler transitions treedepth.\n");
   if (deep)
-    text_printf(t,
-                "%zu of %zu (%.2f%%) transitions hit the maximum treedepth limit of %g, or 2^%g "
-                "leapfrog steps.\nDraws are slow but right: raise max_depth.\n\n",
-                deep, total, percent(deep, total), limit, limit);
+    text_printf(
+        t,
+        "%zu of %zu (%.2f%%) transitions hit the maximum treedepth limit of %g, or 2^%g "
+        "leapfrog steps.\nTrajectories that are prematurely terminated due to this limit "
+        "will result in slow exploration.\nFor optimal performance, increase this limit.\nThe "
+        "draws are right, but slow.\n\n",
+        deep, total, percent(deep, total), limit, limit);
   else
     text_puts(t, "Treedepth satisfactory for all transitions.\n\n");
 }
@@ -235,9 +260,18 @@ static void say_divergences(Text *t, size_t divergent, size_t total) {
     text_puts(t, "No divergent transitions found.\n\n");
 }
 
+static size_t say_check(const Chains *s, const Check *check, Text *t) {
+  Text worst = text_make(&s->c->arena);
+  size_t bad = worst_variables(s, check, &worst);
+  text_printf(t, "Rank-normalized split %s %s%s\n%s\n", check->name,
+              bad ? check->why : "satisfactory for all parameters.", bad ? ":" : "",
+              worst.s ? worst.s : "");
+  return bad;
+}
+
 void cmdstan_diagnose_call(Ctx *c, const Console *out, int argc, const char *const *argv) {
   Chains s = read_chains(c, argc, argv);
-  Text t = text_make(&c->arena), worst = text_make(&c->arena);
+  Text t = text_make(&c->arena);
   size_t total = s.chains * s.n, deep = count_of(&s, "treedepth__", s.chain[0]->max_depth),
          divergent = count_of(&s, "divergent__", 1);
   double bfmi = least_bfmi(&s);
@@ -247,10 +281,8 @@ void cmdstan_diagnose_call(Ctx *c, const Console *out, int argc, const char *con
     text_printf(
         &t, "Checking E-BFMI - sampler transitions HMC potential energy.\nE-BFMI %s (%.2f).\n\n",
         bfmi < 0.3 ? "is below 0.3: heavy tails may not have been explored" : "satisfactory", bfmi);
-  size_t bad = worst_variables(&s, &worst);
-  text_printf(&t, "Rank-normalized split R-hat and effective sample size %s\n%s\n",
-              bad ? "are not satisfactory for:" : "satisfactory for all parameters.",
-              worst.s ? worst.s : "");
+  size_t bad = 0;
+  for (size_t k = 0; k < sizeof checks / sizeof *checks; k++) bad += say_check(&s, &checks[k], &t);
   bool fine = !bad && !(bfmi < 0.3) && (divergent == 0 || divergent == SIZE_MAX);
   text_puts(&t, fine ? "Processing complete, no problems detected.\n" : "Processing complete.\n");
   out->print(out->self, t.s);

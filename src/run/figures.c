@@ -53,7 +53,9 @@ static void load_problem(Ctx *c, void *arg) {
 
 /* Program and data may be gone, or changed: a report then tells what the folder knows. */
 static void add_problem(Findings *f, const Options *o) {
-  if (ctx_try(f->c, load_problem, &(Asking){f, o}, &f->no_problem)) return;
+  Message why;
+  if (ctx_try(f->c, load_problem, &(Asking){f, o}, &why)) return;
+  f->no_problem = why.text;
   f->problem = NULL;
   f->predictions = NULL;
 }

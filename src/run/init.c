@@ -14,7 +14,7 @@
 
 /* The values of one parameter, in the order of its columns; a file has them row by row. */
 static void read_values(Ctx *c, const Json *file, const Output *o, const char *path, double *out) {
-  const Json *j = json_get(file, o->name), *bad;
+  const Json *j = json_item(file, o->name), *bad;
   size_t n;
   if (!j)
     ctx_fail(c, PVI_DATA, NOWHERE, OPTION("init") " %s: the parameter %s has no value there", path,

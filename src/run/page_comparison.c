@@ -68,7 +68,7 @@ static void load(Ctx *c, void *arg) {
 
 static const Problem *problem_of(Ctx *c, const Comparison *r) {
   Place at = {r->fits[0].folder, r->problem};
-  const char *why;
+  Message why;
   if (!at.problem && !ctx_try(c, load, &at, &why)) return NULL;
   return at.problem;
 }

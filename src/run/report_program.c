@@ -25,7 +25,7 @@ static const char *type_text(Ctx *c, const Decl *d) {
 static void json_sizes(JsonWriter *j, const Decl *d, const Model *m) {
   for (int o = 0; m && o < m->noutputs; o++) {
     const Output *out = &m->outputs[o];
-    if (out->decl != d) continue;
+    if (out->variable != d || out->npath) continue;
     json_key(j, "dims"), json_flat_array(j);
     for (int q = 0; q < out->ndims; q++) json_integer(j, out->dims[q]);
     json_array_end(j);

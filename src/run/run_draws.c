@@ -50,7 +50,9 @@ static const double *at_mean(Ctx *c, const Run *r, const Model *m, uint64_t seed
   double *sd = NEW_ARRAY(&c->arena, double, m->dim + 1);
   double *mean = NEW_ARRAY(&c->arena, double, model_output_count(m));
   q_moments(&r->q, r->phi, centre, sd);
+  size_t before = c->nmessages;
   model_some_outputs(c, m, &(ModelPoints){centre, 1, m->dim, 1}, seed + 1, kept, mean);
+  c->nmessages = before; /* the draws tell where generated quantities fail */
   return mean;
 }
 

@@ -252,7 +252,7 @@ static void check_functions(Checker *k) {
     FunDef *f = p->functions[i];
     if (f->body)
       check_body(k, f);
-    else
+    else if (!p->undefined)
       check_error(k, f->loc, "`%s` is declared, but its body is missing", f->name);
   }
 }

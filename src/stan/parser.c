@@ -316,6 +316,7 @@ Program *stan_parse_text(Ctx *c, const char *name, const char *text, size_t n,
               .most_height = most_height()};
   parse_program(&p, prog);
   prog->broken = c->nerrors > before;
+  prog->undefined = o && o->undefined;
   return prog;
 }
 

@@ -241,6 +241,7 @@ typedef struct Program {
   Stmt *blocks[BLOCK_COUNT]; /* ST_BLOCK each, or NULL where absent; BLOCK_FUNCTIONS unused */
   int nslots;                /* variables of all blocks together */
   bool broken;               /* has syntax errors: stan_check leaves it alone */
+  bool undefined;            /* StanOptions */
   const Signatures *sigs;    /* of the builtins that it calls; set by the checker */
 } Program;
 
@@ -305,6 +306,7 @@ typedef struct {
   const char *const *include_dirs;
   int ninclude_dirs;
   bool old_syntax; /* real x[N] is array[N] real x, real[] an argument's array[] real */
+  bool undefined;  /* functions may be declared without a body; such a program cannot be run */
 } StanOptions;
 
 /* Both report through ctx_error and go on; the caller looks at c->nerrors. Never NULL. */
@@ -312,6 +314,7 @@ Program *stan_parse(Ctx *c, const char *path, const StanOptions *o); /* ctx_fail
 Program *stan_parse_text(Ctx *c, const char *name, const char *text, size_t n,
                          const StanOptions *o);
 void stan_check(Ctx *c, Program *p);
+void stan_pedantic(Ctx *c, const Program *p); /* warnings about parameters without a prior */
 
 void stan_print_tokens(Ctx *c, Text *out, const char *name, const char *text, size_t n);
 void stan_print_tree(Text *out, const Program *p,
@@ -326,6 +329,7 @@ bool stan_mentions(const Expr *e, const Decl *d);
 bool stan_same_expr(const Expr *a, const Expr *b);
 /* A variable declared at the top of a block, by name; NULL: there is none. */
 const Decl *stan_find_decl(const Program *p, BlockId id, const char *name);
+bool stan_has(const Stmt *s, StmtKind kind); /* such a statement, or one with such a one inside */
 bool stan_declares(const Stmt *s, const Decl *d); /* it, or a statement inside of it */
 
 /* Is the data variable used for nothing but to the left of ~ or of a density's bar? */

@@ -48,6 +48,13 @@ bool stan_same_expr(const Expr *a, const Expr *b) {
   return true;
 }
 
+bool stan_has(const Stmt *s, StmtKind kind) {
+  if (!s || s->kind == kind) return s != NULL;
+  for (int k = 0; k < s->nbody; k++)
+    if (stan_has(s->body[k], kind)) return true;
+  return false;
+}
+
 bool stan_declares(const Stmt *s, const Decl *d) {
   if (!s) return false;
   for (int k = 0; k < s->ndecls; k++)
