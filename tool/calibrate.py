@@ -3,7 +3,7 @@
 
 Every case simulates SETS data sets and diagnoses each; the table says how often anything was flagged,
 and how often the variable that varies, and another one. Cases: normal, logistic, glmm (nothing varies);
-slope (linear regression, sd 0.5 in one slope of five), logistic_slope (n = 2000, sd 1 in one), noise (t_3).
+slope (linear regression, sd 0.5 in one slope of five), logistic_slope (n = 2000, sd 1 in one), logistic_wide (sd 1.5), noise (t_3).
 """
 import json
 import math
@@ -63,6 +63,7 @@ CASES = {
     "glmm": (GLMM, glmm, None),
     "slope": (LINEAR, lambda r: regression(r, 500, 0.5), "b[1]"),
     "logistic_slope": (LOGISTIC, lambda r: regression(r, 2000, 1.0, True), "b[1]"),
+    "logistic_wide": (LOGISTIC, lambda r: regression(r, 2000, 1.5, True), "b[1]"),
     "noise": (LINEAR, lambda r: regression(r, 500, noise=lambda: t3(r)), "sigma"),
 }
 

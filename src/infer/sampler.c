@@ -1,6 +1,7 @@
 /* sampler.c: the course of sampling: starts, windows of warm-up, draws (sampler.h). */
 #include "infer/sampler.h"
 
+#include "infer/coordinates.h"
 #include "infer/ess.h"
 #include "num/linalg.h"
 #include "num/stats.h"
@@ -9,7 +10,7 @@
 #include <string.h>
 
 static const char SAMPLING[] = "sampling"; /* the stage behind warm-up */
-#define CHECKPOINT_MARK UINT64_C(0x3176697073616d32)
+#define CHECKPOINT_MARK UINT64_C(0x3176697073616d33)
 enum { GROUP = 16, SLICE = 64 }; /* chains of a group; evaluations between two looks around */
 
 /* Chains that share evaluations. */
@@ -27,7 +28,8 @@ typedef struct {
   const SampleOptions *o;
   Sample *s;
   const SamplerCode *code;
-  Pool *pool; /* over groups; NULL: one after the other */
+  Pool *pool;  /* over groups; NULL: one after the other */
+  Pool *inner; /* within an evaluation; NULL: one thread */
   Group *groups;
   size_t ngroups;
   const char *stage;
@@ -45,7 +47,11 @@ typedef struct {
     double now;
     long transition;
   } together;
-  Archive reading; /* what is resumed */
+  const Observed *observed;
+  Coordinates *coordinates; /* NULL: there are none but the program's */
+  TempArena *space;         /* of posteriors in the present ones */
+  long left;                /* draws of each chain that have left them */
+  Archive reading;          /* what is resumed */
   bool resuming;
 } Sampler;
 
@@ -126,6 +132,7 @@ static void course_state(Sampler *s, Archive *a) {
   archive_long(a, &s->target);
   archive_long(a, &s->warmup);
   archive_long(a, &r->jumps);
+  archive_long(a, &s->left);
   archive_doubles(a, s->normal.mean, r->dim);
   archive_bool(a, &s->normal.metric.dense);
   archive_bool(a, &s->near);
@@ -133,6 +140,7 @@ static void course_state(Sampler *s, Archive *a) {
   archive_bool(a, &r->metric.dense);
   if (!a->bad) metric_state(&r->metric, a);
   if (!a->bad) metric_state(&s->normal.metric, a);
+  if (!a->bad && s->coordinates) coordinates_state(s->coordinates, a);
   double *numbers[] = {&r->step,
                        &r->trajectory,
                        &s->together.now,
@@ -259,6 +267,59 @@ static void start(const Sampler *s) {
       s->ctx, PVI_FAILURE, NOWHERE,
       "no point was found where the posterior has a density, on the unconstrained scale; check "
       "priors and data, or give a point where it has one with " OPTION("init"));
+}
+
+/* ---- coordinates ----------------------------------------------------------------------------- */
+
+/* The posteriors of all groups in the present coordinates. */
+static void make_posteriors(Sampler *s) {
+  if (s->space) temp_close(s->space);
+  s->space = temp_open(s->ctx);
+  Arena *a = &s->space->arena;
+  const Observed *o =
+      s->coordinates ? coordinates_observed(a, s->coordinates, s->observed) : s->observed;
+  observed_tape(o); /* before several threads ask for it */
+  for (size_t g = 0; g < s->ngroups; g++)
+    s->groups[g].posterior = posterior_make(a, o, s->groups[g].n, s->inner);
+}
+
+/* Where the chains are. */
+static MovedPoint *positions(const Sampler *s, Arena *a) {
+  MovedPoint *p = NEW_ARRAY(a, MovedPoint, s->s->chains);
+  for (size_t k = 0; k < s->s->chains; k++)
+    p[k] = (MovedPoint){s->s->chain[k]->theta, &s->s->chain[k]->lp};
+  return p;
+}
+
+/* Their draws, from number `first` of each on. */
+static MovedPoint *draws_from(const Sampler *s, Arena *a, size_t first, size_t *n) {
+  size_t room = 0;
+  *n = 0;
+  for (size_t k = 0; k < s->s->chains; k++) room += s->s->chain[k]->ndraws;
+  MovedPoint *p = NEW_ARRAY(a, MovedPoint, room + 1);
+  for (size_t k = 0; k < s->s->chains; k++) {
+    Chain *c = s->s->chain[k];
+    for (size_t i = first; i < c->ndraws; i++)
+      p[(*n)++] = (MovedPoint){c->draws + i * c->dim, &c->stats[i].lp};
+  }
+  return p;
+}
+
+/* The draws of a window, which are in the program's coordinates now, choose those in which chains
+ * go on. A normal that is near the posterior is so in the program's, and not given up for little.
+ */
+static void choose_coordinates(Sampler *s, const MovedPoint *draws, size_t n) {
+  enum { LEAST_DRAWS = 64 };
+  double least = s->near ? 0.1 : 0.05; /* nats a draw and parameter */
+  if (!s->coordinates || n < LEAST_DRAWS) return;
+  MovedPoint *at = positions(s, s->window);
+  coordinates_leave(s->coordinates, at, s->s->chains);
+  bool changed = coordinates_choose(s->window, s->coordinates, draws, n, least);
+  coordinates_enter(s->coordinates, at, s->s->chains);
+  if (!changed) return;
+  s->near = false;
+  make_posteriors(s);
+  evaluate_draws(s);
 }
 
 /* ---- warm-up --------------------------------------------------------------------------------- */
@@ -393,17 +454,16 @@ static void choose_jumps(Sampler *s, const WindowDraws *d) {
   if (worth_of_jumps(s, d) > fmax(LEAST_WORTH, 2.0 / 3 / mean_steps(s->s))) s->s->jumps = JUMPS;
 }
 
-/* The metric from all draws of the window. */
-static WindowDraws renew_metric(Sampler *s) {
-  size_t n = 0, chains = s->s->chains;
-  for (size_t k = 0; k < chains; k++) n += s->s->chain[k]->ndraws;
+/* Coordinates and metric from all draws of the window. */
+static WindowDraws learn(Sampler *s, const MovedPoint *draws, size_t n) {
   WindowDraws d = {NEW_ARRAY(s->window, const double *, n + 1), NEW_ARRAY(s->window, double, n + 1),
-                   0};
-  for (size_t k = 0; k < chains; k++)
-    for (size_t i = 0; i < s->s->chain[k]->ndraws; i++, d.n++) {
-      d.theta[d.n] = sample_draw(s->s, k, i);
-      d.lp[d.n] = s->s->chain[k]->stats[i].lp;
-    }
+                   n};
+  choose_coordinates(s, draws, n);
+  coordinates_enter(s->coordinates, draws, n);
+  for (size_t i = 0; i < n; i++) {
+    d.theta[i] = draws[i].theta;
+    d.lp[i] = *draws[i].lp;
+  }
   metric_estimate(s->window, &s->s->metric, d.theta, d.n, s->o->metric);
   return d;
 }
@@ -463,9 +523,12 @@ static bool warm_up(Sampler *s) {
                  windows[w].metric || s->o->keep_warmup ? windows[w].length : 0);
     bool whole =
         (s->s->method == SAMPLER_chees ? window_together : window_alone)(s, windows[w].length);
+    size_t ndraws;
+    const MovedPoint *draws = draws_from(s, s->window, 0, &ndraws);
+    coordinates_leave(s->coordinates, draws, ndraws);
     keep_window(s);
     if (whole && windows[w].metric && !s->o->as_given) {
-      WindowDraws d = renew_metric(s);
+      WindowDraws d = learn(s, draws, ndraws);
       if (w + 2 >= n) choose_jumps(s, &d); /* the last but the one for the step */
     }
     temp_close(temp);
@@ -477,19 +540,18 @@ static bool warm_up(Sampler *s) {
 
 /* ---- the course ------------------------------------------------------------------------------ */
 
-static void make_groups(Sampler *s, Arena *a, const Observed *o, Pool *pool) {
+static void make_groups(Sampler *s, Arena *a, Pool *pool) {
   size_t chains = s->s->chains;
   s->ngroups = (chains + GROUP - 1) / GROUP;
   s->groups = NEW_ARRAY(a, Group, s->ngroups);
-  bool by_groups = pool && s->ngroups >= (size_t)pool_threads(pool) && !o->model->by_draw;
-  if (by_groups) s->pool = pool;
-  observed_tape(o); /* before several threads ask for it */
+  if (pool && s->ngroups >= (size_t)pool_threads(pool) && !s->observed->model->by_draw)
+    s->pool = pool;
+  else
+    s->inner = pool;
   for (size_t g = 0; g < s->ngroups; g++) {
-    Group *x = &s->groups[g];
     size_t from = chains * g / s->ngroups, to = chains * (g + 1) / s->ngroups;
-    x->n = to - from;
-    x->chains = s->s->chain + from;
-    x->posterior = posterior_make(a, o, x->n, by_groups ? NULL : pool);
+    s->groups[g].n = to - from;
+    s->groups[g].chains = s->s->chain + from;
   }
 }
 
@@ -545,6 +607,31 @@ static bool goes_on(Sampler *s, Arena *a) {
   return true;
 }
 
+/* Draws that have come since the last time, to the program's coordinates. */
+static void leave_coordinates(Sampler *s) {
+  TempArena *temp = temp_open(s->ctx);
+  size_t n;
+  const MovedPoint *p = draws_from(s, &temp->arena, (size_t)s->left, &n);
+  coordinates_leave(s->coordinates, p, n);
+  s->left = s->target;
+  temp_close(temp);
+}
+
+/* How far each parameter was moved; and the metric that draws have in the program's coordinates. */
+static void tell_coordinates(Sampler *s, Arena *a) {
+  const Coordinates *x = s->coordinates;
+  if (!x || !x->moved) return;
+  TempArena *temp = temp_open(s->ctx);
+  size_t n;
+  const MovedPoint *p = draws_from(s, &temp->arena, 0, &n);
+  const double **theta = NEW_ARRAY(&temp->arena, const double *, n + 1);
+  for (size_t i = 0; i < n; i++) theta[i] = p[i].theta;
+  metric_estimate(&temp->arena, &s->s->metric, theta, n, s->o->metric);
+  temp_close(temp);
+  s->s->share = NEW_ARRAY(a, double, s->s->dim + 1);
+  for (size_t k = 0; k < x->centring->n; k++) s->s->share[x->centring->parameter[k]] = x->share[k];
+}
+
 static void draw(Sampler *s, Arena *a) {
   Sample *r = s->s;
   s->stage = SAMPLING;
@@ -553,10 +640,12 @@ static void draw(Sampler *s, Arena *a) {
   set_all(s, r->step, r->trajectory, false);
   do {
     r->interrupted = !advance(s, (size_t)s->target - r->chain[0]->ndraws);
+    leave_coordinates(s);
   } while (!r->interrupted && goes_on(s, a));
   r->draws = (size_t)s->target;
   for (size_t k = 0; k < r->chains; k++)
     if (r->chain[k]->ndraws < r->draws) r->draws = r->chain[k]->ndraws;
+  tell_coordinates(s, a);
 }
 
 Sample *sample_run(Ctx *c, const Observed *o, const SampleOptions *so, Pool *pool) {
@@ -567,14 +656,16 @@ Sample *sample_run(Ctx *c, const Observed *o, const SampleOptions *so, Pool *poo
                .code = sampler_code(so->method),
                .stage = "warm-up",
                .warmup = (long)so->warmup,
+               .observed = o,
                .began = base_seconds()};
   s.saved = s.began;
+  if (so->recentre && !so->density && !so->as_given)
+    s.coordinates = coordinates_make(&temp->arena, o->model);
   begin_normal(&s, &temp->arena);
-  make_groups(&s, &temp->arena, o, pool);
-  if (so->resume)
-    resume_course(&s);
-  else
-    start(&s);
+  make_groups(&s, &temp->arena, pool);
+  if (so->resume) resume_course(&s);
+  make_posteriors(&s);
+  if (!so->resume) start(&s);
   s.s->warmup = (size_t)s.warmup; /* of a run that is resumed it may have been shorter */
   s.total = (long)so->chains * (s.warmup + (long)so->draws);
   bool warm = warm_up(&s);
@@ -589,6 +680,7 @@ Sample *sample_run(Ctx *c, const Observed *o, const SampleOptions *so, Pool *poo
     s.s->evaluations += s.groups[g].evaluations;
     s.s->undefined += posterior_undefined(s.groups[g].posterior);
   }
+  temp_close(s.space);
   temp_close(temp);
   return s.s;
 }

@@ -32,6 +32,7 @@ typedef struct {
   const double *centre;   /* dim: a point with a density, towards which starts without one move */
   const Metric *first;    /* the metric to begin with */
   bool near;              /* normal(centre, first) is near the posterior */
+  bool recentre;          /* warm-up may choose coordinates of hierarchies (coordinates.h) */
   /* Another log density in the place of the posterior's, for several threads at a time; NULL: the
    * posterior's. */
   void (*density)(const void *self, const PosteriorPoint *points, size_t n);
@@ -58,9 +59,10 @@ typedef struct {
     DrawStats *stats;
     size_t n;
   } * before;
-  Metric metric;
+  Metric metric; /* of the program's coordinates, in the end */
   double step, trajectory;
   long jumps;                  /* of chains in step: so many between two trajectories (chees.c) */
+  double *share;               /* dim: how far each parameter was sampled non-centred; NULL: none */
   double accept;               /* the target */
   long evaluations, undefined; /* so many of them where there is no density */
   double seconds_warmup, seconds_sampling;

@@ -80,6 +80,8 @@ static const Field variable[] = {
 };
 #undef OF
 #undef QUALITY
+static const Field noncentred[] = {{"name", TEXT, offsetof(NoncentredVariable, name)},
+                                   {"share", REAL, offsetof(NoncentredVariable, share)}};
 #define ROWS(table) table, sizeof table / sizeof *table
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -111,10 +113,22 @@ static void put_loo(JsonWriter *w, const LooSummary *l) {
   json_object_end(w);
 }
 
+static void put_noncentred(JsonWriter *w, const SampleSummary *s) {
+  if (!s->nnoncentred) return;
+  json_key(w, "noncentred"), json_array(w);
+  for (size_t k = 0; k < s->nnoncentred; k++) {
+    json_object(w);
+    put_fields(w, ROWS(noncentred), &s->noncentred[k]);
+    json_object_end(w);
+  }
+  json_array_end(w);
+}
+
 void sample_summary_json(Text *out, const SampleSummary *s) {
   JsonWriter writer = json_writer(out, true), *w = &writer;
   json_object(w);
   put_fields(w, ROWS(head), s);
+  put_noncentred(w, s);
   json_key(w, "diagnostics"), json_object(w);
   put_fields(w, ROWS(diagnostics), s);
   json_object_end(w);
@@ -156,10 +170,19 @@ static const LooSummary *take_loo(Ctx *c, const Json *j) {
   return l;
 }
 
+static void take_noncentred(Ctx *c, const Json *j, SampleSummary *s) {
+  if (!j || j->kind != JSON_ARRAY) return;
+  NoncentredVariable *v = NEW_ARRAY(&c->arena, NoncentredVariable, j->count + 1);
+  for (size_t k = 0; k < j->count; k++) take_fields(c, j->items[k], ROWS(noncentred), &v[k]);
+  s->noncentred = v;
+  s->nnoncentred = j->count;
+}
+
 SampleSummary *sample_summary_read(Ctx *c, const char *path) {
   const Json *j = json_read_file(c, path, JSON_PLAIN);
   SampleSummary *s = NEW(&c->arena, SampleSummary);
   take_fields(c, j, ROWS(head), s);
+  take_noncentred(c, json_get(j, "noncentred"), s);
   take_fields(c, read_member(c, j, "diagnostics", JSON_OBJECT), ROWS(diagnostics), s);
   read_scores(c, read_member(c, j, "scores", JSON_OBJECT), s->parts);
   s->loo = take_loo(c, json_get(j, "loo"));

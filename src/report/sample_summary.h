@@ -23,6 +23,12 @@ typedef struct {
   size_t bad;   /* observations whose k is too large for their score to be trusted */
 } LooSummary;
 
+/* A variable that chains saw non-centred, and how far, on average: 1 wholly. */
+typedef struct {
+  const char *name;
+  double share;
+} NoncentredVariable;
+
 typedef struct SampleSummary {
   const char *version, *program, *data; /* data NULL: none */
   size_t seed;
@@ -31,7 +37,9 @@ typedef struct SampleSummary {
   const char *metric;
   double step, trajectory; /* trajectory: of lanes; NAN elsewhere */
   double jumps;            /* of lanes: so many between two trajectories; NAN: none */
-  const char *start;       /* how it began, in words */
+  const NoncentredVariable *noncentred;
+  size_t nnoncentred;
+  const char *start; /* how it began, in words */
   size_t evaluations;
   double seconds, seconds_start, seconds_warmup, seconds_sampling;
   bool trusted, interrupted;

@@ -64,21 +64,27 @@ static Compared sampled(Ctx *c, const Problem *p, const Options *asked, const Ru
 
 /* ---- fits ------------------------------------------------------------------------------------ */
 
-/* What a method asks of a fit: vi, pvi, or the name of the score that PVI maximises. */
+/* What a method asks of a fit: vi, pvi (of the score that was asked for), or the name of the score
+ * that PVI maximises. The parts of a sum are reported by all, so that all are compared by it. */
 static Options *options_of(Ctx *c, const Options *o, const char *method) {
   const char *names[SCORE_COUNT + 3] = {"vi", "pvi", "nuts"}, *score = NULL;
+  const OptionParts *sum = &o->parts[OPTION_score];
   Options *m = options_copy(&c->arena, o);
   for (int k = 0; k < SCORE_COUNT; k++) {
     names[k + 3] = score_name((ScoreId)k);
     if (!strcmp(method, names[k + 3])) score = names[k + 3];
   }
   if (!strcmp(method, "vi")) score = score_name(SCORE_elbo);
-  if (!strcmp(method, "pvi")) score = score_name(SCORE_log);
+  if (!strcmp(method, "pvi"))
+    score =
+        options_is_given(o, OPTION_score) ? o->given[OPTION_score].items[0] : score_name(SCORE_log);
   if (!score)
     ctx_unknown(
         c, PVI_USAGE, NOWHERE,
         &(UnknownWord){"value of " OPTION("methods"), method, NULL, names, SCORE_COUNT + 3});
   options_set(c, m, "score", score);
+  for (size_t k = 0; k < sum->count; k++)
+    options_set(c, m, "metric", score_name((ScoreId)sum->items[k].word));
   if (!m->folds && !m->split && !(m->holdout > 0)) options_set(c, m, "folds", "5");
   return m;
 }
@@ -247,13 +253,16 @@ static ComparedScore difference(Ctx *c, const ScoreTable *a, size_t x, const Sco
   return s;
 }
 
-/* Proper scores that every fit has, by the first one's names; and the sum that all maximise. */
+/* Proper scores that every fit has, and the sum of some that one of them maximises. */
 static size_t scores_of_all(Ctx *c, const Compared *f, size_t n, const Counted *w,
                             const char **names) {
   size_t count = 0;
   ScoreId row;
+  const char *sum = f[0].score;
+  for (size_t j = 0; j < n; j++)
+    if (!score_find(f[j].score, &row) && !same(f[j].score, SCORE_POSTERIOR)) sum = f[j].score;
   for (int k = 0; k <= SCORE_COUNT; k++) {
-    const char *name = k < SCORE_COUNT ? score_name((ScoreId)k) : f[0].score;
+    const char *name = k < SCORE_COUNT ? score_name((ScoreId)k) : sum;
     bool all = k < SCORE_COUNT || !score_find(name, &row);
     for (size_t j = 0; j < n && all; j++)
       all = column_of(c, f[j].scores, name, w) < f[j].scores->nscores;
@@ -298,6 +307,40 @@ static void collect_logs(Ctx *c, Comparison *r, const Counted *w) {
   r->observations = observations;
 }
 
+/* The sum's column of rows of one kind, from its parts' where the fit has them and not the sum. */
+static void add_sum(Ctx *c, Compared *f, const char *title, const OptionParts *sum, bool folds) {
+  const ScoreTable *t = f->scores;
+  Counted w = {.folds = folds};
+  if (column_of(c, t, title, &w) < t->nscores) return;
+  ScoreTable *more = NEW(&c->arena, ScoreTable);
+  size_t n = t->nscores;
+  const char **names = NEW_ARRAY(&c->arena, const char *, n + 1);
+  double *values = NEW_ARRAY(&c->arena, double, t->n *(n + 1) + 1);
+  memcpy(names, t->names, n * sizeof *names);
+  names[n] = folds ? arena_format(&c->arena, "%s_heldout", title) : title;
+  for (size_t i = 0; i < t->n; i++)
+    memcpy(values + i * (n + 1), t->values + i * n, n * sizeof *values);
+  for (size_t k = 0; k < sum->count; k++) {
+    size_t column = column_of(c, t, score_name((ScoreId)sum->items[k].word), &w);
+    if (column == n) return;
+    for (size_t i = 0; i < t->n; i++)
+      values[i * (n + 1) + n] += sum->items[k].weight * t->values[i * n + column];
+  }
+  *more = *t;
+  more->names = names;
+  more->values = values;
+  more->nscores = n + 1;
+  f->scores = more;
+}
+
+static void add_sums(Ctx *c, Compared *f, const Options *o) {
+  const OptionParts *sum = &o->parts[OPTION_score];
+  if (!sum->count) return;
+  const char *title = run_score_title(c, o, SCORE_sum);
+  add_sum(c, f, title, sum, false);
+  add_sum(c, f, title, sum, true);
+}
+
 /* Held-out rows where all fits have them, else a part that was not trained on, else training. */
 static Counted rows_of(const Compared *f, size_t n) {
   Counted w = {all_have_folds(f, n), PART_TRAIN};
@@ -333,6 +376,54 @@ static Comparison *compare(Ctx *c, Compared *f, size_t n) {
   return r;
 }
 
+/* ---- options that would be without effect ---------------------------------------------------- */
+
+/* What one may say of fits that are there: how they are shown, and how they are mixed. */
+void compare_check_runs(Ctx *c, const Options *o) {
+  for (size_t k = 0; k < OPTION_COUNT; k++) {
+    const OptionRow *row = option_row(k);
+    bool taken = !strcmp(row->group, "output") || k == OPTION_stack || k == OPTION_threads;
+    if (taken || !options_is_given(o, (enum OptionId)k)) continue;
+    ctx_fail(c, PVI_USAGE, NOWHERE,
+             OPTION("%s") " says how programs are fitted, and runs are fitted already: give "
+                          "programs and their data instead, or fit again",
+             row->name);
+  }
+}
+
+static bool has_method(const Options *o, const char *name) {
+  for (size_t k = 0; k < o->methods.count; k++)
+    if (!strcmp(o->methods.items[k], name)) return true;
+  return false;
+}
+
+/* Some method, besides those of Bayes, that has a regularizer. */
+static bool has_predictive(const Options *o) {
+  for (size_t k = 0; k < o->methods.count; k++)
+    if (strcmp(o->methods.items[k], "vi") != 0 && strcmp(o->methods.items[k], "nuts") != 0 &&
+        strcmp(o->methods.items[k], score_name(SCORE_elbo)) != 0)
+      return true;
+  return false;
+}
+
+static void check_options_of_models(Ctx *c, const Options *o) {
+  static const enum OptionId predictive[] = {OPTION_lambda, OPTION_regularize, OPTION_free};
+  for (size_t k = 0; k < 3; k++)
+    if (options_is_given(o, predictive[k]) && !has_predictive(o))
+      ctx_fail(c, PVI_USAGE, NOWHERE,
+               OPTION("%s") " is of predictive fits, and " OPTION(
+                   "methods") " names none: add pvi, or a score",
+               option_row(predictive[k])->name);
+  if (options_is_given(o, OPTION_score) && !has_method(o, "pvi"))
+    ctx_fail(c, PVI_USAGE, NOWHERE,
+             OPTION("score") " is what the method pvi maximises, and " OPTION(
+                 "methods") " does not name it");
+  if (o->score == SCORE_elbo)
+    ctx_fail(
+        c, PVI_USAGE, NOWHERE,
+        OPTION("score") " elbo is VI: that is the method vi; the method pvi takes another score");
+}
+
 Comparison *compare_runs(Ctx *c, const char *const *folders, size_t n) {
   Compared *f = NEW_ARRAY(&c->arena, Compared, n + 1);
   for (size_t k = 0; k < n; k++) f[k] = from_folder(c, folders[k]);
@@ -345,6 +436,7 @@ Comparison *compare_models(Ctx *c, const char *const *places, size_t n, const Op
   size_t models = data ? n - 1 : n, methods = o->methods.count, count = 0;
   Compared *f = NEW_ARRAY(&c->arena, Compared, models * methods + 1);
   const Problem *first = NULL;
+  check_options_of_models(c, o);
   for (size_t k = 0; k < models; k++) {
     ProblemSource source = {.program = places[k], .data = data ? places[n - 1] : NULL};
     const Problem *p = problem_load(c, &source, o);
@@ -353,7 +445,8 @@ Comparison *compare_models(Ctx *c, const char *const *places, size_t n, const Op
       const char *method = o->methods.items[m];
       bool bayes = !strcmp(method, "nuts");
       const Options *asked = options_of(c, o, bayes ? "vi" : method);
-      f[count++] = (bayes ? sampled : fitted)(c, p, asked, h);
+      f[count] = (bayes ? sampled : fitted)(c, p, asked, h);
+      add_sums(c, &f[count++], o);
       if (k) check_data(c, &f[0], &f[count - 1]);
     }
   }

@@ -40,6 +40,8 @@ typedef struct {
   const Problem *problem;     /* of the first fit that was made here; NULL: all are from folders */
 } Comparison;
 
+/* Refuses an option that would have no effect on runs, which are fitted already. */
+void compare_check_runs(Ctx *c, const Options *o);
 Comparison *compare_runs(Ctx *c, const char *const *folders, size_t n);
 /* places: programs, then their data; every method of the option `methods`. */
 Comparison *compare_models(Ctx *c, const char *const *places, size_t n, const Options *o,

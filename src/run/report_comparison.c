@@ -276,6 +276,7 @@ static const Comparison *compare_places(Ctx *c, const char *const *places, size_
       ctx_fail(c, PVI_USAGE, NOWHERE,
                "%s is a program, %s is none: programs come first, their data last", places[k],
                places[0]);
+  compare_check_runs(c, o);
   return compare_runs(c, places, n);
 }
 
@@ -295,9 +296,15 @@ static const char *write_page(Ctx *c, const char *const *places, size_t n, const
 
 void report_comparison(Ctx *c, const char *const *places, size_t n, const Options *o,
                        const RunHooks *h, Text *out) {
+  if (o->csv && (o->json || o->stack))
+    ctx_fail(c, PVI_USAGE, NOWHERE,
+             OPTION("csv") " has scores and their differences alone: it goes "
+                           "without " OPTION("%s"),
+             o->json ? "json" : "stack");
   const Comparison *r = compare_places(c, places, n, o, h);
   const Stack *stack = stack_of(c, r, o);
-  const char *page = o->report || o->page ? write_page(c, places, n, r, stack, o) : NULL;
+  const char *page =
+      o->report || o->page || o->plots ? write_page(c, places, n, r, stack, o) : NULL;
   if (o->json) {
     json_form(r, stack, out);
   } else if (o->csv) {

@@ -116,7 +116,7 @@ static const char *write_page(Ctx *c, const Problem *p, const Diagnosis *d, cons
 void report_diagnosis(Ctx *c, const Problem *p, const Options *o, const RunHooks *h, Text *out) {
   const Diagnosis *d = diagnose(c, p, o, h);
   size_t width = report_width(o);
-  const char *page = o->report || o->page ? write_page(c, p, d, o) : NULL;
+  const char *page = o->report || o->page || o->plots ? write_page(c, p, d, o) : NULL;
   if (o->json) {
     put_json(d, out);
     return;

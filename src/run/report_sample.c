@@ -49,15 +49,28 @@ static void put_scores(Ctx *c, const SampleSummary *s, size_t width, Text *out) 
   if (s->loo) text_wrap(out, width, 2, sample_loo_words(c, s->loo));
 }
 
+/* "; eps and alpha (0.6) non-centred": with the share where it is not the whole. */
+static const char *noncentred_words(Ctx *c, const SampleSummary *s) {
+  Text t = text_make(&c->arena);
+  text_puts(&t, "");
+  for (size_t k = 0; k < s->nnoncentred; k++) {
+    const NoncentredVariable *v = &s->noncentred[k];
+    text_printf(&t, "%s%s", !k ? "; " : k + 1 == s->nnoncentred ? " and " : ", ", v->name);
+    if (v->share < 0.95) text_printf(&t, " (%.2g)", v->share);
+  }
+  if (s->nnoncentred) text_puts(&t, " sampled non-centred");
+  return t.s;
+}
+
 const char *sample_course(Ctx *c, const SampleSummary *s) {
   return arena_format(
       &c->arena,
-      "the posterior by %s%s: %zu chain%s of %zu draws after %zu of warm-up, begun at %s; "
+      "the posterior by %s%s: %zu chain%s of %zu draws after %zu of warm-up, begun at %s%s; "
       "%zu gradients in %.2f s",
       s->method,
       isnan(s->jumps) ? "" : arena_format(&c->arena, " (%.0f jumps a trajectory)", s->jumps),
-      s->chains, s->chains == 1 ? "" : "s", s->draws, s->warmup, s->start, s->evaluations,
-      s->seconds);
+      s->chains, s->chains == 1 ? "" : "s", s->draws, s->warmup, s->start, noncentred_words(c, s),
+      s->evaluations, s->seconds);
 }
 
 const char *sample_loo_words(Ctx *c, const LooSummary *l) {

@@ -215,8 +215,10 @@ static const char *doubts(Ctx *c, const SampleRun *s, const WorstNames *w) {
     doubt(&t, arena_format(a,
                            "%zu of %.0f trajectories diverged (%.2g%%): there are regions too "
                            "narrow for the step, and means may be off; raise " OPTION(
-                               "accept") " towards 1, or rewrite a hierarchy non-centred",
-                           v->divergences, total, 100 * (double)v->divergences / total));
+                               "accept") " towards 1, or %s",
+                           v->divergences, total, 100 * (double)v->divergences / total,
+                           s->run->o->centring ? "leave " OPTION("centring") " to warm-up (auto)"
+                                               : "rewrite a hierarchy non-centred"));
   if (v->ess_bulk < ESS_LEAST)
     doubt(&t,
           arena_format(a,

@@ -6,6 +6,7 @@
 #include "infer/psis.h"
 #include "model/density.h"
 #include "num/rng.h"
+#include "num/stats.h"
 
 #include <math.h>
 #include <string.h>
@@ -58,6 +59,7 @@ SampleOptions sample_options(const Options *o, const RunHooks *h) {
                      .warmup = (size_t)o->warmup,
                      .draws = (size_t)o->draws,
                      .accept = o->accept,
+                     .recentre = o->centring == 0,
                      .seed = (uint64_t)o->seed};
   size_t share = (USUAL_DRAWS + s.chains - 1) / s.chains;
   if (!s.draws) s.draws = share > LEAST_DRAWS ? share : LEAST_DRAWS;
@@ -251,8 +253,22 @@ static void begin_stage(Ctx *c, SampleRun *s, SampleOptions *so, RunDir *dir, co
   so->save_every = s->run->o->checkpoint;
 }
 
+/* The variables of which some elements were sampled non-centred, with the mean share of all. */
+static void tell_centring(Ctx *c, SampleRun *s) {
+  const Model *m = s->run->problem->model;
+  NoncentredVariable *v = NEW_ARRAY(&c->arena, NoncentredVariable, m->noutputs + 1);
+  const double *share = s->sample->share;
+  s->summary.noncentred = v;
+  for (int j = 0; share && j < m->noutputs; j++) {
+    const Output *o = &m->outputs[j];
+    if (o->block != BLOCK_PARAMETERS || !o->unconstrained) continue;
+    double mean = stat_mean(share + o->offset, (size_t)o->unconstrained);
+    if (mean > 0) v[s->summary.nnoncentred++] = (NoncentredVariable){o->name, mean};
+  }
+}
+
 /* What was run, and how long it took. */
-static void tell_course(SampleRun *s) {
+static void tell_course(Ctx *c, SampleRun *s) {
   SampleSummary *out = &s->summary;
   const Sample *x = s->sample;
   const Run *r = s->run;
@@ -269,6 +285,7 @@ static void tell_course(SampleRun *s) {
   out->step = x->step;
   out->trajectory = x->method == SAMPLER_chees ? x->trajectory : NAN;
   out->jumps = x->jumps > 0 ? (double)x->jumps : NAN;
+  tell_centring(c, s);
   out->evaluations = (size_t)x->evaluations;
   out->seconds_warmup = x->seconds_warmup;
   out->seconds_sampling = x->seconds_sampling;
@@ -304,7 +321,7 @@ SampleRun *sample_problem(Ctx *c, const Problem *p, const Options *asked, const 
   sample_score(c, s, r, pool);
   pool_free(pool);
   s->summary.seconds = base_seconds() - began;
-  tell_course(s);
+  tell_course(c, s);
   r->folder = dir ? dir->path : NULL;
   if (dir) sample_write(c, dir, s);
   if (dir && !s->sample->interrupted) folder_forget_state(dir);

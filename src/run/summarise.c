@@ -1,5 +1,6 @@
 /* summarise.c: a finished run in numbers and words: Summary, and what `pvi fit` prints of it. */
 #include "run/exact_bayes.h"
+#include "run/rightness.h"
 #include "run/tune.h"
 
 #include "infer/psis.h"
@@ -63,8 +64,8 @@ static const char *widened(Ctx *c, const Summary *s) {
   return t.s;
 }
 
-/* The verdict of the search in words. */
-static const char *verdict(Ctx *c, const TunePath *t, const Summary *s) {
+/* What the search found, in words. */
+static const char *found(Ctx *c, const TunePath *t, const Summary *s) {
   if (isinf(t->lambda))
     return "Bayes is enough here: nothing predicts observations that were held out better than VI "
            "by "
@@ -80,6 +81,23 @@ static const char *verdict(Ctx *c, const TunePath *t, const Summary *s) {
       "lambda %g%s was chosen on folds: held-out gain over Bayes %+.1f (standard error %.1f)%s",
       t->lambda, t->regularizer == REG_PRIOR ? " with the prior as regularizer" : "", t->gain,
       t->se, widened(c, s));
+}
+
+/* And how far that makes the program wrong, where it can be said: the gain is nearly nothing of
+ * what there is to say, or is more than two standard errors, or a nat an observation. And what
+ * chains say, where they were asked. */
+static const char *verdict(Ctx *c, const Run *r, const Summary *s) {
+  const TunePath *t = r->tuned;
+  const char *words = found(c, t, s);
+  Rightness right = {.share = NAN};
+  if (!isinf(t->lambda))
+    right = rightness_of(c, r->problem->model, t->bayes_scores, t->bayes_column, t->gain);
+  bool clear = t->gain > 2 * t->se || t->gain > (double)right.n;
+  if (!isnan(right.share) && (clear || rightness_is_near(&right)))
+    words = arena_format(&c->arena, "%s; the program is %s: %s", words,
+                         rightness_is_near(&right) ? "nearly right" : "not right",
+                         rightness_words(&c->arena, &right));
+  return r->exact ? arena_format(&c->arena, "%s. %s", words, exact_words(c, r->exact)) : words;
 }
 
 /* The fit's notes, and what the draws lack. What is in a run folder does not depend on who wrote
@@ -109,9 +127,7 @@ static void add_path(Ctx *c, const Run *r, Summary *s) {
   s->nfreed = t->nfreed;
   s->freeing = t->free != NULL;
   const char **notes = NEW_ARRAY(&c->arena, const char *, s->nnotes + 1);
-  s->verdict = notes[0] =
-      r->exact ? arena_format(&c->arena, "%s. %s", verdict(c, t, s), exact_words(c, r->exact))
-               : verdict(c, t, s);
+  s->verdict = notes[0] = verdict(c, r, s);
   for (size_t k = 0; k < s->nnotes; k++) notes[k + 1] = s->notes[k];
   s->notes = notes;
   s->nnotes++;
