@@ -252,8 +252,10 @@ TEST(likelihood_free) {
   Model *d = model_of(c, density_of_it, few);
   assert_int_equal(m->n_obs, 7);
   FitOptions o = options_of("crps_sim", "meanfield", REG_PRIOR, 0.05);
+  o.draws = 1024;
   const Fit *f = fit_run(c, m, split_all(c, 7), &o, NULL);
   o = options_of("crps", "meanfield", REG_PRIOR, 0.05);
+  o.draws = 1024;
   const Fit *g = fit_run(c, d, split_all(c, 7), &o, NULL);
   double fm[2], fs[2], gm[2], gs[2];
   q_moments(&f->q, f->phi, fm, fs);
