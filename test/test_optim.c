@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "infer/optim.h"
+#include "interruption.h"
 #include "num/linalg.h"
 #include "num/rng.h"
 
@@ -265,23 +266,6 @@ static void limits(void **unused) {
 }
 
 /* ---- interrupting and resuming --------------------------------------------------------------- */
-
-typedef struct {
-  long asked, stop;
-  Text state;
-} Interruption;
-
-static bool asked_to_stop(void *self) {
-  Interruption *k = self;
-  return k->asked++ == k->stop;
-}
-
-static void keep_state(void *self, OptimRun *r, bool interrupted) {
-  Interruption *k = self;
-  if (!interrupted) return;
-  Archive a = archive_writer(&k->state);
-  optim_state(r, &a);
-}
 
 /* One run, that stops at the given evaluation (< 0: never) and resumes where another one did. */
 static OptimResult run_until(const Objective *f, OptimOptions o, Interruption *k,

@@ -12,6 +12,7 @@
 
 #include "infer/optim.h"
 #include "infer/sparse_hessian.h"
+#include "interruption.h"
 #include "num/linalg.h"
 #include "num/rng.h"
 #include "num/sparse.h"
@@ -229,23 +230,6 @@ static void not_to_be_had(void **unused) {
 }
 
 /* ---- the optimizer --------------------------------------------------------------------------- */
-
-typedef struct {
-  long asked, stop;
-  Text state;
-} Interruption;
-
-static bool asked_to_stop(void *self) {
-  Interruption *k = self;
-  return k->asked++ == k->stop;
-}
-
-static void keep_state(void *self, OptimRun *r, bool interrupted) {
-  Interruption *k = self;
-  if (!interrupted) return;
-  Archive a = archive_writer(&k->state);
-  optim_state(r, &a);
-}
 
 static OptimResult climb(const Objective *f, Interruption *k, const Interruption *from) {
   OptimOptions o = optim_defaults(OPTIM_LBFGS);

@@ -37,7 +37,7 @@ size_t leaves_side(ReducedForm form, size_t nodes) {
 size_t leaves_normals(size_t nodes) { return nodes * 3 / 8; }
 
 /* x1: the variances. */
-static void wide_nodes(Arena *a, Integral *I) {
+static void normals_as_nodes(Arena *a, Integral *I) {
   I->nodes = leaves_normals(I->e->target.nodes);
   I->node_weight = NEW_ARRAY(a, double, I->nodes);
   I->log_node_weight = NEW_ARRAY(a, double, I->nodes);
@@ -49,7 +49,7 @@ static void wide_nodes(Arena *a, Integral *I) {
 /* x1: nodes of the only function, or of the second; x2: of the first given the second. */
 void leaves_nodes(Arena *a, Integral *I) {
   if (I->wide) {
-    wide_nodes(a, I);
+    normals_as_nodes(a, I);
     return;
   }
   const Reduced *r = I->r;
