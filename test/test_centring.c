@@ -4,6 +4,7 @@
  * threads and after interruptions. */
 #include "evaluate.h"
 
+#include "interrupted_chains.h"
 #include "infer/coordinates.h"
 #include "infer/ess.h"
 #include "infer/posterior.h"
@@ -305,22 +306,6 @@ TEST(threads_do_not_matter) {
     assert_true(one->share != NULL);
     for (int threads = 2; threads <= 5; threads += 3) same_draws(one, sample_of(c, m, o, threads));
   }
-}
-
-typedef struct {
-  long looks, most;
-  Text state;
-} Interrupted;
-
-static bool looks_up(void *self) {
-  Interrupted *x = self;
-  return ++x->looks > x->most;
-}
-
-static void keeps_state(void *self, const Text *state) {
-  Interrupted *x = self;
-  x->state.n = 0;
-  text_add(&x->state, state->s, state->n);
 }
 
 /* With more draws where the chains do not agree, so that some have left their coordinates when it

@@ -3,6 +3,7 @@
  * bytes for any number of threads, the files. */
 #include "evaluate.h"
 
+#include "interrupted_chains.h"
 #include "infer/ess.h"
 #include "infer/loo.h"
 #include "infer/psis.h"
@@ -229,24 +230,8 @@ TEST(threads_do_not_matter) {
   }
 }
 
-/* Interrupted again and again, at every so many looks, sampling comes to the same draws. */
-typedef struct {
-  long looks, most;
-  Text state;
-} Interrupted;
-
-static bool looks_up(void *self) {
-  Interrupted *x = self;
-  return ++x->looks > x->most;
-}
-
-static void keeps_state(void *self, const Text *state) {
-  Interrupted *x = self;
-  x->state.n = 0;
-  text_add(&x->state, state->s, state->n);
-}
-
-/* Of a program with trajectories alone, and of one that is nearly normal, with jumps. */
+/* Interrupted again and again, at every so many looks, sampling comes to the same draws. Of a
+ * program with trajectories alone, and of one that is nearly normal, with jumps. */
 TEST(resumed_is_the_same) {
   for (int k = 0; k < 2 * SAMPLER_COUNT; k++) {
     SamplerId method = k / 2;

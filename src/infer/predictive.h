@@ -67,10 +67,11 @@ Predictive *predictive_of_draws(Arena *a, const Observed *o, const Target *t, co
 bool predictive_is_exact(const Predictive *p);
 const Q *predictive_q(const Predictive *p);
 const Target *predictive_target(const Predictive *p);
-/* From now on its Objective tells its curvature, where that is to be had; and that of p is found by
- * differences, where the cheap one, which lives as long, tells that few are enough. */
+/* From now on its Objective tells its curvature, where formulas do (predictive_is_curved). */
 void predictive_use_curvature(Arena *a, Predictive *p);
 bool predictive_is_curved(const Predictive *p);
+/* Where they do not: its Objective's probe is that of `cheap`, the same on few draws or nodes,
+ * which lives as long. */
 void predictive_use_probe(Predictive *p, Predictive *cheap);
 /* The parameters' sds in the posterior, about: for optimizers (q_precondition). */
 void predictive_set_units(Predictive *p, const double *unit);

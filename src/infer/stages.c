@@ -76,14 +76,15 @@ static size_t usual_draws(const Fitter *f) {
 }
 
 /* Few draws may be enough for VI, whose log densities are smooth, for one of many neighbouring fits
- * and for families that usually have many: a quarter of what is usual is tried first. They have to
- * agree with fresh ones to much less than the data's own noise. */
+ * and for families that usually have many: a quarter of what is usual is tried first, and a quarter
+ * of that for a neighbour of such a family. They have to agree with fresh ones to much less than
+ * the data's own noise. */
 enum { FEWER = 4 };
 
 static size_t first_draws(const Fitter *f) {
-  bool few = f->target.score == SCORE_elbo || f->o->rough || fit_is_rich(f);
-  size_t rich = f->o->rough && fit_is_rich(f) ? FEWER : 1;
-  return f->o->draws ? f->o->draws : usual_draws(f) / (few ? FEWER : 1) / rich;
+  bool vi = f->target.score == SCORE_elbo, rich = fit_is_rich(f), rough = f->o->rough;
+  size_t part = rich && rough ? FEWER * FEWER : vi || rich || rough ? FEWER : 1;
+  return f->o->draws ? f->o->draws : usual_draws(f) / part;
 }
 
 /* Where fits are many, more than the usual draws cost more than their last error is worth: what
