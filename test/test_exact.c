@@ -126,10 +126,23 @@ static const Shown items = {
          "normal(0, 1); d ~ lognormal(0, 1); a ~ normal(0, 1); b ~ normal(0, 1); z ~ "
          "bernoulli_logit(mu + d[g] .* (a[h] - b[g])); }",
     GIVEN_LINE};
+/* Binary outcomes whose logit is a line in one of two functions: the second, the first, minus it.
+ */
+static const Shown two_items = {
+    "items of two functions",
+    DATA "parameters { vector<lower=0>[J] d; vector[J] a; vector[J] b; } model { d ~ "
+         "lognormal(0, 1); a ~ normal(0, 1); b ~ normal(0, 1); z ~ bernoulli_logit(d[g] .* "
+         "(a[h] - b[g])); }",
+    "quadrature over two"};
+static const Shown one_slope = {
+    "one discrimination",
+    DATA GROUPS "z ~ bernoulli_logit((1 - a[g] - 0.5 * b[1] * x) / exp(0.3 * tau)); }",
+    "quadrature over two"};
 static const Shown *const shown[] = {
-    &normal,  &fixed,    &lognormal, &skewed, &logistic,    &probit,      &binomial, &poisson,
-    &student, &negative, &groups,    &counts, &pairs,       &scales,      &mixture,  &curve,
-    &three,   &apart,    &twice,     &factor, &apart_logit, &apart_count, &items,    &many_scales};
+    &normal,      &fixed,   &lognormal,   &skewed,    &logistic, &probit, &binomial,
+    &poisson,     &student, &negative,    &groups,    &counts,   &pairs,  &scales,
+    &mixture,     &curve,   &three,       &apart,     &twice,    &factor, &apart_logit,
+    &apart_count, &items,   &many_scales, &two_items, &one_slope};
 
 TEST(reduces) {
   const Shown *p = row;
@@ -751,6 +764,33 @@ TEST(wide_logits) {
   }
 }
 
+/* The same of a logit d (a - b) that is normal only given d: d's nodes are many here, so what is
+ * left is the error of what is integrated given them. */
+TEST(wide_items) {
+  Model *m =
+      model_of(c,
+               "data { int<lower=0, upper=1> z; } parameters { real d; real a; } model { d ~ "
+               "normal(0, 1); a ~ normal(0, 1); z ~ bernoulli_logit(exp(d) * a); }",
+               "{\"z\": 1}");
+  Q q = q_make(&c->arena, FAMILY_meanfield, (Shape){0}, 2, NULL);
+  Target t = {.score = SCORE_log, .score_weight = 1, .nodes = 4 * EXACT_NODES};
+  Predictive *p = exact_objective(c, m, &t, &q, NULL);
+  enum { STEPS = 200 };
+  for (double s = 0.01; s < 1e5; s *= 7)
+    for (double z = -2; z <= 2; z += 0.5) {
+      double mean = z * fmax(s, 1), sd = 0.4, phi[] = {0.2, mean, log(sd), log(s)}, P = 0;
+      for (int k = 0; k <= STEPS; k++) { /* over d, by the trapezoidal rule */
+        double u = -8 + 16.0 * k / STEPS, scale = exp(0.2 + sd * u);
+        P += 16.0 / STEPS * exp(-0.5 * u * u) / sqrt(2 * M_PI) *
+             brute(probability, scale * mean, scale * s);
+      }
+      PredictiveValue v;
+      assert_true(predictive_eval(p, phi, &v, NULL));
+      if (!(fabs(v.score - log(P)) <= 1e-7 * (1 + fabs(log(P)))))
+        fail_msg("at %g, %g: %.12g, not %.12g", mean, s, v.score, log(P));
+    }
+}
+
 /* ---- exact optima ---------------------------------------------------------------------------- */
 
 typedef struct {
@@ -863,6 +903,7 @@ int main(void) {
   SUITE_ADD(&s, rules);
   SUITE_ADD(&s, logistic_is_a_mixture);
   SUITE_ADD(&s, wide_logits);
+  SUITE_ADD(&s, wide_items);
   for (size_t k = 0; k < sizeof anchors / sizeof *anchors; k++)
     suite_add(&s, anchors[k].program, exact_optimum, &anchors[k]);
   return suite_run("exact", &s);

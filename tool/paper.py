@@ -341,7 +341,8 @@ def cryoem(scratch):
     for snr in ("0.02", "0.13", "1"):
         for n in ("100", "1000", "10000"):
             options = [models, f"--snr={snr}", f"--n={n}", "--iterations=400", f"--bayes={100 if (snr, n) == ('0.13', '10000') else 0}"]
-            line = example("cryoem", *options).splitlines()[-1].replace("|", " ").split()
+            said = [line for line in example("cryoem", *options).splitlines() if not line.startswith("#")]
+            line = said[-1].replace("|", " ").split()
             rows.append([snr, n, *line[4:8], line[8] if len(line) > 8 else ""])
     seen = ", ".join(by_number(rows, snr) for snr in ("0.02", "0.13", "1"))
     return (rows, "Cryo-EM at 64 x 64: Kolmogorov-Smirnov distance of q to the population of openings, by signal-to-noise ratio and number of images.",

@@ -82,8 +82,11 @@ static bool has_grid(const Reduction *r) {
 bool exact_has_grid(const Observed *o) { return has_grid(o->reduction); }
 
 bool exact_has_scales(const Observed *o) {
-  for (int b = 0; o->reduction && b < o->reduction->nblocks; b++)
-    if (o->reduction->blocks[b].rows && o->reduction->blocks[b].form == FORM_GIVEN) return true;
+  for (int b = 0; o->reduction && b < o->reduction->nblocks; b++) {
+    const Reduced *r = &o->reduction->blocks[b];
+    bool plane = r->form == FORM_PLANE && r->wide[0] != NO_NODE;
+    if (r->rows && (plane || r->form == FORM_GIVEN)) return true;
+  }
   return false;
 }
 
@@ -193,7 +196,7 @@ static void add_blocks(Arena *a, Exact *e, const Reduction *r, bool prior) {
     if (!prior) {
       I->kind = e->o->kinds[b];
       I->centred = wants_centred(e, k, I->kind);
-      I->wide = e->target.nodes > EXACT_NODES && has_wide(e, k);
+      I->wide = (k->form != FORM_LINE || e->target.nodes > EXACT_NODES) && has_wide(e, k);
     }
     make_integral(a, I, r->graph);
     first += (size_t)k->rows;

@@ -14,7 +14,7 @@
 
 #include "infer/predictive_int.h"
 
-enum { NLEAVES = LEAF_WEIGHT + 1 };
+enum { NLEAVES = LEAF_LANE + 1 };
 
 typedef struct Given Given;
 

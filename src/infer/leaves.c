@@ -6,8 +6,8 @@
  * the same way back.
  *
  * The other way round, a law may be so wide that a binary outcome jumps from 0 to 1 between two
- * nodes. Then lanes are the normals of which a logistic variable is a mixture (num/logistic.h): the
- * leaves are f's mean, the same on all of them, and its variance plus that of the lane.
+ * nodes. Then lanes are the normals of which a logistic variable is a mixture (num/logistic.h), for
+ * every node of g: the leaves are f's mean and variance given g, and the variance of the lane.
  *
  * Peaked densities (a count of thousands) are narrower than any fixed nodes are dense. For them,
  * where there is one function, the nodes are placed about the mean of f given y, with its standard
@@ -16,6 +16,7 @@
  */
 #include "infer/exact_int.h"
 
+#include "num/hermite.h"
 #include "num/logistic.h"
 
 #include <math.h>
@@ -34,33 +35,46 @@ size_t leaves_side(ReducedForm form, size_t nodes) {
 }
 
 /* Their sum converges much faster than one over nodes. */
-size_t leaves_normals(size_t nodes) { return nodes * 3 / 8; }
+size_t leaves_normals(size_t nodes) { return nodes < 4 ? 2 : nodes / 2; }
 
-/* x1: the variances. */
-static void normals_as_nodes(Arena *a, Integral *I) {
-  I->nodes = leaves_normals(I->e->target.nodes);
-  I->node_weight = NEW_ARRAY(a, double, I->nodes);
-  I->log_node_weight = NEW_ARRAY(a, double, I->nodes);
-  I->x1 = NEW_ARRAY(a, double, I->nodes);
-  logistic_mixture(I->nodes, I->x1, I->node_weight);
-  for (size_t k = 0; k < I->nodes; k++) I->log_node_weight[k] = log(I->node_weight[k]);
+/* The second function of a wide plane is a scale as a rule: smoother than a predictor. */
+static size_t outer_side(size_t nodes) { return nodes < 6 ? 2 : nodes * 3 / 8; }
+
+static void make_nodes(Arena *a, Integral *I, size_t nodes) {
+  I->nodes = nodes;
+  I->node_weight = NEW_ARRAY(a, double, nodes);
+  I->log_node_weight = NEW_ARRAY(a, double, nodes);
+  I->x1 = NEW_ARRAY(a, double, nodes);
+  I->x2 = NEW_ARRAY(a, double, nodes);
+}
+
+/* x1: nodes of the second function; x2: variances of the normals. */
+static void wide_nodes_of(Arena *a, Integral *I) {
+  size_t N = leaves_normals(I->e->target.nodes),
+         K = I->r->form == FORM_PLANE ? outer_side(I->e->target.nodes) : 1;
+  double x[K], w[K], u[N], v[N];
+  if (K > 1) normal_rule(K, I->e->target.reach, x, w);
+  logistic_mixture(N, u, v);
+  make_nodes(a, I, K * N);
+  for (size_t k = 0; k < I->nodes; k++) {
+    I->x1[k] = K > 1 ? x[k / N] : 0;
+    I->x2[k] = u[k % N];
+    I->node_weight[k] = v[k % N] * (K > 1 ? w[k / N] : 1);
+    I->log_node_weight[k] = log(I->node_weight[k]);
+  }
 }
 
 /* x1: nodes of the only function, or of the second; x2: of the first given the second. */
 void leaves_nodes(Arena *a, Integral *I) {
   if (I->wide) {
-    normals_as_nodes(a, I);
+    wide_nodes_of(a, I);
     return;
   }
   const Reduced *r = I->r;
   size_t K = leaves_side(r->form, I->e->target.nodes);
   bool plane = r->form == FORM_PLANE, line = r->form == FORM_NORMAL ? r->count == 2 : r->count >= 1;
   const double *x = I->e->rule[plane], *w = x + K;
-  I->nodes = plane ? K * K : line ? K : 1;
-  I->node_weight = NEW_ARRAY(a, double, I->nodes);
-  I->log_node_weight = NEW_ARRAY(a, double, I->nodes);
-  I->x1 = NEW_ARRAY(a, double, I->nodes);
-  I->x2 = NEW_ARRAY(a, double, I->nodes);
+  make_nodes(a, I, plane ? K * K : line ? K : 1);
   for (size_t k = 0; k < I->nodes; k++) {
     size_t i = plane ? k / K : k, j = k % K;
     I->x1[k] = I->nodes == 1 ? 0 : x[i];
@@ -71,6 +85,7 @@ void leaves_nodes(Arena *a, Integral *I) {
 }
 
 static double basis_value(const Integral *I, int leaf, size_t p, size_t k) {
+  if (leaf == LEAF_LANE) return I->x2[k];
   if (p == 0) return 1;
   if (p == 1) return I->x1[k];
   return leaf == LEAF_WEIGHT ? I->x1[k] * I->x1[k] : I->x2[k];
@@ -91,22 +106,25 @@ static void make_leaf(Arena *a, Integral *I, int leaf, size_t powers, size_t row
   vm_set_outer(I->work, leaf, (VmOuter){terms, basis, I->coef[leaf], I->adj[leaf]});
 }
 
+/* The first function is integrated given the second: its mean and its variance are leaves. */
+static bool by_variance(const Integral *I) { return I->wide || I->r->form == FORM_NORMAL; }
+
 void leaves_make(Arena *a, Integral *I) {
   const Reduced *r = I->r;
   size_t rows = (size_t)r->rows, C = I->e->laws.count;
   I->weights = NEW_ARRAY(a, double, I->ld);
   I->log_weights = NEW_ARRAY(a, double, I->ld);
-  if (I->wide) {
-    make_leaf(a, I, LEAF_FIRST, 1, (size_t)r->first_rows);
-    make_leaf(a, I, LEAF_VARIANCE, 2, (size_t)r->first_rows);
-    return;
-  }
+  bool normal = by_variance(I);
   if (r->count) {
-    size_t powers = r->form == FORM_PLANE ? 3 : r->form == FORM_LINE ? 2 : (size_t)r->count;
+    size_t powers = normal ? (size_t)r->count : r->form == FORM_PLANE ? 3 : 2;
     make_leaf(a, I, LEAF_FIRST, powers, (size_t)r->first_rows);
   }
   if (r->count == 2) make_leaf(a, I, LEAF_SECOND, 2, (size_t)r->f[1].rows);
-  if (r->form == FORM_NORMAL) make_leaf(a, I, LEAF_VARIANCE, 1, (size_t)r->first_rows);
+  if (normal) make_leaf(a, I, LEAF_VARIANCE, 1, (size_t)r->first_rows);
+  if (I->wide) {
+    make_leaf(a, I, LEAF_LANE, 1, 1);
+    for (size_t c = 0; c < C; c++) I->coef[LEAF_LANE][c] = 1;
+  }
   if (I->centred) {
     make_leaf(a, I, LEAF_CENTRED, 2, rows);
     make_leaf(a, I, LEAF_WEIGHT, 3, rows);
@@ -202,16 +220,11 @@ static void set_rows(Integral *I, size_t c, size_t row, size_t n) {
     double *first = leaf_coef(I, LEAF_FIRST, row + k, c), s1 = r->count == 2 ? sqrt(v1[k]) : 0;
     double slope = s1 > 0 ? cov[k] / s1 : 0, rest = fmax(v[k] - slope * slope, 0);
     first[0] = m[k];
-    if (I->wide) {
-      double *variance = leaf_coef(I, LEAF_VARIANCE, row + k, c);
-      variance[0] = v[k];
-      variance[1] = 1;
-      continue;
-    }
     if (r->count == 2) first[1] = slope;
-    if (r->form == FORM_LINE) first[1] = sqrt(v[k]);
-    if (r->form == FORM_PLANE) first[2] = sqrt(rest);
-    if (r->form == FORM_NORMAL) leaf_coef(I, LEAF_VARIANCE, row + k, c)[0] = rest;
+    if (by_variance(I))
+      leaf_coef(I, LEAF_VARIANCE, row + k, c)[0] = rest;
+    else
+      first[r->form == FORM_PLANE ? 2 : 1] = sqrt(rest);
     if (r->count == 2 && row + k < (size_t)r->f[1].rows) {
       double *second = leaf_coef(I, LEAF_SECOND, row + k, c);
       second[0] = m1[k];
@@ -289,13 +302,8 @@ static void fold_rows(Integral *I, size_t c, size_t row, size_t n, NormalLaw *ad
     const double *a = leaf_adj(I, LEAF_FIRST, row + k, c),
                  *x = leaf_coef(I, LEAF_FIRST, row + k, c);
     gm[k] = a[0];
-    if (I->wide) {
-      gv[k] = leaf_adj(I, LEAF_VARIANCE, row + k, c)[0];
-      continue;
-    }
-    if (r->form == FORM_LINE) gv[k] = half_over(a[1], x[1]);
-    if (r->form == FORM_PLANE) gv[k] = half_over(a[2], x[2]);
-    if (r->form == FORM_NORMAL) gv[k] = leaf_adj(I, LEAF_VARIANCE, row + k, c)[0];
+    size_t own = r->form == FORM_PLANE ? 2 : 1; /* the coefficient of its own deviation */
+    gv[k] = by_variance(I) ? leaf_adj(I, LEAF_VARIANCE, row + k, c)[0] : half_over(a[own], x[own]);
     if (r->count < 2) continue;
     const double *second = leaf_coef(I, LEAF_SECOND, each_second ? row + k : 0, c);
     const double *as = leaf_adj(I, LEAF_SECOND, each_second ? row + k : 0, c);

@@ -589,6 +589,7 @@ static void line_parameters(Block *b, Condition *c) {
 static void wide_heads(Block *b, Condition *c) {
   IrNode x = *ir_node(b->g, b->root->root);
   if (x.op != IR_BERNOULLI_LOGIT || open_inputs(b, x.args[0]) || !open_inputs(b, x.args[1])) return;
+  b->r.why = NULL; /* whatever kept another head from being the predictor */
   Node v = variance_of(b, x.args[1]);
   if (v == NO_NODE) return;
   Node u = ir_input(b->g, c->dim + c->npairs, 1);

@@ -19,13 +19,16 @@ typedef struct {
 bool condition_elements(const Reducible *t, const ConditionRoot *root, Reduced *b,
                         const char **why);
 
+/* ---- wide.c ---------------------------------------------------------------------------------- */
+
 /* A binary outcome y whose logit is normal, with the variance of a lane added to its own. */
 typedef struct {
   Node y, mean, variance;
 } WideLogit;
-/* Given the lane: its log density, the mean log density, and the outcome's probability (reduce.c).
- */
+/* Given the lane: its log density, the mean log density, and the outcome's probability. */
 void wide_nodes(Graph *g, const WideLogit *w, Node *heads);
+/* Is a logit a line in a leaf of a reduced graph, all else given? Then its slope. */
+bool wide_slope(Graph *g, Node logit, int32_t leaf, Node *slope);
 
 /* ---- given_terms.c ------------------------------------------------------------------------ */
 

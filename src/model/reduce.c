@@ -503,6 +503,36 @@ static Affine keep(Reducer *r, Affine f) {
   return f;
 }
 
+/* A binary outcome: itself and its logit. */
+typedef struct {
+  Elements y, logit;
+} Binary;
+
+static bool binary_root(Reducer *r, Node root, const int32_t *map, Binary *out) {
+  const IrNode *x = ir_node(r->g, root);
+  for (; x->op == IR_GATHER; x = ir_node(r->g, x->args[0])) map = through(r, x->u.index, map);
+  if (x->op != IR_BERNOULLI_LOGIT || r->degree[x->args[0]] != IS_CONST) return false;
+  *out = (Binary){operand(r, x, 0, map), operand(r, x, 1, map)};
+  return true;
+}
+
+/* The logit on the leaves, and its slope in one of them. */
+static bool logit_slope(Reducer *r, const Binary *b, int32_t leaf, Node *logit, Node *slope) {
+  int count = r->count;
+  *logit = rebuild(r, b->logit.node, b->logit.map);
+  return *logit != NO_NODE && r->count == count && wide_slope(r->out, *logit, leaf, slope);
+}
+
+/* Of two functions the first is the one that may have a row each and, where both do, the one in
+ * which a logit is a line. */
+static bool is_turned(Reducer *r, Node root, const int32_t *map) {
+  Binary of;
+  Node logit, slope;
+  if (r->f[0].rows != r->f[1].rows) return r->f[0].rows < r->f[1].rows;
+  return binary_root(r, root, map, &of) && !logit_slope(r, &of, LEAF_FIRST, &logit, &slope) &&
+         logit_slope(r, &of, LEAF_SECOND, &logit, &slope);
+}
+
 /* The root of a block; its form and functions. */
 static bool reduce_root(Reducer *r, Node root, const int32_t *map, Reduced *b, Node *sigma) {
   *b = (Reduced){.rows = r->rows,
@@ -521,11 +551,10 @@ static bool reduce_root(Reducer *r, Node root, const int32_t *map, Reduced *b, N
     b->density = b->mean = rebuild(r, root, map);
     if (b->density == NO_NODE) return false;
     b->form = r->count == 2 ? FORM_PLANE : FORM_LINE;
-    if (r->count == 2 &&
-        r->f[0].rows < r->f[1].rows) { /* the first is the one that may have a row each */
-      Affine shared = r->f[0];
+    if (r->count == 2 && is_turned(r, root, map)) {
+      Affine second = r->f[0];
       r->f[0] = r->f[1];
-      r->f[1] = shared;
+      r->f[1] = second;
       forget(r);
       b->density = b->mean = rebuild(r, root, map);
     }
@@ -558,34 +587,20 @@ static void reduce_parameters(Reducer *r, const ObsBlock *o, const int32_t *map,
   for (int k = 0; k < o->npar; k++) b->par[k] = by_rows(r, par[k]);
 }
 
-/* With t = m where the outcome is 0, -m where it is 1, and s^2 the variance, the mean log density
- * is
- * -(t Phi(t / s) + s phi(t / s)), because log(1 + e^f) has inv_logit(f) for its slope. */
-void wide_nodes(Graph *g, const WideLogit *w, Node *heads) {
-  const double height = 0.398942280401432678;
-  Node inverse = ir_map(g, IR_INV_SQRT, &w->variance), z = map2(g, IR_MUL, w->mean, inverse);
-  Node sign = map2(g, IR_SUB, ir_number(g, 1), map2(g, IR_MUL, ir_number(g, 2), w->y));
-  Node t = map2(g, IR_MUL, w->mean, sign), u = map2(g, IR_MUL, t, inverse);
-  Node square = map2(g, IR_MUL, ir_number(g, -0.5), ir_map(g, IR_SQUARE, &u));
-  Node bell = map2(g, IR_MUL, ir_number(g, height), ir_map(g, IR_EXP, &square));
-  Node below = map2(g, IR_MUL, t, ir_map(g, IR_PHI, &u));
-  Node all = map2(g, IR_ADD, below, map2(g, IR_MUL, map2(g, IR_MUL, w->variance, inverse), bell));
-  heads[0] = map2(g, IR_BERNOULLI_PROBIT, w->y, z);
-  heads[1] = ir_map(g, IR_NEG, &all);
-  heads[2] = ir_map(g, IR_PHI, &z);
-}
-
-/* A binary outcome whose logit is the only function. */
+/* A binary outcome whose logit is a line in the first function, given the second. */
 static void reduce_wide(Reducer *r, Node root, const int32_t *map, Reduced *b) {
-  const IrNode *x = ir_node(r->g, root);
-  for (; x->op == IR_GATHER; x = ir_node(r->g, x->args[0])) map = through(r, x->u.index, map);
-  if (b->form != FORM_LINE || r->count != 1 || x->op != IR_BERNOULLI_LOGIT ||
-      r->degree[x->args[0]] != IS_CONST || r->degree[x->args[1]] != IS_AFFINE)
+  Binary of;
+  Node logit, slope;
+  forget(r);
+  if (b->form == FORM_NORMAL || !r->count || !binary_root(r, root, map, &of) ||
+      !logit_slope(r, &of, LEAF_FIRST, &logit, &slope))
     return;
-  Node y = rebuild(r, x->args[0], arg_map(r, x, 0, map));
+  Node y = rebuild(r, of.y.node, of.y.map);
   if (y == NO_NODE) return;
-  wide_nodes(r->out, &(WideLogit){y, leaf(r, 0), ir_outer(r->out, LEAF_VARIANCE, b->first_rows)},
-             b->wide);
+  Graph *g = r->out;
+  Node own = ir_outer(g, LEAF_VARIANCE, b->first_rows), lane = ir_outer(g, LEAF_LANE, 1);
+  Node variance = map2(g, IR_MUL, ir_map(g, IR_SQUARE, &slope), own);
+  wide_nodes(g, &(WideLogit){y, logit, map2(g, IR_ADD, variance, lane)}, b->wide);
   for (int k = 0; k < 3; k++) b->wide[k] = by_rows(r, b->wide[k]);
 }
 

@@ -8,7 +8,9 @@
  *   - FORM_LINE: one function; its law is a line of nodes. Where it is the logit of a binary
  *     outcome, there is another way, for a law so wide that the outcome jumps between two nodes:
  *     inv_logit(f) is a mixture of Phi(f / sqrt(u)), and the mean of that is Phi(m / sqrt(v + u)).
- *   - FORM_PLANE: two; nodes on a product grid, the second function's nodes given the first's.
+ *   - FORM_PLANE: two; nodes on a product grid, the first function's nodes given the second's. The
+ *     logit of a binary outcome that is a line in the first is integrated over that one in the same
+ *     other way, always.
  *   - FORM_NORMAL: normal(f, sigma) with sigma seen through at most one other function g. Given g
  *     the predictive is normal(E[f | g], sqrt(sigma^2 + var[f | g])), so the nodes are g's alone.
  *   - FORM_GIVEN: one function once a few scales are given (condition.h); nodes on a grid of these.
@@ -43,8 +45,8 @@ typedef enum { FORM_LINE, FORM_PLANE, FORM_NORMAL, FORM_GIVEN } ReducedForm;
 
 /* Leaves of a reduced graph. First: nodes of f[0] (FORM_NORMAL: its mean given f[1]); second: nodes
  * of f[1]; variance: of f[0] given f[1]; centred: nodes of f[0] placed for each observation;
- * weight: log of what they must be weighted with. */
-enum { LEAF_FIRST, LEAF_SECOND, LEAF_VARIANCE, LEAF_CENTRED, LEAF_WEIGHT };
+ * weight: log of what they must be weighted with; lane: the u of a lane of a wide integral. */
+enum { LEAF_FIRST, LEAF_SECOND, LEAF_VARIANCE, LEAF_CENTRED, LEAF_WEIGHT, LEAF_LANE };
 
 /* One block, row by row. */
 typedef struct {
@@ -56,9 +58,8 @@ typedef struct {
   Node density;              /* its log-mean-exp over the nodes is the log predictive density */
   Node mean;                 /* its mean over the nodes is the mean log density */
   Node centred;              /* FORM_LINE: density on centred nodes, weighted; else NO_NODE */
-  Node wide[3];              /* FORM_LINE of a binary outcome, given u: density, mean and parameter,
-                                on the mean and v + u, in the leaves first and variance; [0]
-                                NO_NODE: it is none */
+  Node wide[3];              /* of a binary outcome, given u: density, mean and parameter, on the
+                                leaves of FORM_NORMAL and on the lane's; [0] NO_NODE: it is none */
   Node par[3];               /* parameters of the outcome on the nodes; par[0] NO_NODE: not known */
   double factor;             /* terms of the prior: times this */
   const Condition *given[2]; /* FORM_GIVEN: under a q whose parameters are independent, and any;
