@@ -67,6 +67,7 @@ typedef struct {
   /* steps.c */
   Predictive *running; /* of the optimizer at work, */
   Subspace *within;    /* and the part of phi on which it works; NULL: all */
+  bool watched;        /* its fixed draws are compared with fresh ones on the way */
   const char *stage;
   long planned;                   /* iterations of the run that is under way; 0: not known */
   Memory memories[MOST_MEMORIES]; /* of what is in use */
@@ -170,6 +171,8 @@ void fit_measure(Fitter *f, const double *phi); /* fit->value on fresh draws */
 /* What is small against the data's own noise: a fiftieth of the standard deviation of the sum of
  * scores, at most. */
 double fit_tolerated_gap(const Fitter *f);
+/* Does the running objective, `value` at phi, exploit its draws? Its noise is as before then. */
+bool fit_exploits(Fitter *f, const double *phi, double value);
 
 /* ---- stochastic.c ---------------------------------------------------------------------------- */
 

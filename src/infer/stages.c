@@ -28,24 +28,41 @@ static const char *how_it_ended(const Fitter *f, const OptimResult *r) {
 
 /* ---- fresh draws ----------------------------------------------------------------------------- */
 
-/* The objective on independent scrambles that the optimizer has not seen: the mean of all that it
- * consists of, and the standard error of its value. Where one is not finite, neither is the mean.
- */
-static double fresh_value(Fitter *f, Predictive *p, const double *phi, PredictiveValue *mean) {
-  double x[SCRAMBLES], s = 0, ss = 0;
-  *mean = (PredictiveValue){0, 0, 0};
+/* Values on independent scrambles that the optimizer has not seen. */
+typedef struct {
+  PredictiveValue mean; /* of all that they consist of; where one is not finite, neither is this */
+  double se;            /* standard error of its value */
+} Fresh;
+
+static Fresh fresh_of(const PredictiveValue *v) {
+  Fresh f = {.mean = {0, 0, 0}};
+  double ss = 0;
   for (int k = 0; k < SCRAMBLES; k++) {
-    PredictiveValue v;
-    predictive_renew(p, fit_seed(f, SEED_FRESH + (uint64_t)k + 10 * f->fit->nstages), false);
-    if (!fit_evaluate(f, p, phi, &v)) v = (PredictiveValue){-INFINITY, -INFINITY, NAN};
-    x[k] = v.value;
-    s += x[k] / SCRAMBLES;
-    mean->value += v.value / SCRAMBLES;
-    mean->score += v.score / SCRAMBLES;
-    mean->regularizer += v.regularizer / SCRAMBLES;
+    f.mean.value += v[k].value / SCRAMBLES;
+    f.mean.score += v[k].score / SCRAMBLES;
+    f.mean.regularizer += v[k].regularizer / SCRAMBLES;
   }
-  for (int k = 0; k < SCRAMBLES; k++) ss += (x[k] - s) * (x[k] - s);
-  return sqrt(ss / (SCRAMBLES * (SCRAMBLES - 1)));
+  for (int k = 0; k < SCRAMBLES; k++)
+    ss += (v[k].value - f.mean.value) * (v[k].value - f.mean.value);
+  f.se = sqrt(ss / (SCRAMBLES * (SCRAMBLES - 1)));
+  return f;
+}
+
+static void renew(const Fitter *f, Predictive *p, int k) {
+  predictive_renew(p, fit_seed(f, SEED_FRESH + (uint64_t)k + 10 * f->fit->nstages), false);
+}
+
+static const PredictiveValue not_finite = {-INFINITY, -INFINITY, NAN};
+
+static double fresh_value(Fitter *f, Predictive *p, const double *phi, PredictiveValue *mean) {
+  PredictiveValue v[SCRAMBLES];
+  for (int k = 0; k < SCRAMBLES; k++) {
+    renew(f, p, k);
+    if (!fit_evaluate(f, p, phi, &v[k])) v[k] = not_finite;
+  }
+  Fresh fresh = fresh_of(v);
+  *mean = fresh.mean;
+  return fresh.se;
 }
 
 void fit_measure(Fitter *f, const double *phi) {
@@ -112,6 +129,21 @@ static bool draws_agree(Fitter *f, Predictive *p, const double *phi, const Optim
   f->fit->converged = (r->converged || at_kink(f, r)) && agree;
   f->fit->reason = draws_verdict(f, r, &row, agree, se);
   return agree;
+}
+
+/* An optimum on draws that are too few is for nothing, so what is clearly exploited already on the
+ * way there ends at once. */
+bool fit_exploits(Fitter *f, const double *phi, double value) {
+  enum { CLEARLY = 3 };
+  Predictive *p = f->running;
+  PredictiveValue v[SCRAMBLES];
+  for (int k = 0; k < SCRAMBLES; k++) {
+    renew(f, p, k);
+    if (!predictive_eval(p, phi, &v[k], NULL)) v[k] = not_finite;
+  }
+  predictive_renew(p, fit_seed(f, SEED_FIT + predictive_lanes(p)), false);
+  Fresh fresh = fresh_of(v);
+  return !(value - fresh.mean.value <= 2 * fresh.se + CLEARLY * fit_tolerated_gap(f));
 }
 
 /* ---- twice the nodes ------------------------------------------------------------------------- */
@@ -259,10 +291,13 @@ static void finish_draws(Fitter *f, double *phi) {
     Predictive *p = fit_objective(f, M, fit_seed(f, SEED_FIT + M));
     if (f->fit->nstages) fit_prefer(f, p, phi, start);
     use_probe(f, p);
+    bool last = f->o->draws || 4 * M > most_draws(f);
+    f->watched = !last;
     OptimResult r = to_convergence(f, p, phi);
+    f->watched = false;
     name_edge(f, p, phi, &r);
     bool away = fit_unbounded(f, p, &f->q, phi) != NULL,
-         done = draws_agree(f, p, phi, &r, M) || away || f->o->draws || 4 * M > most_draws(f);
+         done = (draws_agree(f, p, phi, &r, M) && r.status != OPTIM_STOPPED) || away || last;
     fit_release(f, mark);
     if (done) return;
   }

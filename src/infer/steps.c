@@ -198,6 +198,9 @@ double fit_number(Fitter *f, double x) {
   return x;
 }
 
+/* Fixed draws are compared with fresh ones after every so many iterations. */
+enum { WATCH_ITERATIONS = 40 };
+
 /* ---- one run of an optimizer ----------------------------------------------------------------- */
 
 /* Validation score of an iterate, by the score that is being optimized, on few draws: enough to
@@ -240,7 +243,8 @@ static bool observe(void *self, const OptimState *s) {
     f->best_valid = row.validation;
     memcpy(f->best_phi, whole(f, s->phi), q_size(&f->q) * sizeof *f->best_phi);
   }
-  return true;
+  bool look = f->watched && s->iteration % WATCH_ITERATIONS == 0;
+  return !look || !fit_exploits(f, whole(f, s->phi), s->value);
 }
 
 /* What objectives remember changes with every evaluation of the line search, so it is kept at every
