@@ -190,6 +190,37 @@ TEST(fresh_draws_without_density) {
   assert_non_null(strstr(f->reason, "not finite on fresh ones"));
 }
 
+/* Outcomes far narrower than q lie between its draws, and draws can be put on them. A stage that
+ * does so ends long before its optimum, and the next has more draws. */
+TEST(exploited_draws) {
+  enum { N = 100, D = 10 };
+  Text json = text_make(&c->arena);
+  text_printf(&json, "{\"N\": %d, \"D\": %d, \"X\": [", N, D);
+  for (uint64_t k = 0; k < N; k++) {
+    text_printf(&json, "%s[", k ? ", " : "");
+    for (uint64_t d = 0; d < D; d++)
+      text_printf(&json, "%s%.6g", d ? ", " : "", rng_normal(rng_make(5, 0), k, d));
+    text_printf(&json, "]");
+  }
+  text_printf(&json, "], \"y\": [");
+  for (uint64_t k = 0; k < N; k++)
+    text_printf(&json, "%s%.6g", k ? ", " : "", rng_normal(rng_make(6, 0), k, 0));
+  text_printf(&json, "]}");
+  Model *m = model_of(c,
+                      "data { int N; int D; matrix[N, D] X; vector[N] y; } parameters { vector[D] "
+                      "b; } model { b ~ normal(0, 1); y ~ normal(X * b, 0.01); }",
+                      json.s);
+  FitOptions o = options_of("log", "fullrank", REG_POSTERIOR, 0.001);
+  o.target.integrate = INTEGRATE_DRAWS;
+  const Fit *grown = fit_run(c, m, split_all(c, N), &o, NULL);
+  assert_true(grown->nstages > 1);
+  o.draws = grown->stages[0].draws;
+  const Fit *fixed = fit_run(c, m, split_all(c, N), &o, NULL);
+  const FitStage *left = &grown->stages[0], *ended = &fixed->stages[0];
+  assert_false(fixed->converged);
+  assert_true(left->objective < ended->objective - 1 && left->gap > 0.06 * sqrt(N));
+}
+
 /* Mini-batches: the mean over all batches of the scaled objective is the objective. */
 TEST(minibatches_scale) {
   Model *m = model_of(c, regression, few);
@@ -320,6 +351,7 @@ int main(void) {
     suite_add(&s, anchors[k].program, exact_optimum, &anchors[k]);
   SUITE_ADD(&s, threads_do_not_matter);
   SUITE_ADD(&s, fresh_draws_without_density);
+  SUITE_ADD(&s, exploited_draws);
   SUITE_ADD(&s, minibatches_scale);
   SUITE_ADD(&s, normal_example);
   SUITE_ADD(&s, likelihood_free);

@@ -199,7 +199,7 @@ double fit_number(Fitter *f, double x) {
 }
 
 /* Fixed draws are compared with fresh ones after every so many iterations. */
-enum { WATCH_ITERATIONS = 40 };
+enum { WATCH_ITERATIONS = 25 };
 
 /* ---- one run of an optimizer ----------------------------------------------------------------- */
 
