@@ -71,7 +71,7 @@ def refused_options():
     """an option that a method does not have is refused, with the nearest one"""
     m = pvi.Model(*GOLF)
     fit = m.fit(score="elbo")
-    for words, f, options in (("chains is not an option of fit, but of sample", m.fit, {"chains": 4}), ('did you mean "chains"', m.sample, {"chain": 4}),
+    for words, f, options in (("chains is not an option of fit, but of sample", m.fit, {"chains": 4}), ('did you mean "chains"', m.sample, {"chain": 4}), ("here it is threads", m.sample, {"parallel_chains": 4}),
                               ("score is not an option of check", lambda **o: pvi.Model(*GOLF, **o), {"score": "crps"}),
                               ('did you mean "levels"', fit.predict, {"level": [0.5]}), ('did you mean "simulations"', m.diagnose, {"simulation": 3}),
                               ('did you mean "methods"', lambda **o: pvi.compare(GOLF, **o), {"method": "vi"}), ('did you mean "bags"', m.bag, {"bag": 3}),

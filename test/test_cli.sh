@@ -139,15 +139,25 @@ expect 2 "the last file has the data" "programs without data" compare "$dir/good
 expect 2 "write pvi check, pvi fit or pvi sample before it" "no command, but a program" "$dir/good.stan" "$dir/good.json"
 expect 2 "here it is pvi fit MODEL DATA --score elbo" "a command of CmdStan" variational "$dir/good.stan"
 expect 2 "which reports PSIS-LOO" "a command of loo" loo "$dir/good.stan"
-expect 2 "here it is --warmup N" "an option of CmdStan" sample "$dir/good.stan" "$dir/good.json" --num_warmup=100
+expect 2 "here it is --warmup" "an option of CmdStan" sample "$dir/good.stan" "$dir/good.json" --num_warmup=100
 expect 2 "written as for CmdStan; here it is pvi sample MODEL DATA" "arguments as for CmdStan" sample "$dir/good.stan" data file=x.json
+expect 2 'unknown option "--cores"; here it is --threads' "an option of rstan and brms" sample "$dir/good.stan" "$dir/good.json" --cores 4
+expect 2 "of chains --warmup and --draws" "iterations as rstan has them" sample "$dir/good.stan" "$dir/good.json" --iter=2000
+# what comes out of a pipe is read once, and cannot be read again
+"$PVI" fit "$dir/good.stan" "$dir/good.json" --lambda 1 --out "$dir/filed" --quiet && "$PVI" fit "$dir/good.stan" <(cat "$dir/good.json") --lambda 1 --out "$dir/piped" --quiet &&
+  cmp -s <(grep -v '^#' "$dir/filed/draws.csv") <(grep -v '^#' "$dir/piped/draws.csv") && [ "$(grep '"hash"' "$dir/filed/fit.json")" = "$(grep '"hash"' "$dir/piped/fit.json")" ]
+check $? "data from a pipe"
+expect 3 "came from a pipe or from memory" "data of a pipe, asked for again" predict "$dir/piped"
 expect 2 "but of pvi sample" "an option of another command" fit "$dir/good.stan" "$dir/good.json" --chains 4
 expect 2 'did you mean "crps"?' "a score in capitals" fit "$dir/good.stan" "$dir/good.json" --score CRPS
 "$PVI" fit "$dir/good.stan" "$dir/good.json" --lambda 1 --out "$dir/runs/one" --quiet
 expect 3 "there is $dir/runs/one" "a folder of runs where a run is meant" summary "$dir/runs"
 expect 3 "there is no run folder $dir/nowhere" "no run" summary "$dir/nowhere"
-# rows of hints.def name commands and options that there are
-sed -n 's/^HINT("[^"]*", "\(.*\)")$/\1/p' src/cli/hints.def | grep -o -- '--[a-z-]*\|pvi [a-z]\+' | sort -u | while read -r word; do
+# rows of hints.def and other_words.def name commands and options that there are
+{
+  sed -n 's/^HINT("[^"]*", "\(.*\)")$/\1/p' src/cli/hints.def
+  grep '^WORD(' src/run/other_words.def | grep -o 'OPTION("[^"]*")' | sed 's/OPTION("\(.*\)")/--\1/'
+} | grep -o -- '--[a-z-]*\|pvi [a-z]\+' | sort -u | while read -r word; do
   case $word in
     --version) ;;
     --*) grep -q "\"${word#--}\"" src/run/options.def || echo "$word" ;;
@@ -479,6 +489,11 @@ expect 2 "leave out model.stan" "and its own program" sample model.stan --resume
 expect 3 "pvi sample --resume" "a fit does not go on with draws" fit --resume "$dir/sampled"
 expect 3 "holds a fit" "nor draws with a fit" sample --resume "$dir/exact"
 expect 2 "missing argument" "sample without a program" sample
+expect 2 '"frob" is none of them' "an unknown mass matrix" sample "$dir/good.stan" "$dir/good.json" "${few[@]}" --mass-matrix frob --out "$dir/none"
+"$PVI" sample "$dir/good.stan" "$dir/good.json" "${few[@]}" --mass-matrix dense --quiet --out "$dir/mass"
+"$PVI" sample "$dir/good.stan" "$dir/good.json" "${few[@]}" --metric dense_e --quiet --out "$dir/mass2"
+grep -q '"metric": "dense"' "$dir/mass/summary.json" && grep -q '"metric": "dense"' "$dir/mass2/summary.json"
+check $? "the mass matrix, also by CmdStan's word"
 expect 2 "unknown value of --metric" "an unknown metric of sample" sample "$dir/good.stan" "$dir/good.json" "${few[@]}" --metric frob --out "$dir/none"
 expect 2 "at most 2048" "too many chains" sample "$dir/good.stan" "$dir/good.json" --chains 5000 --out "$dir/none"
 said=$("$PVI" sample "$dir/good.stan" "$dir/good.json" "${few[@]}" --metric dense --metric crps --method nuts --init random --json --out "$dir/sampled2" 2>&1)
@@ -487,6 +502,13 @@ check $? "options of sample" "$said"
 said=$("$PVI" sample "$dir/good.stan" "$dir/good.json" "${few[@]}" --init "$dir/exact" --out "$dir/sampled3" 2>&1)
 [[ $said == *"draws of the q in"* ]]
 check $? "sample from the q of a fit" "$said"
+# what is computed from the parameters takes part in the decision on more draws, and a multiple of one changes nothing
+echo 'data { int N; vector[N] y; } parameters { real a; real<lower=0> s; } model { a ~ normal(0, 5); s ~ normal(0, 5); y ~ normal(a, s); }' >"$dir/plain.stan"
+sed 's/model {/transformed parameters { vector[2] t = [2 * a, s \/ 3]'"'"'; } model {/' "$dir/plain.stan" >"$dir/twice.stan"
+echo '{"N": 9, "y": [1, 2, 4, 3, 2, 5, 1, 2, 3]}' >"$dir/nine.json"
+for name in plain twice; do "$PVI" sample "$dir/$name.stan" "$dir/nine.json" --quiet --out "$dir/$name"; done
+[ "$(grep '"draws"' "$dir/plain/summary.json")" = "$(grep '"draws"' "$dir/twice/summary.json")" ] && cmp -s <(grep -v '^#' "$dir/plain/draws_1.csv" | cut -d, -f1-9) <(grep -v '^#' "$dir/twice/draws_1.csv" | cut -d, -f1-9)
+check $? "transformed parameters do not change the draws"
 echo '{"inv_metric": [0.7, 0.2], "stepsize": 0.3}' >"$dir/metric.json"
 said=$("$PVI" sample "$dir/good.stan" "$dir/good.json" --chains 2 --draws 50 --warmup 0 --init "$dir/metric.json" --force --out "$dir/sampled5" 2>&1)
 [[ $said == *"with the metric of $dir/metric.json"* ]] && python3 - "$dir/sampled5/draws_1_metric.json" <<'END'
@@ -495,7 +517,7 @@ m = json.load(open(sys.argv[1]))
 assert abs(m["inv_metric"][0] - 0.7) < 1e-12 and abs(m["inv_metric"][1] - 0.2) < 1e-12 and m["stepsize"] == 0.3, m
 END
 check $? "a metric file as CmdStan's, used as it is without warm-up" "$said"
-"$PVI" sample "$dir/good.stan" "$dir/good.json" "${few[@]}" --init "$dir/sampled5/draws_1_metric.json" --quiet --out "$dir/sampled6"
+"$PVI" sample "$dir/good.stan" "$dir/good.json" "${few[@]}" --mass-matrix "$dir/sampled5/draws_1_metric.json" --quiet --out "$dir/sampled6"
 got=$?
 [ $got -eq 0 ] || [ $got -eq 5 ]
 check $? "the metric of a run is one" "status $got"

@@ -155,6 +155,14 @@ make -s -C "$home" "$dir/nomax"
 [ $? -eq 1 ] && grep -q "the parameter tau has run to the bound" "$dir/said"
 check $? "a density without a maximum is an error of optimize" "$(tail -n 3 "$dir/said")"
 
+# nor has a centred hierarchy, wherever one begins
+echo 'data { int J; vector[J] y; } parameters { real mu; real<lower=0> tau; vector[J] x; } model { x ~ normal(mu, tau); y ~ normal(x, 10); }' >"$dir/collapse.stan"
+echo '{"J": 4, "y": [28, 8, -3, 7]}' >"$dir/four.json"
+make -s -C "$home" "$dir/collapse"
+for seed in $(seq 20); do "$dir/collapse" random seed=$seed data file="$dir/four.json" output file="$dir/collapse.csv" method=optimize; done >"$dir/said"
+! grep -q "Convergence detected" "$dir/said"
+check $? "a density that grows without end has no optimum, from every start" "$(grep -c "Convergence detected" "$dir/said") of 20"
+
 # Ctrl-C: the draws so far are written, and the exit code says so
 "$dir/a b/m" id=1 random seed=1 data file="$dir/d.json" output file="$dir/long.csv" method=sample num_samples=3000000 num_warmup=200 >/dev/null 2>&1 &
 pid=$!

@@ -115,10 +115,10 @@ static const char stiff_cube[] =
     " target += y[1, 1] + 10 * y[2, 1] + 100 * y[3, 1]; }";
 
 TEST(stiff_nonlinear) {
-  static const double tolerances[] = {1e-4, 1e-6, 1e-8}, rates[] = {1, 1e2, 1e4};
+  static const double tolerances[] = {1e-4, 1e-6, 1e-8, 1e-10}, rates[] = {1, 1e2, 1e4};
   double a = 0.9, da = cos(1) + 10 * cos(2.5) + 100 * cos(5);
   for (int r = 0; r < 3; r++)
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
       double k = rates[r], tolerance = tolerances[i], scale = 111 * tolerance;
       const char *data = arena_format(&c->arena, "{\"k\": %g, \"tolerance\": %g}", k, tolerance);
       DensityAt d = density(c, model_of(c, stiff_cube, data), &a);

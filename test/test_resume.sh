@@ -22,6 +22,7 @@ for signal in INT TERM; do
   pid=$!
   sleep 1
   kill -$signal $pid
+  kill -$signal $pid # timeout(1) sends it to the process and to its group: the same once more, no second thought
   wait $pid
   [ $? -eq $code ] && grep -q -- "--resume $dir/$signal" "$dir/said"
   check $? "SIG$signal ends a fit with status $code and tells how to go on" "$(cat "$dir/said")"

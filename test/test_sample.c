@@ -216,6 +216,88 @@ TEST(funnel_diverges) {
   assert_true(divergences > 0);
 }
 
+/* Where trajectories diverge in warm-up the step becomes shorter, unless an acceptance was asked
+ * for. */
+TEST(a_step_too_bold) {
+  static const struct {
+    const char *program;
+    double asked, comes;
+  } rows[] = {{funnel, 0, 0.95}, {funnel, 0.8, 0.8}, {normal, 0, 0}};
+  for (SamplerId method = 0; method < SAMPLER_COUNT; method++)
+    for (size_t k = 0; k < 3; k++) {
+      SampleOptions o = {.method = method,
+                         .chains = 32,
+                         .warmup = 150,
+                         .draws = 20,
+                         .accept = rows[k].asked,
+                         .metric = METRIC_AUTO,
+                         .seed = 1};
+      const Sample *s =
+          sample_of(c, model_of(c, rows[k].program, k == 2 ? normal_data : NULL), o, 1);
+      double usual = sampler_accept(method);
+      if (s->accept != (rows[k].comes > 0 ? rows[k].comes : usual))
+        fail_msg("%s, row %zu: %g", sampler_name(method), k, s->accept);
+    }
+}
+
+/* Transitions of chains in step: one in 32 is of short steps, these are no longer than half of the
+ * others, and all together they do not cost much. */
+TEST(strides) {
+  enum { ALL = 1023 };
+  double trajectory = 5, step = 0.04, total = 0, plain = 0, lengths = 0;
+  size_t fine = 0;
+  for (long t = 0; t < ALL; t++) {
+    Stride x = chees_stride(t, trajectory, step);
+    double length = x.steps * x.pace * step;
+    assert_true(x.steps >= 1 && length <= trajectory + step);
+    if (x.pace < 1) assert_true(length <= 0.5 * trajectory + x.pace * step);
+    fine += x.pace < 1;
+    total += x.steps;
+    plain += x.pace < 1 ? 0 : x.steps;
+    lengths += x.pace < 1 ? 0 : length / trajectory;
+  }
+  assert_int_equal(fine, ALL / 32);
+  assert_true(total < 1.1 * plain);
+  assert_true(fabs(lengths / (double)(ALL - fine) - 33. / 64) < 0.01); /* even in (1/32, 1) */
+  assert_true(chees_stride(3, 0, 1).steps == 1 && chees_stride(3, NAN, 1).steps == 1);
+}
+
+/* The left half of the line is 30 times as narrow as the step suits: chains that are put there come
+ * out, and stay away in the end as much as the posterior says. */
+TEST(narrow_places_are_left) {
+  static const char corner[] = "parameters { real x; real z; } model { x ~ normal(0, 1);"
+                               " z ~ normal(0, 0.03 + 0.97 * inv_logit(20 * (x + 1.2))); }";
+  enum { CHAINS = 32, DRAWS = 1000 };
+  double start[2 * CHAINS], centre[2] = {0};
+  for (size_t k = 0; k < CHAINS; k++) start[2 * k] = -2, start[2 * k + 1] = 0;
+  Metric first = metric_make(&c->arena, 2);
+  SampleOptions o = {.method = SAMPLER_chees,
+                     .chains = CHAINS,
+                     .draws = DRAWS,
+                     .seed = 1,
+                     .step = 0.3,
+                     .as_given = true,
+                     .metric = METRIC_AS_GIVEN,
+                     .start = start,
+                     .centre = centre,
+                     .first = &first};
+  Model *m = model_of(c, corner, NULL);
+  const Sample *s = sample_run(c, posterior_observed(&c->arena, m, NULL, 0), &o, NULL);
+  size_t out = 0, inside = 0;
+  for (size_t k = 0; k < CHAINS; k++) {
+    bool been = false;
+    for (size_t t = 0; t < DRAWS; t++) {
+      double x = sample_draw(s, k, t)[0];
+      been |= x > 0;
+      inside += t >= DRAWS / 2 && x < -1.2;
+    }
+    out += been;
+  }
+  assert_int_equal(out, CHAINS);
+  double part = (double)inside / (CHAINS * DRAWS / 2); /* Phi(-1.2) = 0.115 */
+  assert_true(part > 0.05 && part < 0.2);
+}
+
 TEST(threads_do_not_matter) {
   Model *m = model_of(c, poisson, counts);
   for (SamplerId method = 0; method < SAMPLER_COUNT; method++) {
@@ -231,13 +313,16 @@ TEST(threads_do_not_matter) {
 }
 
 /* Interrupted again and again, at every so many looks, sampling comes to the same draws. Of a
- * program with trajectories alone, and of one that is nearly normal, with jumps. */
+ * program with trajectories alone, of one that is nearly normal, with jumps, and of one whose step
+ * is adapted anew. */
 TEST(resumed_is_the_same) {
-  for (int k = 0; k < 2 * SAMPLER_COUNT; k++) {
-    SamplerId method = k / 2;
-    bool jumps = k % 2;
+  int anew = 0;
+  for (int k = 0; k < 3 * SAMPLER_COUNT; k++) {
+    SamplerId method = k / 3;
+    bool jumps = k % 3 == 1;
     Model *m = jumps ? model_of(c, "parameters { vector[2] x; } model { x ~ std_normal(); }", NULL)
-                     : model_of(c, poisson, counts);
+               : k % 3 ? model_of(c, funnel, NULL)
+                       : model_of(c, poisson, counts);
     Interrupted x = {.most = method == SAMPLER_chees ? 12 : 2, .state = text_make(&c->arena)};
     SampleOptions o = {.method = method, .chains = 20, .warmup = 120, .draws = 30, .seed = 2};
     const Sample *whole = sample_of(c, m, o, 1), *s = NULL;
@@ -256,10 +341,13 @@ TEST(resumed_is_the_same) {
     } while (s->interrupted && ++times < 1000);
     assert_true(!s->interrupted && times > 1);
     assert_int_equal(s->evaluations, whole->evaluations);
+    assert_true(s->accept == whole->accept);
+    anew += whole->accept == 0.95;
     for (size_t j = 0; j < whole->chains; j++)
       assert_memory_equal(whole->chain[j]->draws, s->chain[j]->draws,
                           whole->draws * whole->dim * sizeof(double));
   }
+  assert_true(anew > 0);
 }
 
 static void sample_damaged(Ctx *c, void *m) {
@@ -558,6 +646,9 @@ int main(void) {
   SUITE_ADD(&s, ranks_are_uniform);
   SUITE_ADD(&s, jumps_of_any_normal);
   SUITE_ADD(&s, funnel_diverges);
+  SUITE_ADD(&s, a_step_too_bold);
+  SUITE_ADD(&s, strides);
+  SUITE_ADD(&s, narrow_places_are_left);
   SUITE_ADD(&s, threads_do_not_matter);
   SUITE_ADD(&s, resumed_is_the_same);
   SUITE_ADD(&s, damaged_state_is_refused);

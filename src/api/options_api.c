@@ -56,7 +56,7 @@ static void check_taken(Ctx *ctx, const char *name, const char *command) {
     ctx_fail(ctx, PVI_USAGE, NOWHERE, OPTION("%s") " is not an option of %s, but of %s", name,
              command, t.s);
   }
-  ctx_unknown(ctx, PVI_USAGE, NOWHERE, &(UnknownWord){"option", name, OPTION(""), names, n});
+  options_unknown(ctx, name, names, n);
 }
 
 static void set(Ctx *ctx, void *arg) {

@@ -291,7 +291,14 @@ static void add_sets(Ctx *c, Data *d, const DataOptions *o) {
 struct DataText {
   TempArena *memory; /* NULL: let go */
   Source *source;
+  const char *bytes; /* as they were read; the source may be another form of them */
+  size_t nbytes;
 };
+
+const char *data_bytes(const Data *d, size_t *n) {
+  *n = d->text ? d->text->nbytes : 0;
+  return d->text ? d->text->bytes : NULL;
+}
 
 static DataText *open_text(Ctx *c) {
   DataText *t = NEW(&c->arena, DataText);
@@ -304,7 +311,7 @@ void data_forget_text(Data *d) {
   if (!t || !t->memory) return;
   temp_close(t->memory);
   t->memory = NULL;
-  t->source->text = NULL;
+  t->source->text = t->bytes = NULL;
 }
 
 static bool has_extension(const char *name, const char *extension) {
@@ -341,6 +348,8 @@ static void end_lines(Arena *a, Source *s) {
 
 static Data *read_source(Ctx *c, DataText *text, const DataOptions *o) {
   size_t errors = c->nerrors;
+  text->bytes = text->source->text;
+  text->nbytes = text->source->length;
   end_lines(&text->memory->arena, text->source);
   bool dump = looks_like_r(text->source);
   if (dump) {

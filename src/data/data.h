@@ -62,6 +62,8 @@ Data *data_empty(Ctx *c);
 Data *data_from_sets(Ctx *c, const DataOptions *o);        /* no file, only --set */
 const DataVar *data_find(const Data *d, const char *name); /* NULL when absent */
 long data_rows(const Data *d);                             /* of a CSV; -1 otherwise */
+/* What was read, byte by byte; NULL: nothing, or it was forgotten. */
+const char *data_bytes(const Data *d, size_t *n);
 /* All is bound: messages about places in the file will not show its lines. Data and their values
  * stay. */
 void data_forget_text(Data *d);

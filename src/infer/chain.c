@@ -27,6 +27,7 @@ Chain *chain_make(Arena *a, const Metric *metric, long depth, uint64_t seed, uin
   Chain *c = NEW(a, Chain);
   size_t dim = c->dim = metric->dim, room = (size_t)depth * dim;
   c->most_depth = depth;
+  c->pace = 1;
   c->metric = metric;
   c->key = rng_make(seed, 2 * number + 1);
   c->rng = rngs_make(seed, 2 * number + 2);
@@ -64,6 +65,7 @@ void chain_more_room(Arena *a, Chain *c, size_t room) {
 void chain_state(Chain *c, Archive *a) {
   double *numbers[] = {&c->step,
                        &c->trajectory,
+                       &c->pace,
                        &c->adaptation.mu,
                        &c->adaptation.gap,
                        &c->adaptation.log_mean,
@@ -78,7 +80,8 @@ void chain_state(Chain *c, Archive *a) {
                        &c->sub_energy,
                        &c->log_weight,
                        &c->sub_log_weight};
-  long *counts[] = {&c->transitions, &c->left, &c->leapfrogs, &c->steps, &c->depth, &c->leaf};
+  long *counts[] = {&c->transitions, &c->left,  &c->diverged, &c->counted_from,
+                    &c->leapfrogs,   &c->steps, &c->depth,    &c->leaf};
   for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) archive_double(a, numbers[k]);
   for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) archive_long(a, counts[k]);
   archive_bool(a, &c->adapting);
@@ -106,7 +109,7 @@ void chain_kick(Chain *c) {
 }
 
 void chain_leap(Chain *c) {
-  double step = c->direction * c->step;
+  double step = c->direction * c->pace * c->step;
   la_axpy(0.5 * step, c->at.force, c->at.r, c->dim);
   metric_move(c->metric, step, c->at.r, c->at.theta);
 }
@@ -114,7 +117,7 @@ void chain_leap(Chain *c) {
 double chain_land(Chain *c) {
   const double lost = -1000; /* as in Stan */
   metric_force(c->metric, c->at_gradient, c->at.force);
-  la_axpy(0.5 * c->direction * c->step, c->at.force, c->at.r, c->dim);
+  la_axpy(0.5 * c->direction * c->pace * c->step, c->at.force, c->at.r, c->dim);
   double weight = c->start_energy - (0.5 * la_dot(c->at.r, c->at.r, c->dim) - c->at_lp);
   c->leapfrogs++;
   c->divergent = !(weight > lost);
@@ -148,13 +151,14 @@ void chain_keep(Chain *c) {
     memcpy(c->draws + c->ndraws * c->dim, c->theta, c->dim * sizeof *c->theta);
     c->stats[c->ndraws++] = (DrawStats){.lp = c->lp,
                                         .accept = accept,
-                                        .step = c->step,
+                                        .step = c->pace * c->step,
                                         .depth = (double)c->depth,
                                         .leapfrogs = (double)c->leapfrogs,
                                         .divergent = c->divergent,
                                         .energy = c->energy};
   }
   if (c->adapting) c->step = step_adapt(&c->adaptation, c->accept_target, accept);
+  c->diverged += c->divergent && c->transitions >= c->counted_from;
   c->transitions++;
   c->left--;
 }

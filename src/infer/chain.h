@@ -48,9 +48,11 @@ typedef struct Chain {
   Rng key;       /* momenta: number k of transition t */
   RngStream rng; /* decisions */
   long transitions, left;
-  double step, trajectory; /* trajectory: how far, of chains in step */
-  const Normal *normal;    /* of jumps; chains in step only */
-  long jumps;              /* so many between two trajectories */
+  long diverged, counted_from; /* so many of them have, from this one on */
+  double step, trajectory;     /* trajectory: how far, of chains in step */
+  double pace;                 /* the part of the step that this transition takes */
+  const Normal *normal;        /* of jumps; chains in step only */
+  long jumps;                  /* so many between two trajectories */
   StepAdaptation adaptation;
   bool adapting;
   double accept_target;
@@ -83,8 +85,11 @@ Chain *chain_make(Arena *a, const Metric *metric, long depth, uint64_t seed, uin
 void chain_room(Arena *a, Chain *c, size_t room); /* for so many draws; those there were are gone */
 void chain_more_room(Arena *a, Chain *c, size_t room); /* they stay */
 void chain_state(Chain *c, Archive *a);
-/* Of chains in step: the share of the trajectory's length that transition t goes. */
-double chees_share(long t);
+/* Of chains in step: what transition t is like, which has nothing to do with where chains are. */
+typedef struct {
+  double steps, pace; /* so many, each this part of the step */
+} Stride;
+Stride chees_stride(long t, double trajectory, double step);
 
 typedef struct {
   void (*begin)(Chain *c);

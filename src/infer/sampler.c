@@ -10,7 +10,7 @@
 #include <string.h>
 
 static const char SAMPLING[] = "sampling"; /* the stage behind warm-up */
-#define CHECKPOINT_MARK UINT64_C(0x3176697073616d33)
+#define CHECKPOINT_MARK UINT64_C(0x3176697073616d34)
 enum { GROUP = 16, SLICE = 64 }; /* chains of a group; evaluations between two looks around */
 
 /* Chains that share evaluations. */
@@ -143,6 +143,7 @@ static void course_state(Sampler *s, Archive *a) {
   if (!a->bad && s->coordinates) coordinates_state(s->coordinates, a);
   double *numbers[] = {&r->step,
                        &r->trajectory,
+                       &r->accept,
                        &s->together.now,
                        &s->together.step.mu,
                        &s->together.step.gap,
@@ -438,7 +439,7 @@ static double worth_of_jumps(Sampler *s, const WindowDraws *d) {
 static double mean_steps(const Sample *r) {
   enum { SHARES = 255 };
   double sum = 0;
-  for (long k = 0; k < SHARES; k++) sum += fmax(1, ceil(chees_share(k) * r->trajectory / r->step));
+  for (long k = 0; k < SHARES; k++) sum += chees_stride(k, r->trajectory, r->step).steps;
   return sum / SHARES;
 }
 
@@ -491,8 +492,9 @@ static bool window_together(Sampler *s, size_t length) {
     set_all(s, s->together.now, length_now(&s->together.distance), false);
     if (!advance(s, 1)) return false;
     length_adapt(&s->together.distance, r->chain, r->chains, &r->metric, room);
-    s->together.now =
-        step_adapt(&s->together.step, r->accept, acceptance_together(r->chain, r->chains));
+    if (r->chain[0]->pace == 1) /* the others say nothing of the step */
+      s->together.now =
+          step_adapt(&s->together.step, r->accept, acceptance_together(r->chain, r->chains));
   }
   r->step = exp(s->together.step.log_mean);
   r->trajectory = length_mean(&s->together.distance);
@@ -511,16 +513,38 @@ static void keep_window(const Sampler *s) {
   }
 }
 
+/* Trajectories that diverge once the metric is known, more than one in FEW: the step, whose
+ * acceptance is right on average, is too long for parts of the posterior. Unless an acceptance was
+ * asked for, the step is then adapted to a higher one. The first half of a window, in which steps
+ * are tried that are too long for anything, does not count. */
+static const double CAREFUL = 0.95;
+
+static void count_divergences(const Sampler *s, size_t transitions) {
+  for (size_t k = 0; k < s->s->chains; k++) {
+    s->s->chain[k]->diverged = 0;
+    s->s->chain[k]->counted_from = s->s->chain[k]->transitions + (long)transitions / 2;
+  }
+}
+
+static bool is_too_bold(const Sampler *s, size_t transitions) {
+  enum { FEW = 400 };
+  size_t diverged = 0;
+  for (size_t k = 0; k < s->s->chains; k++) diverged += (size_t)s->s->chain[k]->diverged;
+  bool may = !(s->o->accept > 0) && !s->o->as_given && !s->o->keep_warmup;
+  return may && s->s->accept < CAREFUL && FEW * diverged > transitions / 2 * s->s->chains;
+}
+
 /* False: interrupted. */
 static bool warm_up(Sampler *s) {
   WarmupWindow windows[WARMUP_MOST];
   size_t n = warmup_windows((size_t)s->warmup, s->s->chains, s->o->plan, windows);
-  for (size_t w = (size_t)s->window_number; w < n; w++) {
+  for (size_t w = (size_t)s->window_number; w < n; w = (size_t)s->window_number) {
     TempArena *temp = temp_open(s->ctx);
     s->window = &temp->arena;
     for (size_t k = 0; k < s->s->chains; k++)
       chain_room(s->window, s->s->chain[k],
                  windows[w].metric || s->o->keep_warmup ? windows[w].length : 0);
+    if (!s->resuming) count_divergences(s, windows[w].length);
     bool whole =
         (s->s->method == SAMPLER_chees ? window_together : window_alone)(s, windows[w].length);
     size_t ndraws;
@@ -533,7 +557,10 @@ static bool warm_up(Sampler *s) {
     }
     temp_close(temp);
     if (!whole) return false;
-    s->window_number++;
+    if (w + 1 == n && is_too_bold(s, windows[w].length))
+      s->s->accept = CAREFUL; /* and the last window again */
+    else
+      s->window_number++;
   }
   return true;
 }
@@ -600,7 +627,10 @@ static bool is_settled(const Sampler *s) {
 
 /* Twice as many draws, where so many may be made and these are not enough. */
 static bool goes_on(Sampler *s, Arena *a) {
-  if (2 * (size_t)s->target > s->o->most || is_settled(s)) return false;
+  if (2 * (size_t)s->target > s->o->most) return false;
+  if (is_settled(s) &&
+      (!s->o->settled || s->o->settled(s->o->settled_self, s->s, (size_t)s->target)))
+    return false;
   s->total += (long)s->s->chains * s->target;
   s->target *= 2;
   for (size_t k = 0; k < s->s->chains; k++) chain_more_room(a, s->s->chain[k], (size_t)s->target);

@@ -13,6 +13,7 @@
 #include "infer/posterior.h"
 #include "infer/warmup.h"
 
+typedef struct Sample Sample;
 typedef struct {
   SamplerId method;
   size_t chains, warmup, draws; /* warmup and draws: of each chain */
@@ -40,7 +41,11 @@ typedef struct {
   /* Told the state of everything, now and then and when it is interrupted; NULL: nobody is. */
   void (*save)(void *self, const Text *state);
   void *save_self;
-  double save_every;  /* seconds */
+  double save_every; /* seconds */
+  /* Is the posterior known well enough by so many draws of each chain, whose parameters are? NULL:
+   * it is. */
+  bool (*settled)(void *self, const Sample *x, size_t draws);
+  void *settled_self;
   const char *resume; /* a state that was saved, from which it goes on; NULL: none */
   size_t nresume;
   bool (*cancelled)(void *self); /* may be NULL, as may progress */
@@ -48,7 +53,7 @@ typedef struct {
   void *self;
 } SampleOptions;
 
-typedef struct {
+struct Sample {
   SamplerId method;
   size_t chains, dim,
       draws; /* draws: of each chain; fewer than asked for where it was interrupted */
@@ -67,7 +72,7 @@ typedef struct {
   long evaluations, undefined; /* so many of them where there is no density */
   double seconds_warmup, seconds_sampling;
   bool interrupted;
-} Sample;
+};
 
 /* Ends with PVI_FAILURE where no chain finds a density to begin with. */
 Sample *sample_run(Ctx *c, const Observed *o, const SampleOptions *so, Pool *pool);

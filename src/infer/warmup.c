@@ -82,8 +82,13 @@ typedef struct {
   double *mean, *was, *z;
 } Centres;
 
-/* d/d log T of the squared change of |z|^2 / 2: t (|z'|^2 - |z|^2) z' r', t the time that was gone.
- * A trajectory that is not accepted does not count. */
+/* What a trajectory costs, in the logarithm of what it is worth: they are as long as makes
+ * E d^2 / T^COST largest, d the change of |z|^2 / 2. Without it they become longer and longer where
+ * tails are heavy, for little; with 1, too short for the chains to agree soon. */
+static const double COST = 0.3;
+
+/* d/d log T of d^2, t (|z'|^2 - |z|^2) z' r', t the time that was gone, less COST d^2. A trajectory
+ * that is not accepted does not count. */
 static double slope(const Centres *x, Chain *const *chains, size_t n, const Metric *metric) {
   double sum = 0, weights = 1e-12;
   for (size_t k = 0; k < n; k++) {
@@ -94,7 +99,9 @@ static double slope(const Centres *x, Chain *const *chains, size_t n, const Metr
     double before = la_dot(x->z, x->z, c->dim);
     whiten(metric, c->at.theta, x->mean, x->z);
     double after = la_dot(x->z, x->z, c->dim), along = la_dot(x->z, c->at.r, c->dim);
-    double g = (double)c->leapfrogs * c->step * (after - before) * along;
+    double change = 0.5 * (after - before),
+           g = 2 * (double)c->leapfrogs * c->pace * c->step * change * along -
+               COST * change * change;
     if (!isfinite(g)) continue;
     sum += accept * g;
     weights += accept;

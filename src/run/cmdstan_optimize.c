@@ -67,10 +67,32 @@ static double *find_start(const Search *s) {
            "init=FILE");
 }
 
+/* A little way up the slope of one parameter (of the first MOST of them) there is more: where the
+ * density grows without end, steps may become so short that nothing seems to be gained. */
+static bool still_rises(const Search *s, const OptimResult *r) {
+  enum { MOST = 100 };
+  static const double ways[] = {1e-3, 0.1};
+  size_t dim = s->k->model->dim;
+  double *slope = NEW_ARRAY(&s->k->c->arena, double, dim + 1),
+         *x = NEW_ARRAY(&s->k->c->arena, double, dim + 1),
+         *other = NEW_ARRAY(&s->k->c->arena, double, dim + 1);
+  memcpy(x, r->phi, dim * sizeof *x);
+  cmdstan_eval(&s->density, x, slope);
+  for (size_t k = 0; k < 2 * dim && k < 2 * MOST; k++) {
+    size_t d = k / 2;
+    x[d] = r->phi[d] + copysign(ways[k % 2], slope[d]);
+    if (cmdstan_eval(&s->density, x, other) > r->value + 1e-6 * fmax(1, fabs(r->value)))
+      return true;
+    x[d] = r->phi[d];
+  }
+  return false;
+}
+
 /* An optimum to the last digit may look stuck: no step gains any more. */
-static bool is_optimum(const OptimResult *r) {
-  return r->converged || r->status == OPTIM_LIMIT ||
-         (r->status == OPTIM_STUCK && r->gradient_norm <= 1e-6 * fmax(1, fabs(r->value)));
+static bool is_optimum(const Search *s, const OptimResult *r) {
+  if (r->status == OPTIM_LIMIT) return true;
+  bool stuck = r->status == OPTIM_STUCK && r->gradient_norm <= 1e-6 * fmax(1, fabs(r->value));
+  return (r->converged || stuck) && !still_rises(s, r);
 }
 
 /* The name of a parameter that ran to the bound of its declaration, where the density has no
@@ -86,7 +108,9 @@ static const char *at_bound(const Model *m, const double *theta) {
 }
 
 /* Says how it ended; false: not at a maximum. */
-static bool say_end(const CmdstanCall *k, const OptimResult *r) {
+static bool say_end(const Search *s, const OptimResult *r) {
+  const CmdstanCall *k = s->k;
+  bool optimum = is_optimum(s, r);
   const char *name = at_bound(k->model, r->phi);
   if (name)
     console_say(k->out, k->c,
@@ -94,7 +118,7 @@ static bool say_end(const CmdstanCall *k, const OptimResult *r) {
                 "its declaration: there the density grows without end; give it a prior, or use "
                 "jacobian=1\n",
                 name);
-  else if (!is_optimum(r))
+  else if (!optimum)
     console_say(k->out, k->c,
                 "Optimization terminated with error:\n  Line search failed to achieve a "
                 "sufficient decrease, no more progress can be made (%s)\n",
@@ -104,7 +128,7 @@ static bool say_end(const CmdstanCall *k, const OptimResult *r) {
                 r->status == OPTIM_LIMIT
                     ? "Maximum number of iterations hit, may not be at an optima"
                     : "Convergence detected: no further gain is above the tolerance");
-  return !name && is_optimum(r);
+  return !name && optimum;
 }
 
 bool cmdstan_optimize(CmdstanCall *k) {
@@ -127,7 +151,7 @@ bool cmdstan_optimize(CmdstanCall *k) {
               "    Iter      log prob        ||dx||       ||grad||       alpha   # evals\n");
   OptimResult r = optim_run(&k->c->arena, &(Objective){k->model->dim, &s, .eval = eval}, start, &o);
   keep_point(&s, r.phi, r.value);
-  bool found = say_end(k, &r);
+  bool found = say_end(&s, &r);
   Draws d = cmdstan_outputs(k, s.points, s.nvalues, NULL);
   d.columns = &(DrawsColumn){"lp__", s.values};
   d.ncolumns = 1;

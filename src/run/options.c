@@ -230,14 +230,36 @@ Options *options_make(Arena *a) {
   return o;
 }
 
+static const struct {
+  const char *word, *write;
+} other_words[] = {
+#define WORD(word, write) {word, write},
+#include "run/other_words.def"
+#undef WORD
+};
+
+/* Names of options, dashes and underscores being the same. */
+static bool is_same(const char *a, const char *b) {
+  for (; *a && *b; a++, b++)
+    if (*a != *b && !(*a == '_' && *b == '-')) return false;
+  return *a == *b;
+}
+
+void options_unknown(Ctx *c, const char *name, const char *const *names, size_t count) {
+  for (size_t k = 0; k < sizeof other_words / sizeof *other_words; k++)
+    if (is_same(name, other_words[k].word))
+      ctx_fail(c, PVI_USAGE, NOWHERE, "unknown option \"" OPTION("%s") "\"; here it is %s", name,
+               other_words[k].write);
+  ctx_unknown(c, PVI_USAGE, NOWHERE, &(UnknownWord){"option", name, OPTION(""), names, count});
+}
+
 static size_t find(Ctx *c, const char *name) {
   const char *names[OPTION_COUNT];
   for (size_t k = 0; k < OPTION_COUNT; k++) {
     if (!strcmp(rows[k].name, name)) return k;
     names[k] = rows[k].name;
   }
-  ctx_unknown(c, PVI_USAGE, NOWHERE,
-              &(UnknownWord){"option", name, OPTION(""), names, OPTION_COUNT});
+  options_unknown(c, name, names, OPTION_COUNT);
 }
 
 void options_set(Ctx *c, Options *o, const char *name, const char *value) {

@@ -93,6 +93,8 @@ Options *options_make(Arena *a); /* all defaults */
 /* One more value of the option; NULL takes back all that were given. A name or value that is wrong
  * ends with PVI_USAGE. */
 void options_set(Ctx *c, Options *o, const char *name, const char *value);
+/* Ends with what the option of another program is here, or with the nearest of these names. */
+_Noreturn void options_unknown(Ctx *c, const char *name, const char *const *names, size_t count);
 Options *options_copy(Arena *a, const Options *o);
 bool options_is_given(const Options *o, enum OptionId id);
 /* What contradicts itself whatever the program is: ends with PVI_USAGE. */

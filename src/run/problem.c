@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
 
@@ -37,18 +38,6 @@ static uint64_t hash_program(Ctx *c, const Program *p) {
   return h;
 }
 
-/* A file that could be read a moment ago; one that cannot be read now hashes like an empty one, and
- * will be told apart from itself later. */
-static uint64_t hash_file(Ctx *c, const char *path) {
-  TempArena *temp = temp_open(c);
-  const char *why;
-  size_t n = 0;
-  char *text = text_read_file(&temp->arena, path, &n, &why);
-  uint64_t h = hash_bytes(2, text ? text : "", text ? n : 0);
-  temp_close(temp);
-  return h;
-}
-
 /* ---- origins --------------------------------------------------------------------------------- */
 
 static const char *absolute(Ctx *c, const char *path) {
@@ -58,9 +47,15 @@ static const char *absolute(Ctx *c, const char *path) {
   return arena_text(&c->arena, real, strlen(real));
 }
 
+/* What comes out of a pipe cannot be read again. */
+static bool is_file(const char *path) {
+  struct stat st;
+  return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 static Origin origin_of(Ctx *c, const char *given, bool text, const char *word, uint64_t hash) {
   Origin o = {.shown = text ? word : arena_text(&c->arena, given, strlen(given)),
-              .path = text ? NULL : absolute(c, given)};
+              .path = text || !is_file(given) ? NULL : absolute(c, given)};
   put_hash(o.hash, hash);
   return o;
 }
@@ -148,12 +143,13 @@ static Model *guess_observations(Ctx *c, const Program *p, const Data *d, ModelO
   return m->nguess ? model_make(c, p, d, m) : NULL;
 }
 
+/* Bytes are hashed as they were read, once. */
 static void note_origins(Ctx *c, const ProblemSource *s, Problem *p) {
+  size_t n;
+  const char *bytes = data_bytes(p->data, &n);
   p->program_origin = origin_of(c, s->program, s->text, "program", hash_program(c, p->program));
   if (s->data)
-    p->data_origin = origin_of(c, s->data, data_is_text(s), "data",
-                               data_is_text(s) ? hash_bytes(2, s->data, strlen(s->data))
-                                               : hash_file(c, s->data));
+    p->data_origin = origin_of(c, s->data, data_is_text(s), "data", hash_bytes(2, bytes, n));
 }
 
 static ModelOptions model_options(Ctx *c, const Options *o) {
@@ -206,9 +202,9 @@ Problem *problem_load(Ctx *c, const ProblemSource *s, const Options *o) {
   p->name = s->text ? s->name ? problem_base_name(&c->arena, s->name) : "model"
                     : problem_base_name(&c->arena, s->program);
   p->program = problem_program(c, s, o);
-  note_origins(c, s, p);
   Data *data = load_data(c, s, o, p->program);
   p->data = data;
+  note_origins(c, s, p);
   const Model *guess = NULL;
   p->model = model_make(c, p->program, data, &m);
   if (!p->model->n_obs && !m.nobserve) guess = guess_observations(c, p->program, data, &m);

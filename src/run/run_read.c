@@ -72,6 +72,10 @@ const Problem *run_problem(Ctx *c, const Run *r) {
   if (!r->program_origin.path)
     ctx_fail(c, PVI_DATA, NOWHERE,
              "this run was made from a program in memory; give the model to read the run with");
+  if (r->data_origin.shown && !r->data_origin.path)
+    ctx_fail(c, PVI_DATA, NOWHERE,
+             "the data of this run came from a pipe or from memory and cannot be read again; put "
+             "them into a file and run it anew, or give the model to read the run with");
   ProblemSource s = {.program = r->program_origin.path, .data = r->data_origin.path};
   Problem *p = problem_load(c, &s, r->o);
   run_check_problem(c, r, p);

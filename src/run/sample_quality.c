@@ -28,10 +28,10 @@ static size_t thin_of(const SampleRun *s, size_t ncols) {
   return most < all ? (size_t)ceil(all / most) : 1;
 }
 
-/* Every so many draws of a chain, chain after chain. */
-static double *keep_theta(Ctx *c, const Sample *x, size_t thin) {
-  size_t dim = x->dim, n = x->draws / thin;
-  double *theta = NEW_ARRAY(&c->arena, double, x->chains *n *dim + 1);
+/* Every so many draws of a chain, n of each, chain after chain. */
+static double *keep_theta(Arena *a, const Sample *x, size_t n, size_t thin) {
+  size_t dim = x->dim;
+  double *theta = NEW_ARRAY(a, double, x->chains *n *dim + 1);
   for (size_t k = 0; k < x->chains; k++)
     for (size_t i = 0; i < n; i++)
       memcpy(theta + (k * n + i) * dim, sample_draw(x, k, i * thin), dim * sizeof *theta);
@@ -65,7 +65,7 @@ void sample_columns(Ctx *c, SampleRun *s) {
   s->thin = thin_of(s, ncols);
   s->draws = s->sample->draws / s->thin;
   size_t total = s->sample->chains * s->draws;
-  double *theta = keep_theta(c, s->sample, s->thin),
+  double *theta = keep_theta(&c->arena, s->sample, s->draws, s->thin),
          *values = NEW_ARRAY(&c->arena, double, total *ncols + 1), *lp;
   const char **names = NEW_ARRAY(&c->arena, const char *, ncols + 1);
   for (size_t k = 0; k < ncols; k++) names[k] = model_output_name(m, &c->arena, k, true);
@@ -117,19 +117,44 @@ static void add_qualities(Ctx *c, Qualities *q, Pool *pool) {
   temp_close(temp);
 }
 
+static size_t parameter_columns(const Model *m) {
+  size_t n = 0, ncols = model_output_count(m);
+  while (n < ncols && model_output_is_parameter(m, n)) n++;
+  return n;
+}
+
 /* How many columns of all draws are looked at: parameters, and transformed parameters where these
  * are not too many; the others are judged by the draws that are kept. */
-static size_t whole_columns(const SampleRun *s) {
-  const Model *m = s->run->problem->model;
-  size_t ncols = s->kept->ncols, computed = ncols - generated_columns(m, ncols), parameters = 0;
-  while (parameters < ncols && model_output_is_parameter(m, parameters)) parameters++;
-  double all = (double)(s->sample->chains * s->sample->draws);
-  return s->thin == 1 ? 0 : all * (double)computed <= MOST_NUMBERS ? computed : parameters;
+static size_t whole_columns(const Model *m, double draws) {
+  size_t ncols = model_output_count(m), computed = ncols - generated_columns(m, ncols);
+  return draws * (double)computed <= MOST_NUMBERS ? computed : parameter_columns(m);
+}
+
+/* Which columns, and of how many draws of every chain: whether they are kept or not. */
+typedef struct {
+  size_t from, to, draws;
+} WholeColumns;
+
+static void whole_qualities(Ctx *c, const Model *m, const Sample *x, WholeColumns w,
+                            SampledVariable *out, Pool *pool) {
+  TempArena *temp = temp_open(c);
+  size_t n = w.draws, ncols = w.to - w.from, total = x->chains * n, first = 0;
+  bool *wanted = NEW_ARRAY(&temp->arena, bool, m->noutputs + 1);
+  for (int k = 0; k < m->noutputs; first += (size_t)m->outputs[k++].n)
+    wanted[k] = first >= w.from && first < w.to;
+  double *values = NEW_ARRAY(&temp->arena, double, total *ncols + 1),
+         *theta = keep_theta(&temp->arena, x, n, 1);
+  model_some_outputs(c, m, &(ModelPoints){theta, total, x->dim, 1}, 0, wanted, values);
+  Qualities q = {values, x->chains, n, ncols, 0, ncols, out + w.from, NULL, NULL};
+  add_qualities(c, &q, pool);
+  temp_close(temp);
 }
 
 void sample_quality(Ctx *c, SampleRun *s, Pool *pool) {
   const Sample *x = s->sample;
-  size_t ncols = s->kept->ncols, whole = whole_columns(s);
+  const Model *m = s->run->problem->model;
+  size_t ncols = s->kept->ncols,
+         whole = s->thin == 1 ? 0 : whole_columns(m, (double)(x->chains * x->draws));
   SampledVariable *out = NEW_ARRAY(&c->arena, SampledVariable, ncols + 1);
   for (size_t k = 0; k < ncols; k++)
     out[k].summary.name = draws_pretty_name(&c->arena, s->kept->names[k]);
@@ -138,19 +163,25 @@ void sample_quality(Ctx *c, SampleRun *s, Pool *pool) {
   s->summary.variables = out;
   s->summary.nvariables = ncols;
   s->whole = whole ? whole : ncols;
-  if (!whole) return;
-  TempArena *temp = temp_open(c);
-  size_t total = x->chains * x->draws;
-  const Model *m = s->run->problem->model;
-  bool *wanted = NEW_ARRAY(&temp->arena, bool, m->noutputs + 1);
-  size_t first = 0;
-  for (int k = 0; k < m->noutputs; first += (size_t)m->outputs[k++].n) wanted[k] = first < whole;
-  double *values = NEW_ARRAY(&temp->arena, double, total *whole + 1);
-  model_some_outputs(c, m, &(ModelPoints){keep_theta(c, x, 1), total, x->dim, 1}, 0, wanted,
-                     values);
-  q = (Qualities){values, x->chains, x->draws, whole, 0, whole, out, NULL, NULL};
-  add_qualities(c, &q, pool);
+  if (whole) whole_qualities(c, m, x, (WholeColumns){0, whole, x->draws}, out, pool);
+}
+
+/* Parameters alone, which have been looked at, may agree where what is computed from them does not,
+ * yet. */
+bool sample_is_settled(void *self, const Sample *x, size_t draws) {
+  const SampleJudge *judge = self;
+  size_t whole = whole_columns(judge->model, (double)(x->chains * draws)),
+         from = parameter_columns(judge->model);
+  if (from == whole) return true;
+  TempArena *temp = temp_open(judge->ctx);
+  SampledVariable *out = NEW_ARRAY(&temp->arena, SampledVariable, whole + 1);
+  bool settled = true;
+  whole_qualities(judge->ctx, judge->model, x, (WholeColumns){from, whole, draws}, out,
+                  judge->pool);
+  for (size_t k = from; k < whole; k++)
+    settled &= !(out[k].quality.rhat > RHAT_MOST || out[k].quality.ess_bulk < ESS_LEAST);
   temp_close(temp);
+  return settled;
 }
 
 /* ---- the verdict ----------------------------------------------------------------------------- */
@@ -199,6 +230,34 @@ static WorstNames worst_of(const SampleRun *s, SampleSummary *v) {
 /* Adds a reason for doubt. */
 static void doubt(Text *t, const char *text) { text_printf(t, "%s%s", t->n ? "; " : "", text); }
 
+/* Of trajectories that diverged: more than one in SOME say that the draws miss a part of the
+ * posterior; of fewer the reader is told, and what would make sure. */
+enum { SOME = 200 };
+
+static bool few_diverged(const SampleRun *s) {
+  return SOME * s->summary.divergences <= s->sample->chains * s->sample->draws;
+}
+
+static const char *divergence_words(Arena *a, const SampleRun *s, double total) {
+  const SampleSummary *v = &s->summary;
+  const char *count = arena_format(a, "%zu of %.0f trajectories diverged (%.2g%%)", v->divergences,
+                                   total, 100 * (double)v->divergences / total),
+             *more = s->sample->accept < 0.9 ? "0.95" : "0.99";
+  if (few_diverged(s))
+    return arena_format(a,
+                        "%s: the posterior has a corner too narrow for the step, of which the "
+                        "draws may have too little; see that " OPTION("accept") " %s comes to the "
+                                                                                "same",
+                        count, more);
+  return arena_format(
+      a,
+      "%s: there are regions too narrow for the step, and means may be off; " OPTION(
+          "accept") " %s makes it shorter; better, %s",
+      count, more,
+      s->run->o->centring ? "leave " OPTION("centring") " to warm-up (auto)"
+                          : "rewrite a hierarchy non-centred");
+}
+
 /* What stands against the draws, in words; "": nothing does. */
 static const char *doubts(Ctx *c, const SampleRun *s, const WorstNames *w) {
   const SampleSummary *v = &s->summary;
@@ -211,14 +270,7 @@ static const char *doubts(Ctx *c, const SampleRun *s, const WorstNames *w) {
                            "the chains do not agree (R-hat %.3f of %s): they have not seen the "
                            "whole posterior; run them longer, or look for several modes",
                            v->rhat, w->rhat));
-  if (v->divergences)
-    doubt(&t, arena_format(a,
-                           "%zu of %.0f trajectories diverged (%.2g%%): there are regions too "
-                           "narrow for the step, and means may be off; raise " OPTION(
-                               "accept") " towards 1, or %s",
-                           v->divergences, total, 100 * (double)v->divergences / total,
-                           s->run->o->centring ? "leave " OPTION("centring") " to warm-up (auto)"
-                                               : "rewrite a hierarchy non-centred"));
+  if (v->divergences) doubt(&t, divergence_words(a, s, total));
   if (v->ess_bulk < ESS_LEAST)
     doubt(&t,
           arena_format(a,
@@ -249,8 +301,7 @@ void sample_verdict(Ctx *c, SampleRun *s) {
   WorstNames worst = worst_of(s, v);
   const char *against = doubts(c, s, &worst);
   v->trusted = !(v->rhat > RHAT_MOST) && (!s->sample->dim || v->ess_bulk >= ESS_LEAST) &&
-               !s->sample->interrupted &&
-               (double)v->divergences <= 1e-3 * (double)(s->sample->chains * s->sample->draws);
+               !s->sample->interrupted && few_diverged(s);
   v->verdict = !*against ? "the draws can be trusted: chains agree, none diverged, and there are "
                            "enough effective draws"
                          : ctx_words(c, against, c->option_prefix);

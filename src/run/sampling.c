@@ -17,22 +17,30 @@ enum { START_DRAWS = 128, START_ITERATIONS = 200 }; /* of VI */
 
 /* ---- what was asked -------------------------------------------------------------------------- */
 
-/* The option `metric` names scores and, here, the metric of the dynamics. */
-static MetricKind take_metric(Options *o) {
+/* diag, dense or auto, also as CmdStan writes them; -1: another word. */
+static int metric_kind(const char *word) {
   static const char *const words[] = {"diag", "dense", "auto"};
-  MetricKind kind = METRIC_AUTO;
+  for (int w = 0; w < 3; w++) {
+    size_t n = strlen(words[w]);
+    if (!strncmp(word, words[w], n) && (!word[n] || !strcmp(word + n, "_e"))) return w;
+  }
+  return -1;
+}
+
+/* The option `mass-matrix`, for which CmdStan's word is `metric`: that one names scores, too, and
+ * keeps those. */
+static MetricKind take_metric(Options *o) {
+  int kind = metric_kind(o->mass_matrix);
   OptionList scores = {NEW_ARRAY(o->arena, const char *, o->metric.count + 1), 0, 0};
   for (size_t k = 0; k < o->metric.count; k++) {
-    int found = -1;
-    for (int w = 0; w < 3; w++)
-      if (!strcmp(o->metric.items[k], words[w])) found = w;
+    int found = metric_kind(o->metric.items[k]);
     if (found >= 0)
-      kind = (MetricKind)found;
+      kind = found;
     else
       scores.items[scores.count++] = o->metric.items[k];
   }
   o->metric = scores;
-  return kind;
+  return kind < 0 ? METRIC_AUTO : (MetricKind)kind;
 }
 
 Run *sample_make(Ctx *c, const Problem *p, const Options *asked, const Split *split) {
@@ -163,6 +171,7 @@ static void take_metric_file(Ctx *c, const MetricFile *f, const char *path, Samp
   else if (!metric_dense(&s->metric, f->values))
     ctx_fail(c, PVI_DATA, f->loc, "\"inv_metric\" is no covariance: it is not positive definite");
   s->step = f->step;
+  s->near = false; /* as a normal distribution it is another one */
   s->words = arena_format(&c->arena, "%s, with the metric of %s", s->words, path);
 }
 
@@ -206,13 +215,35 @@ static SampleStart start_of_vi(Ctx *c, const Run *r, const SampleOptions *s, con
   return start;
 }
 
-static SampleStart start_stage(Ctx *c, const Run *r, const SampleOptions *s, const RunHooks *h,
-                               Pool *pool) {
+static SampleStart start_points(Ctx *c, const Run *r, const SampleOptions *s, const RunHooks *h,
+                                Pool *pool) {
   const char *init = options_is_given(r->o, OPTION_init) ? r->o->init : NULL;
   const Model *m = r->problem->model;
   if (init && !strcmp(init, "random")) return start_random(c, m, s->chains, s->seed);
   if (names_run(init)) return start_of_run(c, m, r->o, s);
   return start_of_vi(c, r, s, h, pool);
+}
+
+/* The file that `mass-matrix` names, or NULL. */
+static const MetricFile *mass_matrix_file(Ctx *c, const Run *r) {
+  const char *word = r->o->mass_matrix;
+  struct stat st;
+  if (metric_kind(word) >= 0) return NULL;
+  const MetricFile *f = stat(word, &st) ? NULL : run_metric(c, r->problem->model, word);
+  if (!f)
+    ctx_fail(c, PVI_USAGE, NOWHERE,
+             OPTION("mass-matrix") " is auto, diag, dense or a JSON file with \"inv_metric\", as "
+                                   "CmdStan writes it; \"%s\" is none of them",
+             word);
+  return f;
+}
+
+static SampleStart start_stage(Ctx *c, const Run *r, const SampleOptions *s, const RunHooks *h,
+                               Pool *pool) {
+  const MetricFile *f = mass_matrix_file(c, r);
+  SampleStart start = start_points(c, r, s, h, pool);
+  take_metric_file(c, f, r->o->mass_matrix, &start);
+  return start;
 }
 
 /* ---- the run --------------------------------------------------------------------------------- */
@@ -312,6 +343,8 @@ SampleRun *sample_problem(Ctx *c, const Problem *p, const Options *asked, const 
   TempArena *temp = temp_open(c);
   const Observed *observed = posterior_observed(&temp->arena, p->model, r->split->rows[PART_TRAIN],
                                                 r->split->count[PART_TRAIN]);
+  so.settled = sample_is_settled;
+  so.settled_self = &(SampleJudge){c, p->model, pool};
   s->sample = sample_run(c, observed, &so, pool);
   temp_close(temp);
   if (s->sample->draws < 8) nothing_to_keep(c, dir, "warm-up");

@@ -38,6 +38,14 @@ Run *sample_make(Ctx *c, const Problem *p, const Options *asked, const Split *sp
 void sample_columns(Ctx *c, SampleRun *s);
 void sample_quality(Ctx *c, SampleRun *s, Pool *pool);
 void sample_verdict(Ctx *c, SampleRun *s);
+/* Have the chains so many draws that the program's variables can be relied on? For SampleOptions.
+ */
+typedef struct {
+  Ctx *ctx;
+  const Model *model;
+  Pool *pool;
+} SampleJudge;
+bool sample_is_settled(void *judge, const Sample *x, size_t draws);
 void sample_score(Ctx *c, SampleRun *s, Run *r, Pool *pool);
 /* Scores of the observations of a split under all draws. */
 typedef struct {

@@ -109,6 +109,7 @@ void solver_slopes(Solver *s, const double *at, const double *z, double *out, si
 
 typedef struct Radau Radau;
 Radau *radau_make(Arena *a, const Solver *s);
+double radau_stages(const IrOde *ode);   /* of a step: their number depends on the tolerance */
 void radau_attempt(Solver *s, size_t n); /* a step h of every lane: znew, error */
 
 /* ---- ode.c ----------------------------------------------------------------------------------- */
