@@ -92,6 +92,19 @@ static const Twin lifting[] = {
      "1; } else m = b[2]; y[n] ~ "
      "normal(m, s); } }",
      "model { y ~ normal([b[2], b[1] + a[3], b[1] + a[2], b[2], b[1] - 1]', s); }"},
+    {"sizes that differ between iterations", 5, LIFTED, "",
+     "model { for (n in 1:N) { vector[g[n]] m = a[1 : g[n]]; y[n] ~ normal(log_sum_exp(m), s); } }",
+     "model { y ~ normal([a[1], log_sum_exp(a), log_sum_exp(a[1], a[2]), log_sum_exp(a), a[1]]', "
+     "s); }"},
+    {"bounds that differ between iterations", 5, LIFTED, "",
+     "model { for (n in 1:N) { real m = 0; for (i in 1 : g[n]) m += a[i] * x[n]; y[n] ~ normal(m, "
+     "s); } }",
+     "model { y ~ normal([a[1] * x[1], sum(a) * x[2], (a[1] + a[2]) * x[3], sum(a) * x[4], a[1] * "
+     "x[5]]', s); }"},
+    {"parts at places that move", 5, LIFTED, "",
+     "model { for (n in 1:N) y[n] ~ normal(prod(segment(append_row(a, b), g[n], 2)), s); }",
+     "model { y ~ normal([a[1] * a[2], a[3] * b[1], a[2] * a[3], a[3] * b[1], a[1] * a[2]]', s); "
+     "}"},
     {"observations in some rows", 3, LIFTED, "",
      "model { for (n in 1:N) if (z[n]) y[n] ~ normal(b[1], s); }",
      "model { y[{2, 3, 5}] ~ normal(b[1], s); }"},

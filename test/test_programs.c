@@ -107,10 +107,23 @@ static void condition(Gen *g, bool data) {
   }
 }
 
+/* A part whose place or size may be another one in every iteration. */
+static void part(Gen *g) {
+  const char *v = g->function ? "q" : "a";
+  switch (pick(g, g->function ? 4 : 6)) {
+  case 0: text_printf(g->out, "sum(head(%s, ", v), index_3(g), put(g, "))"); break;
+  case 1: text_printf(g->out, "sum(tail(%s, ", v), index_3(g), put(g, "))"); break;
+  case 2: text_printf(g->out, "sum(%s[", v), index_3(g), put(g, " : 3])"); break;
+  case 3: text_printf(g->out, "segment(%s, ", v), index_3(g), put(g, ", 1)[1]"); break;
+  case 4: put(g, "sum(col(W, "), index_3(g), put(g, "))"); break;
+  default: put(g, "sum(sub_row(W, 2, 1, "), index_3(g), put(g, "))");
+  }
+}
+
 static void leaf(Gen *g) {
   int local = find_local(g, REAL, false), v = find_local(g, VEC3, false),
       w = find_local(g, VECN, false);
-  switch (pick(g, 9)) {
+  switch (pick(g, 10)) {
   case 0: text_printf(g->out, "%.2f", uniform(&g->seed, -1, 1)); break;
   case 1: put(g, g->function ? "p" : "c"); break;
   case 2: put(g, g->function ? "q[" : "a["), index_3(g), put(g, "]"); break;
@@ -139,6 +152,7 @@ static void leaf(Gen *g) {
     put(g, g->function ? "sum(q)" : "W[");
     if (!g->function) text_printf(g->out, "%d, ", 1 + pick(g, 2)), index_3(g), put(g, "]");
     break;
+  case 7: part(g); break;
   default:
     if (g->function) {
       put(g, "p * q[1]");

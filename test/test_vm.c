@@ -68,6 +68,7 @@ typedef struct {
   int nroots;
   VmBlock blocks[MAX_BLOCKS];
   int nblocks;
+  VmJoin join;
 } Case;
 
 /* The objective: sum of the roots (with seeds) and of every element of every head, weighted by its
@@ -184,8 +185,8 @@ static void check_taking(Ctx *c, Work *w, const Case *k, const double *theta, Se
 }
 
 static Run run(Ctx *c, const Case *k, size_t M, const double *theta, int threads) {
-  Tape *tape =
-      vm_plan(&c->arena, &(VmPlan){k->g, k->dim, k->roots, k->nroots, k->blocks, k->nblocks});
+  Tape *tape = vm_plan(
+      &c->arena, &(VmPlan){k->g, k->dim, k->roots, k->nroots, k->blocks, k->nblocks, k->join});
   Pool *pool = threads ? pool_make(c, threads) : NULL;
   Work *w = vm_work(&c->arena, tape, M, pool);
   Run r = {.seen = {.k = k,
@@ -474,7 +475,8 @@ TEST(ranges) {
   k.blocks[1].nselect = 10;
   k.nblocks = 2;
   Work *w =
-      vm_work(&c->arena, vm_plan(&c->arena, &(VmPlan){g, 5, k.roots, 1, k.blocks, 2}), 8, NULL);
+      vm_work(&c->arena, vm_plan(&c->arena, &(VmPlan){g, 5, k.roots, 1, k.blocks, 2, VM_JOIN_MANY}),
+              8, NULL);
   vm_forward(w, draws(c, 5, 8, 1));
   size_t total = 0;
   for (int part = 0; part < 5; part++) {
@@ -496,7 +498,8 @@ TEST(adjoints_of_roots_alone) {
   Seen s = {.k = &k, .lanes = LANES, .visits = NEW_ARRAY(&c->arena, int, 30)};
   s.heads[0][0] = NEW_ARRAY(&c->arena, double, 30 * LANES);
   Work *w =
-      vm_work(&c->arena, vm_plan(&c->arena, &(VmPlan){g, 5, k.roots, 1, k.blocks, 1}), 8, NULL);
+      vm_work(&c->arena, vm_plan(&c->arena, &(VmPlan){g, 5, k.roots, 1, k.blocks, 1, VM_JOIN_MANY}),
+              8, NULL);
   vm_forward(w, u);
   vm_tiles(w, look, &s, true);
   vm_forward(w, u); /* a forward pass forgets the adjoints of tiles */
@@ -512,7 +515,7 @@ TEST(shapes_and_printing) {
   Node theta = ir_input(g, 0, 5);
   Case k =
       one_block(c, g, 5, ir_gather(g, theta, (int32_t[]){4}, 1), regression(c, g, 30, theta), 30);
-  Tape *t = vm_plan(&c->arena, &(VmPlan){g, 5, k.roots, 1, k.blocks, 1});
+  Tape *t = vm_plan(&c->arena, &(VmPlan){g, 5, k.roots, 1, k.blocks, 1, VM_JOIN_MANY});
   assert_int_equal(vm_rows(t), 30);
   assert_true(vm_shape(t).tile_ops >= 2 && vm_shape(t).global_elements >= 5 &&
               vm_shape(t).tile_width < 10);
@@ -632,16 +635,211 @@ static Case random_case(Ctx *c, uint64_t seed) {
   return k;
 }
 
+static void check_close(const Case *k, const Run *r, const Run *o) {
+  size_t lanes = r->seen.lanes;
+  for (size_t e = 0; e < k->dim * lanes; e++) assert_close(r->grad[e], o->grad[e], 1e-12);
+  for (int i = 0; i < k->nroots; i++)
+    for (size_t j = 0; j < lanes; j++) assert_close(r->roots[i][j], o->roots[i][j], 1e-12);
+  for (int b = 0; b < k->nblocks; b++)
+    for (int h = 0; h < VM_HEADS; h++)
+      for (size_t e = 0; r->seen.heads[b][h] &&
+                         e < (size_t)(k->blocks[b].nselect * head_width(k, b, h)) * r->seen.lanes;
+           e++)
+        assert_close(r->seen.heads[b][h][e], o->seen.heads[b][h][e], 1e-12);
+}
+
+/* A case with its small nodes joined and not, with threads and without. */
+static void check_joined(Ctx *c, Case *k, uint64_t seed) {
+  double *theta = draws(c, k->dim, 19, seed);
+  k->join = VM_JOIN_NONE;
+  Run apart = run(c, k, 19, theta, 0), threads = run(c, k, 19, theta, 3);
+  check_same(k, &apart, &threads);
+  check_draw(c, k, &apart, theta, 18);
+  k->join = VM_JOIN_ALL;
+  Run joined = run(c, k, 19, theta, 0);
+  threads = run(c, k, 19, theta, 3);
+  check_same(k, &joined, &threads);
+  check_close(k, &apart, &joined);
+}
+
 TEST(random_tapes) {
   for (uint64_t seed = 1; seed <= 400; seed++) {
     ArenaMark mark = arena_mark(&c->arena);
     Case k = random_case(c, seed);
-    double *theta = draws(c, k.dim, 19, seed);
-    Run r = run(c, &k, 19, theta, 0), o = run(c, &k, 19, theta, 3);
-    check_same(&k, &r, &o);
-    check_draw(c, &k, &r, theta, 18);
+    check_joined(c, &k, seed);
     arena_reset(&c->arena, mark);
   }
+}
+
+/* ---- random recurrences ---------------------------------------------------------------------- */
+
+/* States that change from step to step, as an unrolled loop leaves them: nodes of one element or a
+ * few. `past` is all that was made so far. */
+enum { STEPS = 9, MOST_STATES = 4, MOST_PAST = 512, MOST_SHAPE = 6 };
+typedef struct {
+  Ctx *c;
+  Graph *g;
+  uint64_t seed;
+  Node theta, past[MOST_PAST], state[MOST_STATES], data;
+  int npast, states;
+} Steps;
+
+static int choose(Steps *s, int n) { return (int)uniform(&s->seed, 0, n); }
+static Node element(Steps *s, Node x, int32_t e) { return ir_gather(s->g, x, &e, 1); }
+static Node remembered(Steps *s, Node x) {
+  assert_int_equal(ir_size(s->g, x), 1);
+  if (s->npast < MOST_PAST) s->past[s->npast++] = x;
+  return x;
+}
+
+/* Some of the past, the latest most often, now and then twice; now and then a number. */
+static Node some_of_past(Steps *s, int32_t n) {
+  Pick p[8];
+  for (int32_t k = 0; k < n; k++) {
+    int back = choose(s, 2) ? choose(s, s->states + 1) : choose(s, s->npast);
+    p[k] = choose(s, 12) ? (Pick){s->past[s->npast - 1 - back % s->npast], 0}
+                         : (Pick){s->data, choose(s, 20)};
+  }
+  return ir_pack(s->g, p, n);
+}
+
+static Node next_state(Steps *s, int how, int k, int t) {
+  Graph *g = s->g;
+  Node x = s->state[k], y = s->state[(k + 1) % s->states], p = element(s, s->theta, k);
+  switch (how) {
+  case 0: return map1(g, IR_TANH, map2(g, IR_ADD, map2(g, IR_MUL, p, x), element(s, s->data, t)));
+  case 1: return ir_reduce(g, IR_LSE, some_of_past(s, 3), 3);
+  case 2: {
+    Node w = ir_const(g, numbers(s->c, 5, s->seed++), 5);
+    return map1(g, IR_SIN, ir_matvec(g, w, some_of_past(s, 5)));
+  }
+  case 3: return element(s, map1(g, IR_TANH, ir_cumsum(g, some_of_past(s, 4), 2)), choose(s, 4));
+  case 4: return map1(g, IR_SQRT, map2(g, IR_ADD, map1(g, IR_SQUARE, y), map1(g, IR_EXP, p)));
+  default: return map2(g, IR_SUB, map1(g, IR_SIN, x), ir_reduce(g, IR_SUM, some_of_past(s, 2), 2));
+  }
+}
+
+static Case recurrence(Ctx *c, uint64_t seed) {
+  Steps s = {.c = c, .g = ir_graph(c), .seed = seed * 131};
+  int32_t dim = MOST_STATES + 2;
+  s.states = 1 + choose(&s, MOST_STATES);
+  s.theta = ir_input(s.g, 0, dim);
+  s.data = ir_const(s.g, numbers(c, 20, seed), 20);
+  int how[MOST_STATES];
+  Pick first[STEPS], last[STEPS];
+  for (int k = 0; k < s.states; k++) {
+    s.state[k] = remembered(&s, element(&s, s.theta, k));
+    how[k] = choose(&s, MOST_SHAPE);
+  }
+  for (int t = 0; t < STEPS; t++) {
+    Node next[MOST_STATES];
+    for (int k = 0; k < s.states; k++)
+      next[k] = next_state(&s, choose(&s, 10) ? how[k] : choose(&s, MOST_SHAPE), k, t);
+    for (int k = 0; k < s.states; k++) s.state[k] = remembered(&s, next[k]);
+    Node density = ir_map(s.g, IR_NORMAL,
+                          (Node[]){element(&s, s.data, t), s.state[0],
+                                   element(&s, s.theta, dim - 1), element(&s, s.theta, dim - 2)});
+    first[t] = (Pick){density, 0};
+    last[t] = (Pick){s.state[s.states - 1], 0};
+  }
+  Node head = ir_pack(s.g, first, STEPS), other = ir_pack(s.g, last, STEPS);
+  Case k = one_block(c, s.g, (size_t)dim, ir_reduce(s.g, IR_SUM, other, STEPS), head, STEPS);
+  k.blocks[0].heads[1] = other;
+  return k;
+}
+
+TEST(random_recurrences) {
+  for (uint64_t seed = 1; seed <= 300; seed++) {
+    ArenaMark mark = arena_mark(&c->arena);
+    Case k = recurrence(c, seed);
+    check_joined(c, &k, seed);
+    arena_reset(&c->arena, mark);
+  }
+}
+
+/* All steps of a recurrence want the same of data and parameters, and the same is done with what
+ * they make: joined, a tape has a few instructions a step. */
+TEST(joined_steps) {
+  enum { T = 200 };
+  Graph *g = ir_graph(c);
+  Node theta = ir_input(g, 0, 3), state = ir_number(g, 0.5);
+  const double *y = numbers(c, T, 3);
+  Pick picks[T];
+  for (int t = 0; t < T; t++) { /* s = tanh(a s + (y - b)^2); a density of y given s */
+    Node a = ir_gather(g, theta, (int32_t[]){0}, 1), b = ir_gather(g, theta, (int32_t[]){1}, 1);
+    Node away = map1(g, IR_SQUARE, map2(g, IR_SUB, ir_number(g, y[t]), b));
+    state = map1(g, IR_TANH, map2(g, IR_ADD, map2(g, IR_MUL, a, state), away));
+    picks[t] = (Pick){map2(g, IR_MUL, ir_number(g, y[t]), map1(g, IR_EXP, state)), 0};
+  }
+  Case k = one_block(c, g, 3, ir_number(g, 0), ir_pack(g, picks, T), T);
+  VmPlan plan = {g, 3, k.roots, 1, k.blocks, 1, VM_JOIN_MANY};
+  assert_true(vm_shape(vm_plan(&c->arena, &plan)).global_ops <= 3 * T + 10);
+  plan.join = VM_JOIN_NONE;
+  assert_true(vm_shape(vm_plan(&c->arena, &plan)).global_ops >= 7 * (T - 1));
+  check_joined(c, &k, 1);
+}
+
+/* A chain of hidden states: log alpha[t, j] = log sum_i exp(log alpha[t - 1, i] + A[i, j]) +
+ * emission of j; parameters are so large now and then that products of exponentials underflow. */
+TEST(hidden_states) {
+  for (int32_t K = 2; K <= 4; K++)
+    for (int far = 0; far < 2; far++) {
+      enum { T = 12 };
+      Graph *g = ir_graph(c);
+      int32_t dim = K * K + K;
+      Node theta = ir_input(g, 0, dim),
+           scaled = map2(g, IR_MUL, theta, ir_number(g, far ? 900 : 1));
+      Node A = map1(g, IR_SIN, scaled), mean = ir_gather(g, theta, iota(c, K), K), state[4];
+      if (far) A = map2(g, IR_MUL, A, ir_number(g, 700));
+      const double *y = numbers(c, T, 5);
+      for (int32_t j = 0; j < K; j++) state[j] = ir_gather(g, mean, &j, 1);
+      for (int t = 0; t < T; t++) {
+        Node next[4];
+        for (int32_t j = 0; j < K; j++) {
+          Pick ways[4];
+          Node emission = map2(g, IR_MUL, ir_number(g, y[t]), ir_gather(g, mean, &j, 1));
+          for (int32_t i = 0; i < K; i++) {
+            int32_t at = i * K + j;
+            Node way = map2(g, IR_ADD, state[i], ir_gather(g, A, &at, 1));
+            ways[i] = (Pick){map2(g, IR_ADD, way, emission), 0};
+          }
+          next[j] = ir_reduce(g, IR_LSE, ir_pack(g, ways, K), K);
+        }
+        memcpy(state, next, sizeof state);
+      }
+      Pick last[4];
+      for (int32_t j = 0; j < K; j++) last[j] = (Pick){state[j], 0};
+      Node end = ir_pack(g, last, K);
+      Case k = one_block(c, g, (size_t)dim, ir_reduce(g, IR_LSE, end, K), end, K);
+      k.join = VM_JOIN_ALL;
+      double *draw = draws(c, k.dim, 19, (uint64_t)K);
+      Run joined = run(c, &k, 19, draw, 0);
+      k.join = VM_JOIN_NONE;
+      Run apart = run(c, &k, 19, draw, 0);
+      if (!far) check_joined(c, &k, 3);
+      for (size_t j = 0; j < 19; j++) /* values of thousands, derivatives of as many */
+        assert_close(joined.roots[0][j], apart.roots[0][j], 1e-12);
+      for (size_t e = 0; e < k.dim * joined.seen.lanes; e++)
+        assert_close(joined.grad[e], apart.grad[e], far ? 1e-9 : 1e-12);
+    }
+}
+
+/* Products of matrices of which one is numbers, or none. */
+TEST(products) {
+  for (int which = 0; which < 3; which++)
+    for (int32_t rows = 1; rows <= 9; rows += 4)
+      for (int32_t columns = 1; columns <= 5; columns += 2) {
+        Graph *g = ir_graph(c);
+        int32_t inner = 3, na = rows * inner, nb = inner * columns, n = rows * columns;
+        Node theta = ir_input(g, 0, 6);
+        Node a = which == 0 ? ir_const(g, numbers(c, na, 1), na)
+                            : ir_gather(g, theta, indexes(c, na, 6, 2), na);
+        Node b = which == 1 ? ir_const(g, numbers(c, nb, 3), nb)
+                            : map1(g, IR_SIN, ir_gather(g, theta, indexes(c, nb, 6, 4), nb));
+        Node out = map1(g, IR_TANH, ir_matmul(g, a, b, inner, columns));
+        Case k = one_block(c, g, 6, ir_reduce(g, IR_SUM, out, n), out, n);
+        check_case(c, &k);
+      }
 }
 
 /* ---- row kernels ----------------------------------------------------------------------------- */
@@ -706,6 +904,70 @@ static void check_lse(Ctx *c, const Kernels *k, size_t width, size_t n) {
   }
 }
 
+/* A mixture is the log_sum_exp of sums, value and derivatives, also where products of exponentials
+ * underflow, overflow or are zero. */
+static void check_mixture(Ctx *c, const Kernels *k, size_t width, size_t terms, double scale) {
+  enum { MOST = 12, N = 2 * LANES };
+  const double *log[MOST], *exps[MOST], *sums[MOST];
+  double *adj[MOST], *sum_adj[MOST], out[N], want[N], *g = numbers(c, N, 9);
+  size_t step[MOST];
+  for (size_t e = 0; e < width * terms; e++) {
+    double *l = numbers(c, N, 20 + e), *x = NEW_ARRAY(&c->arena, double, N);
+    for (int j = 0; j < N; j++) {
+      l[j] *= j % 3 ? 1 : scale;
+      if (j == 5 && e == 0) l[j] = -INFINITY;
+      if (j == 6) l[j] = -INFINITY;
+      x[j] = exp(l[j]);
+    }
+    log[e] = l, exps[e] = x;
+    adj[e] = NEW_ARRAY(&c->arena, double, N);
+  }
+  g[7] = 0;
+  for (size_t w = 0; w < width; w++) {
+    double *s = NEW_ARRAY(&c->arena, double, N);
+    for (size_t t = 0; t < terms; t++) k->add(s, log[w * terms + t], N);
+    sums[w] = s, step[w] = 1;
+    sum_adj[w] = NEW_ARRAY(&c->arena, double, N);
+  }
+  const RowList list = {sums, step, width};
+  const MixtureRows m = {width, terms, log, exps, adj};
+  k->log_sum_exp(want, &list, N);
+  k->log_sum_exp_adjoint(g, want, &list, sum_adj, N);
+  k->mixture(out, &m, N);
+  k->mixture_adjoint(g, out, &m, N);
+  for (int j = 0; j < N; j++) {
+    assert_true(out[j] == want[j] || fabs(out[j] - want[j]) <= 1e-14 * (1 + fabs(want[j])));
+    for (size_t e = 0; e < width * terms; e++) /* the logarithms' own rounding: 1e-16 times them */
+      assert_true(fabs(adj[e][j] - sum_adj[e / terms][j]) <= 1e-15 * (4 + fabs(want[j])) ||
+                  isnan(sum_adj[e / terms][j]));
+  }
+}
+
+/* Words of documents: few values that many rows share. */
+TEST(mixtures_of_shared_values) {
+  for (int32_t K = 1; K <= 4; K++) {
+    Graph *g = ir_graph(c);
+    enum { ROWS = 90, DOCS = 4, WORDS = 7 };
+    int32_t dim = K * (DOCS + WORDS);
+    Node theta = ir_input(g, 0, dim), values = map1(g, IR_SIN, theta);
+    Pick *picks = NEW_ARRAY(&c->arena, Pick, ROWS * K);
+    for (int32_t k = 0; k < K; k++) {
+      const int32_t *doc = indexes(c, ROWS, DOCS, 1), *word = indexes(c, ROWS, WORDS, 2);
+      int32_t *a = NEW_ARRAY(&c->arena, int32_t, ROWS), *b = NEW_ARRAY(&c->arena, int32_t, ROWS);
+      for (int r = 0; r < ROWS; r++) a[r] = doc[r] * K + k, b[r] = K * DOCS + k * WORDS + word[r];
+      Node sum = map2(g, IR_ADD, ir_gather(g, values, a, ROWS), ir_gather(g, theta, b, ROWS));
+      for (int32_t r = 0; r < ROWS; r++) picks[r * K + k] = (Pick){sum, r};
+    }
+    Node head = ir_reduce(g, IR_LSE, ir_pack(g, picks, ROWS * K), K);
+    Case k = one_block(c, g, (size_t)dim, ir_gather(g, theta, (int32_t[]){0}, 1), head, ROWS);
+    check_case(c, &k);
+    Text out = text_make(&c->arena);
+    vm_print(&out,
+             vm_plan(&c->arena, &(VmPlan){g, (size_t)dim, k.roots, 1, k.blocks, 1, VM_JOIN_MANY}));
+    assert_true(K == 1 || strstr(out.s, "mixture") != NULL);
+  }
+}
+
 TEST(row_kernels) {
   static const char *const sets[] = {"base", "avx2", "avx512"};
   for (int s = 0; s < 3; s++) {
@@ -716,6 +978,11 @@ TEST(row_kernels) {
         for (int way = 0; way < 4; way++) check_gemm(c, k, rows, 1 + rows % 4, n, way & 1, way & 2);
     for (size_t m = 1; m <= 35; m++) check_rows(c, k, m);
     for (size_t width = 1; width <= 5; width++) check_lse(c, k, width, 3 * LANES);
+    for (size_t width = 1; width <= 4; width++)
+      for (size_t terms = 1; terms <= 3; terms++) {
+        check_mixture(c, k, width, terms, 1);
+        check_mixture(c, k, width, terms, 1200);
+      }
   }
 }
 
@@ -747,6 +1014,11 @@ int main(void) {
       cmocka_unit_test(adjoints_of_roots_alone),
       cmocka_unit_test(shapes_and_printing),
       cmocka_unit_test(random_tapes),
+      cmocka_unit_test(random_recurrences),
+      cmocka_unit_test(joined_steps),
+      cmocka_unit_test(hidden_states),
+      cmocka_unit_test(products),
+      cmocka_unit_test(mixtures_of_shared_values),
       cmocka_unit_test(row_kernels),
       cmocka_unit_test(softmax_of_extremes),
   };

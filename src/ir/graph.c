@@ -13,7 +13,7 @@
 
 static const char *const op_names[IR_OP_COUNT] = {
     "const",  "input", "gather", "pack",  "sum",    "log_sum_exp", "cumsum", "matvec",
-    "matmul", "eigen", "noise",  "outer", "affine", "ode",         "run",
+    "matmul", "eigen", "noise",  "outer", "affine", "mixture",     "ode",    "run",
 #define OP(NAME, arity, value, shared, partials, domain) #NAME,
 #include "ir/ops.def"
 #undef OP
@@ -314,6 +314,8 @@ static Node rewrite(Graph *g, unsigned op, const Node *a) {
     int32_t n = x->n;
     return ir_gather(g, ir_map(g, op, &source), index, n);
   }
+  if (op == IR_SQUARE && ir_node(g, a[0])->op == IR_SQRT)
+    return map1(g, IR_SQUARED_SQRT, ir_node(g, a[0])->args[0]);
   if (op == IR_POISSON_LOG && repeats(g, a[1]))
     return ir_map(g, IR_POISSON, (Node[]){a[0], ir_map(g, IR_EXP, &a[1]), a[2], a[1]});
   if (op == IR_POISSON && ir_node(g, a[1])->op == IR_EXP && ir_node(g, a[1])->args[0] == a[3])

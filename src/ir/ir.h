@@ -30,10 +30,11 @@ typedef enum {
   IR_OUTER, /* a leaf that the evaluator sets: out[e] of lane j = sum_b coef[e, b] basis[b, j]; attr
              * numbers it (vm_set_outer)
              */
-  IR_AFFINE, /* only on tapes: an affine function of shared values, one per observation */
-  IR_ODE,    /* out[k N + i] = state i at time k of the solution of u.ode, a = its N initial states,
-                parameters, times */
-  IR_RUN,    /* out = u.run of a, draw by draw: a program whose course depends on its parameters */
+  IR_AFFINE,  /* only on tapes: an affine function of shared values, one per observation */
+  IR_MIXTURE, /* only on tapes: a log sum exp of sums of shared values, one per observation */
+  IR_ODE, /* out[k N + i] = state i at time k of the solution of u.ode, a = its N initial states,
+             parameters, times */
+  IR_RUN, /* out = u.run of a, draw by draw: a program whose course depends on its parameters */
 #define OP(NAME, arity, value, shared, partials, domain) IR_##NAME,
 #include "ir/ops.def"
 #undef OP
@@ -151,6 +152,11 @@ Node ir_mark_likelihood(Graph *g, Node x); /* a copy of x that is marked as a de
 void ir_truncate(Graph *g, int32_t count);
 
 void ir_print(Text *out, const Graph *g);
+
+/* A graph in which small nodes that do the same, side by side, are one (reroll.c), and in which
+ * wanted[k], k < n, is what it was in g (NO_NODE: nothing is); g itself where there are fewer than
+ * `least` of them. It reads g's payloads. */
+const Graph *ir_reroll(Arena *a, const Graph *g, Node *wanted, int n, int32_t least);
 
 /* ---- equal rows: row_keys.c ------------------------------------------------------------------ */
 

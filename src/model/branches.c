@@ -46,7 +46,7 @@ Value *eval_choose(Eval *E, Value *c, Value *yes, Value *no) {
 /* ---- conditions on data ---------------------------------------------------------------------- */
 
 /* The rows of p that are marked. */
-static Axis *marked_rows(Eval *E, const Axis *p, const bool *marked) {
+Axis *eval_rows_marked(Eval *E, const Axis *p, const bool *marked) {
   Axis *a = NEW(E->arena, Axis);
   int32_t *rows = NEW_ARRAY(E->arena, int32_t, p->rows),
           *iteration = NEW_ARRAY(E->arena, int32_t, p->rows);
@@ -64,7 +64,7 @@ static Axis *marked_rows(Eval *E, const Axis *p, const bool *marked) {
 Axis *eval_rows_where(Eval *E, const Value *c, bool wanted) {
   bool *marked = NEW_ARRAY(E->arena, bool, c->axis->rows);
   for (int32_t r = 0; r < c->axis->rows; r++) marked[r] = (c->v[r] != 0) == wanted;
-  return marked_rows(E, c->axis, marked);
+  return eval_rows_marked(E, c->axis, marked);
 }
 
 /* Marks the rows of `of` which are those of a, a part of it. */
@@ -101,7 +101,7 @@ static Flow eval_partition(Eval *E, const Stmt *s, const Value *c) {
     if (a->rows == outer->rows) a = outer;
     if (eval_rows(E, body, a, outer) == FLOW_NEXT) mark_rows(E->axis, outer, going);
   }
-  const Axis *rest = marked_rows(E, outer, going);
+  const Axis *rest = eval_rows_marked(E, outer, going);
   E->axis = rest->rows && rest->rows < outer->rows ? rest : outer;
   return rest->rows ? FLOW_NEXT : FLOW_RETURN;
 }

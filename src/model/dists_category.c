@@ -16,8 +16,26 @@ static bool is_packed(const Graph *g, Node id) {
   return packed;
 }
 
+/* Is v what it returns less a number that all elements of a row have in common, *common? NULL: it
+ * is not. A logarithm of softmax is. */
+static Value *without_common(Eval *E, Value *v, Value **common) {
+  const Graph *g = E->graph;
+  Node id = value_node(E, v);
+  const IrNode *x = ir_node(g, id), *m = x->op == IR_SUB ? ir_node(g, x->args[1]) : NULL;
+  if (!m || m->op != IR_GATHER || m->n != x->n || ir_size(g, x->args[0]) != x->n) return NULL;
+  int32_t rows = x->n / v->n, *first = NEW_ARRAY(E->arena, int32_t, rows);
+  for (int32_t e = 0; e < x->n; e++)
+    if (m->u.index[e] != m->u.index[e / v->n * v->n]) return NULL;
+  for (int32_t r = 0; r < rows; r++) first[r] = m->u.index[r * v->n];
+  Node most = x->args[0], own = ir_gather(E->graph, m->args[0], first, rows);
+  *common = value_of_node(E, value_shape(E, TY_REAL, 0, 0, NULL), v->axis, own);
+  return value_of_node(E, v, v->axis, most);
+}
+
 /* Element y of a short vector of which every row of a loop has its own: chosen row by row. */
 static Value *choose_category(Eval *E, Value *v, const Value *y) {
+  Value *common, *rest = without_common(E, v, &common);
+  if (rest) return SUB(choose_category(E, rest, y), common);
   Value *chosen = value_element(E, v, 0);
   for (int32_t k = 1; k < v->n; k++) {
     Value *here = value_known(E, y, y->axis);

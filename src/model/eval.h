@@ -329,6 +329,7 @@ Value *eval_default(Eval *E, const Decl *d); /* a variable that has no value yet
 /* branches.c: the rows of a known condition's axis where it is `wanted`; the draws for which
  * statements count; a choice per draw. */
 Axis *eval_rows_where(Eval *E, const Value *c, bool wanted);
+Axis *eval_rows_marked(Eval *E, const Axis *of, const bool *marked);
 Value *eval_condition(Eval *E);
 Value *eval_choose(Eval *E, Value *c, Value *yes, Value *no);
 Value *eval_either(Eval *E, const Expr *ternary, Value *c); /* both sides, chosen between */
@@ -415,6 +416,8 @@ void lift_read(Eval *E, Var *var, const Axis *axis, const int32_t *index,
                int32_t n); /* index NULL: all elements */
 void lift_write(Eval *E, Var *var, const Axis *axis, const int32_t *index, int32_t n);
 _Noreturn void lift_bail(Eval *E, const char *why);
+/* The same, because of a size, one a row of the axis: the loop may be tried again in parts. */
+_Noreturn void lift_differs(Eval *E, const Axis *axis, const double *sizes);
 
 /* inlining.c. inline_density: false: it cannot be, and nothing was done. The others are for the
  * statements and terms of its body: is the variable the sum; were they increments, not what they

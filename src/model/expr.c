@@ -52,12 +52,15 @@ static double at_row(const Value *v, int32_t r) { return v->v[v->axis ? r : 0]; 
 /* A range that moves with the iterations of a lifted loop, as wide in all of them. */
 static Along along_moving(Eval *E, const Value *from, const Value *to, int32_t dim, Loc loc) {
   Along a = {.axis = E->axis};
-  double count = at_row(to, 0) - at_row(from, 0) + 1;
-  a.count = count > 0 ? (int32_t)count : 0;
+  double *counts = NEW_ARRAY(E->arena, double, E->axis->rows), count;
+  for (int32_t r = 0; r < E->axis->rows; r++) {
+    count = at_row(to, r) - at_row(from, r) + 1;
+    counts[r] = count > 0 ? count : 0;
+  }
+  a.count = (int32_t)counts[0];
   a.at = NEW_ARRAY(E->arena, int32_t, a.count * E->axis->rows);
   for (int32_t r = 0; r < E->axis->rows; r++) {
-    if (at_row(to, r) - at_row(from, r) + 1 != count)
-      lift_bail(E, "a size or bound differs between iterations");
+    if (counts[r] != counts[0]) lift_differs(E, E->axis, counts);
     for (int32_t k = 0; k < a.count; k++)
       a.at[r * a.count + k] = checked(E, at_row(from, r) + k, dim, loc);
   }

@@ -195,57 +195,95 @@ FN(append_array) {
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
-/* count items of the first dimension, from `from` (0-based) on. */
-static Value *part(Eval *E, Value *v, long from, long count, const Expr *call) {
-  if (from < 0 || count < 0 || from + count > v->dims[0])
-    ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "elements %ld to %ld of %d", from + 1,
-             from + count, v->dims[0]);
+/* Where a part begins, counted from 1: one place, or one for every iteration of a lifted loop. */
+typedef struct {
+  const Axis *axis;
+  const double *at;
+} Places;
+
+static Places places(Eval *E, Value *v, const Expr *call) {
+  v = eval_decided(E, v);
+  if (!v->known) eval_needs_draw(E, fun_place(call), "an argument depends on parameters");
+  v = value_on_axis(E, v, E->axis);
+  return (Places){v->axis, v->v};
+}
+
+static Places place(Eval *E, long at) { return (Places){NULL, value_real(E, (double)at)->v}; }
+static long place_at(Places p, int32_t row) { return (long)p.at[p.axis ? row : 0]; }
+
+/* count items of the first dimension. */
+static Value *part(Eval *E, Value *v, Places from, long count, const Expr *call) {
   Value shape = *v;
-  int32_t each = v->dims[0] ? v->n / v->dims[0] : 0;
+  int32_t each = v->dims[0] ? v->n / v->dims[0] : 0, rows = from.axis ? from.axis->rows : 1;
+  for (int32_t r = 0; r < rows; r++)
+    if (place_at(from, r) < 1 || count < 0 || place_at(from, r) - 1 + count > v->dims[0])
+      ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "elements %ld to %ld of %d", place_at(from, r),
+               place_at(from, r) - 1 + count, v->dims[0]);
   shape.dims[0] = (int32_t)count;
   shape.n = (int32_t)count * each;
-  int32_t *index = NEW_ARRAY(E->arena, int32_t, shape.n);
-  for (int32_t k = 0; k < shape.n; k++) index[k] = (int32_t)from * each + k;
-  return value_take(E, v, &shape, NULL, index);
+  int32_t *index = NEW_ARRAY(E->arena, int32_t, value_count(E, from.axis, shape.n));
+  for (int32_t r = 0; r < rows; r++)
+    for (int32_t k = 0; k < shape.n; k++)
+      index[r * shape.n + k] = (int32_t)(place_at(from, r) - 1) * each + k;
+  return value_take(E, v, &shape, from.axis, index);
 }
-FN(head) { return part(E, a[0], 0, fun_int(E, a[1], call), call); }
+FN(head) { return part(E, a[0], place(E, 1), fun_int(E, a[1], call), call); }
 FN(tail) {
   long k = fun_int(E, a[1], call);
-  return part(E, a[0], a[0]->dims[0] - k, k, call);
+  return part(E, a[0], place(E, a[0]->dims[0] - k + 1), k, call);
 }
-FN(segment) { return part(E, a[0], fun_int(E, a[1], call) - 1, fun_int(E, a[2], call), call); }
+FN(segment) { return part(E, a[0], places(E, a[1], call), fun_int(E, a[2], call), call); }
 
-/* Rows i.. and columns j.. of a matrix, counted from 1. */
+/* Rows i.. and columns j.. of a matrix. */
 typedef struct {
-  long i, j, rows, cols;
+  Places i, j;
+  long rows, cols;
 } Rectangle;
 
-static Value *submatrix(Eval *E, Value *m, Rectangle r, TypeKind kind, const Expr *call) {
-  if (r.i < 1 || r.j < 1 || r.rows < 0 || r.cols < 0 || r.i - 1 + r.rows > m->dims[0] ||
-      r.j - 1 + r.cols > m->dims[1])
+static void check_rectangle(Eval *E, const Value *m, const Rectangle *r, int32_t row,
+                            const Expr *call) {
+  long i = place_at(r->i, row), j = place_at(r->j, row);
+  if (i < 1 || j < 1 || r->rows < 0 || r->cols < 0 || i - 1 + r->rows > m->dims[0] ||
+      j - 1 + r->cols > m->dims[1])
     ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call),
-             "rows %ld to %ld, columns %ld to %ld of a %d x %d matrix", r.i, r.i + r.rows - 1, r.j,
-             r.j + r.cols - 1, m->dims[0], m->dims[1]);
+             "rows %ld to %ld, columns %ld to %ld of a %d x %d matrix", i, i + r->rows - 1, j,
+             j + r->cols - 1, m->dims[0], m->dims[1]);
+}
+
+static Value *submatrix(Eval *E, Value *m, Rectangle r, TypeKind kind, const Expr *call) {
+  const Axis *axis = r.i.axis ? r.i.axis : r.j.axis;
+  int32_t count = axis ? axis->rows : 1;
+  for (int32_t row = 0; row < count; row++) check_rectangle(E, m, &r, row, call);
   int32_t dims[2] = {(int32_t)r.rows, (int32_t)r.cols}, one = (int32_t)(r.rows * r.cols);
   Value *shape =
       kind == TY_MATRIX ? value_shape(E, kind, 0, 2, dims) : value_shape(E, kind, 0, 1, &one);
-  int32_t *index = NEW_ARRAY(E->arena, int32_t, shape->n);
-  for (int32_t k = 0; k < shape->n; k++)
-    index[k] = ((int32_t)r.i - 1 + k / dims[1]) * m->dims[1] + (int32_t)r.j - 1 + k % dims[1];
-  return value_take(E, m, shape, NULL, index);
+  int32_t *index = NEW_ARRAY(E->arena, int32_t, value_count(E, axis, shape->n)), *to = index;
+  for (int32_t row = 0; row < count; row++)
+    for (int32_t k = 0; k < shape->n; k++)
+      *to++ = ((int32_t)place_at(r.i, row) - 1 + k / dims[1]) * m->dims[1] +
+              (int32_t)place_at(r.j, row) - 1 + k % dims[1];
+  return value_take(E, m, shape, axis, index);
 }
 #define INT(k) fun_int(E, a[k], call)
+#define PLACES(k) places(E, a[k], call)
+#define FIRST place(E, 1)
 FN(row) {
-  return submatrix(E, a[0], (Rectangle){INT(1), 1, 1, a[0]->dims[1]}, TY_ROW_VECTOR, call);
+  return submatrix(E, a[0], (Rectangle){PLACES(1), FIRST, 1, a[0]->dims[1]}, TY_ROW_VECTOR, call);
 }
-FN(col) { return submatrix(E, a[0], (Rectangle){1, INT(1), a[0]->dims[0], 1}, TY_VECTOR, call); }
+FN(col) {
+  return submatrix(E, a[0], (Rectangle){FIRST, PLACES(1), a[0]->dims[0], 1}, TY_VECTOR, call);
+}
 FN(block) {
-  return submatrix(E, a[0], (Rectangle){INT(1), INT(2), INT(3), INT(4)}, TY_MATRIX, call);
+  return submatrix(E, a[0], (Rectangle){PLACES(1), PLACES(2), INT(3), INT(4)}, TY_MATRIX, call);
 }
 FN(sub_row) {
-  return submatrix(E, a[0], (Rectangle){INT(1), INT(2), 1, INT(3)}, TY_ROW_VECTOR, call);
+  return submatrix(E, a[0], (Rectangle){PLACES(1), PLACES(2), 1, INT(3)}, TY_ROW_VECTOR, call);
 }
-FN(sub_col) { return submatrix(E, a[0], (Rectangle){INT(1), INT(2), INT(3), 1}, TY_VECTOR, call); }
+FN(sub_col) {
+  return submatrix(E, a[0], (Rectangle){PLACES(1), PLACES(2), INT(3), 1}, TY_VECTOR, call);
+}
+#undef FIRST
+#undef PLACES
 #undef INT
 FN(reverse) {
   Value *v = a[0];

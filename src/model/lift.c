@@ -7,6 +7,9 @@
  * later iteration has read, is a dependence: the attempt is given up (lift_bail), everything is put
  * back as it was, and the loop is unrolled. So are loops that fail in any other way; unrolled, they
  * report it in order.
+ *
+ * Where a size or a bound differs between iterations (lift_differs) the iterations are divided into
+ * parts in which it does not, and the body is evaluated once for each part, as a branch on data is.
  */
 #include "model/eval.h"
 
@@ -26,6 +29,15 @@ struct Lift {
   LiftVar *vars;
   int nvars, cap_vars;
   const char *why;
+  const int32_t *part; /* of each iteration; NULL: there is one part */
+  int parts;
+  double *differs; /* of each iteration: the size that differs; NULL: none did */
+};
+
+enum {
+  MOST_PARTS = 64,    /* of a loop, each with nodes of its own */
+  LEAST_PART = 2,     /* iterations of a part, on average: fewer are not worth it */
+  MOST_DIVISIONS = 6, /* sizes by which iterations are told apart */
 };
 
 /* ---- stamps ---------------------------------------------------------------------------------- */
@@ -41,6 +53,15 @@ void lift_bail(Eval *E, const char *why) {
   if (!E->lift) ctx_fail(E->ctx, PVI_PROGRAM, NOWHERE, "%s", why);
   E->lift->why = why;
   ctx_jump(E->ctx, PVI_PROGRAM);
+}
+
+void lift_differs(Eval *E, const Axis *axis, const double *sizes) {
+  Lift *l = E->lift;
+  if (l) {
+    l->differs = NEW_ARRAY(E->arena, double, l->root.rows);
+    for (int32_t r = 0; r < axis->rows; r++) l->differs[axis->iteration[r]] = sizes[r];
+  }
+  lift_bail(E, "a size or bound differs between iterations");
 }
 
 static int32_t last_iteration(const Axis *a) { return a->iteration[a->rows - 1]; }
@@ -180,7 +201,7 @@ static void keep_last(Eval *E, const Lift *l) {
 Value *lift_index(Eval *E, long from) {
   static const Value shape = {.kind = TY_INT, .n = 1};
   Value *v = value_known(E, &shape, E->axis);
-  for (int32_t r = 0; r < E->axis->rows; r++) v->v[r] = (double)(from + r);
+  for (int32_t r = 0; r < E->axis->rows; r++) v->v[r] = (double)(from + E->axis->iteration[r]);
   return v;
 }
 
@@ -189,15 +210,10 @@ static const char *reason(Eval *E, const Lift *l, size_t messages) {
   return E->ctx->nmessages > messages ? E->ctx->messages[E->ctx->nmessages - 1].text : "it failed";
 }
 
-bool lift_body(Eval *E, int32_t rows, const Stmt *changes, LiftBody *body, void *self,
-               const char **why) {
-  if (E->unroll) {
-    *why = "loops are asked to run one by one";
-    return false;
-  }
-  Lift *l = NEW(E->arena, Lift);
+/* The body with the iterations of l->root as E->axis. */
+static bool try_body(Eval *E, Lift *l, const Stmt *changes, LiftBody *body, void *self,
+                     const char **why) {
   Attempt *a = NEW(E->arena, Attempt);
-  make_axis(E, &l->root, rows);
   collect(E, l, changes, changes);
   if (setjmp(*attempt_begin(E, a))) {
     *why = reason(E, l, a->messages);
@@ -217,19 +233,85 @@ bool lift_body(Eval *E, int32_t rows, const Stmt *changes, LiftBody *body, void 
   return true;
 }
 
+static Lift *new_lift(Eval *E, int32_t rows) {
+  Lift *l = NEW(E->arena, Lift);
+  make_axis(E, &l->root, rows);
+  return l;
+}
+
+static bool may_lift(const Eval *E, const char **why) {
+  if (E->unroll) *why = "loops are asked to run one by one";
+  return !E->unroll;
+}
+
+bool lift_body(Eval *E, int32_t rows, const Stmt *changes, LiftBody *body, void *self,
+               const char **why) {
+  return may_lift(E, why) && try_body(E, new_lift(E, rows), changes, body, self, why);
+}
+
+/* ---- loops ----------------------------------------------------------------------------------- */
+
 typedef struct {
   const Stmt *s;
   long from;
 } Loop;
 
-static void loop_body(Eval *E, void *self) {
-  const Loop *loop = self;
+static void loop_rows(Eval *E, const Loop *loop, const Axis *rows) {
   const Decl *d = loop->s->decls[0];
+  E->axis = rows;
   E->frame[d->slot] = (Var){lift_index(E, loop->from), d, E->lift, NULL};
   if (eval_stmt(E, loop->s->body[0]) != FLOW_NEXT)
     lift_bail(E, "it is left by break, continue or return");
 }
 
+static void loop_body(Eval *E, void *self) {
+  const Lift *l = E->lift;
+  if (l->parts <= 1) {
+    loop_rows(E, self, &l->root);
+    return;
+  }
+  for (int part = 0; part < l->parts; part++) {
+    bool *marked = NEW_ARRAY(E->arena, bool, l->root.rows);
+    for (int32_t r = 0; r < l->root.rows; r++) marked[r] = l->part[r] == part;
+    const Axis *rows = eval_rows_marked(E, &l->root, marked);
+    loop_rows(E, self, rows);
+    if (E->axis != rows) lift_bail(E, "it is left by return in some iterations");
+  }
+  E->axis = &l->root;
+}
+
+/* The parts of l, divided by the size that differs between its iterations; numbered as iterations
+ * meet them. False: nothing differs, or they would be too small. */
+static bool divide(Eval *E, const Lift *l, Lift *next) {
+  int32_t rows = l->root.rows, most = (rows + 1) / LEAST_PART;
+  if (most > MOST_PARTS) most = MOST_PARTS;
+  if (!l->differs || most < 2) return false;
+  int32_t *part = NEW_ARRAY(E->arena, int32_t, rows);
+  struct {
+    int32_t old;
+    double size;
+  } seen[MOST_PARTS];
+  for (int32_t r = 0; r < rows; r++) {
+    int32_t old = l->part ? l->part[r] : 0, k = 0;
+    while (k < next->parts && (seen[k].old != old || seen[k].size != l->differs[r])) k++;
+    if (k == most) return false;
+    seen[k].old = old, seen[k].size = l->differs[r];
+    if (k == next->parts) next->parts++;
+    part[r] = k;
+  }
+  next->part = part;
+  return next->parts > l->parts;
+}
+
 bool lift_loop(Eval *E, const Stmt *s, long from, long to, const char **why) {
-  return lift_body(E, (int32_t)(to - from + 1), s->body[0], loop_body, &(Loop){s, from}, why);
+  if (!may_lift(E, why)) return false;
+  Loop loop = {s, from};
+  Lift *l = new_lift(E, (int32_t)(to - from + 1));
+  for (int k = 0; k <= MOST_DIVISIONS; k++) {
+    if (try_body(E, l, s->body[0], loop_body, &loop, why)) return true;
+    Lift *next = new_lift(E, l->root.rows);
+    if (!divide(E, l, next)) return false;
+    l = next;
+  }
+  return false;
 }

@@ -668,6 +668,6 @@ long value_int_of(Eval *E, Value *v, Loc loc, const char *what) {
   if (!v->known) eval_needs_draw(E, loc, arena_format(E->arena, "%s depends on parameters", what));
   v = value_on_axis(E, v, E->axis);
   for (int32_t r = 1; v->axis && r < v->axis->rows; r++)
-    if (v->v[r] != v->v[0]) lift_bail(E, "a size or bound differs between iterations");
+    if (v->v[r] != v->v[0]) lift_differs(E, v->axis, v->v);
   return (long)v->v[0];
 }

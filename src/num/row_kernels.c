@@ -37,13 +37,6 @@ void ROW(multiply_add)(double *out, const double *a, const double *b, size_t n) 
     v_store(out + j, v_fma(v_load(a + j), v_load(b + j), v_load(out + j)));
 }
 
-void ROW(pull_back)(double *out, const double *a, const double *b, size_t n) {
-  for (size_t j = 0; j < n; j += VL) {
-    vd bj = v_load(b + j), old = v_load(out + j);
-    v_store(out + j, SEL(v_eq(bj, ZERO), old, v_fma(v_load(a + j), bj, old)));
-  }
-}
-
 void ROW(rescale)(double *x, double times, double plus, size_t m) {
   size_t j = 0;
   vd a = v_splat(times), b = v_splat(plus);
@@ -76,38 +69,244 @@ VFN void gemm_block(const RowProduct *p, size_t i0, size_t j, int R, int C) {
   BLOCK(i, v) v_store(out + (size_t)i * ldo + (size_t)v * VL, acc[i][v]);
 }
 
+/* All rows of the product, two vectors of lanes from j on, the rows of b copied side by side first:
+ * where they are far apart most of them would be fetched from memory again for every block. */
+enum { PANEL = 256 };
+VFN void gemm_panels(const RowProduct *p, size_t j) {
+  vd panel[PANEL][2];
+  RowProduct q = *p;
+  q.out = p->out + j;
+  q.b = (const double *)panel;
+  q.ldb = 2 * VL;
+  for (size_t k0 = 0; k0 < p->inner; k0 += PANEL) {
+    q.inner = p->inner - k0 < PANEL ? p->inner - k0 : PANEL;
+    q.a = p->a + k0 * p->a_column;
+    q.add = p->add || k0;
+    for (size_t k = 0; k < q.inner; k++)
+      for (size_t v = 0; v < 2; v++) panel[k][v] = v_load(p->b + (k0 + k) * p->ldb + j + v * VL);
+    size_t i = 0;
+    for (; i + ROWS_AT_ONCE <= q.rows; i += ROWS_AT_ONCE) gemm_block(&q, i, 0, ROWS_AT_ONCE, 2);
+    for (; i < q.rows; i++) gemm_block(&q, i, 0, 1, 2);
+  }
+}
+
 void ROW(gemm)(const RowProduct *product) {
+  enum { LEAST_ROWS = 16, LEAST_INNER = 32 };
   RowProduct p = *product; /* its own, so that what is stored cannot change it */
+  size_t done = 0;
+  if (p.rows >= LEAST_ROWS && p.inner >= LEAST_INNER)
+    for (; done + 2 * VL <= p.n; done += 2 * VL) gemm_panels(&p, done);
+  p.out += done, p.b += done, p.n -= done;
 #define STEP(R, C) gemm_block(&p, i, j, R, C)
   IN_BLOCKS(p.rows, p.n, i, j, STEP)
 #undef STEP
 }
 
-#define LOAD(w, j) v_load(a->row[w] + a->step[w] * (j))
+enum { STRIP = 8 }; /* vectors of lanes that are summed together */
 
-/* Where the maximum is infinite it is the answer, as Stan has it. */
-void ROW(log_sum_exp)(double *out, const RowList *a, size_t n) {
-  for (size_t j = 0; j < n; j += VL) {
-    vd m = LOAD(0, j);
-    for (size_t w = 1; w < a->count; w++) m = v_max(m, LOAD(w, j));
+void ROW(combine)(double *out, const double *c, const double *const *a, size_t count, size_t n) {
+  size_t j = 0;
+  for (; j + STRIP * VL <= n; j += STRIP * VL) {
+    vd s[STRIP];
+    V_UNROLL for (int v = 0; v < STRIP; v++) s[v] = ZERO;
+    for (size_t k = 0; k < count; k++) {
+      const double *from = a[k] + j;
+      vd x = v_splat(c[k]);
+      V_UNROLL for (int v = 0; v < STRIP; v++) s[v] = v_fma(x, v_load(from + v * VL), s[v]);
+    }
+    V_UNROLL for (int v = 0; v < STRIP; v++) v_store(out + j + v * VL, s[v]);
+  }
+  for (; j < n; j += VL) {
     vd s = ZERO;
-    for (size_t w = 0; w < a->count; w++) s += v_exp(LOAD(w, j) - m);
-    v_store(out + j, SEL(v_eq(v_abs(m), K(INFINITY)), m, m + v_log(s)));
+    for (size_t k = 0; k < count; k++) s = v_fma(v_splat(c[k]), v_load(a[k] + j), s);
+    v_store(out + j, s);
   }
 }
 
-void ROW(log_sum_exp_adjoint)(const double *g, const double *r, const RowList *a,
-                              double *const *adj, size_t n) {
-  for (size_t j = 0; j < n; j += VL) {
-    vd gj = v_load(g + j), rj = v_load(r + j);
-    vm idle = v_eq(gj, ZERO);
-    for (size_t w = 0; w < a->count; w++) {
-      if (!adj[w]) continue;
-      vd aw = LOAD(w, j), old = v_load(adj[w] + j);
-      vd p = SEL(v_eq(aw, K(-INFINITY)), ZERO, v_exp(aw - rj));
-      v_store(adj[w] + j, SEL(idle, old, v_fma(gj, p, old)));
+void ROW(combine_adjoint)(const double *g, const double *c, double *const *adj, size_t count,
+                          size_t n) {
+  size_t j = 0;
+  for (; j + STRIP * VL <= n; j += STRIP * VL) {
+    vd x[STRIP];
+    V_UNROLL for (int v = 0; v < STRIP; v++) x[v] = v_load(g + j + v * VL);
+    for (size_t k = 0; k < count; k++) {
+      double *to = adj[k] + j;
+      vd by = v_splat(c[k]);
+      V_UNROLL for (int v = 0; v < STRIP; v++)
+          v_store(to + v * VL, v_fma(by, x[v], v_load(to + v * VL)));
     }
   }
+  for (; j < n; j += VL)
+    for (size_t k = 0; k < count; k++)
+      v_store(adj[k] + j, v_fma(v_splat(c[k]), v_load(g + j), v_load(adj[k] + j)));
+}
+
+enum { PRODUCT_ROWS = 4, PRODUCT_COLUMNS = 2 }; /* elements of a product held in registers */
+
+/* Elements (i .. i + R, c .. c + C) of the product, lanes from j on. */
+typedef struct {
+  vd at[PRODUCT_ROWS][PRODUCT_COLUMNS];
+} ProductBlock;
+
+VFN ProductBlock product_sums(const LaneProduct *p, const double *x, const double *y, int R, int C,
+                              bool careful) {
+  RowsIn of_x = p->x, of_y = p->y;
+  ProductBlock acc;
+  BLOCK(i, c) acc.at[i][c] = ZERO;
+  for (size_t k = 0; k < p->inner; k++) {
+    vd a[PRODUCT_ROWS], b[PRODUCT_COLUMNS];
+    V_UNROLL for (int i = 0; i < R; i++) a[i] = v_load(x + (size_t)i * of_x.down);
+    V_UNROLL for (int c = 0; c < C; c++) b[c] = v_load(y + (size_t)c * of_y.across);
+    BLOCK(i, c) {
+      vd sum = v_fma(a[i], b[c], acc.at[i][c]);
+      acc.at[i][c] = careful ? SEL(v_eq(a[i], ZERO), acc.at[i][c], sum) : sum;
+    }
+    x += of_x.across;
+    y += of_y.down;
+  }
+  return acc;
+}
+
+VFN void product_block(const LaneProduct *p, size_t i0, size_t c0, size_t j, int R, int C) {
+  const double *x = p->x.at + i0 * p->x.down + j, *y = p->y.at + c0 * p->y.across + j;
+  ProductBlock acc = product_sums(p, x, y, R, C, false);
+  vd left = ZERO;
+  BLOCK(i, c) left += acc.at[i][c] - acc.at[i][c];
+  if (p->back && v_any(v_not(v_eq(left, ZERO)))) /* some are infinite or nan */
+    acc = product_sums(p, x, y, R, C, true);
+  double *out = p->out.at + i0 * p->out.down + c0 * p->out.across + j;
+  BLOCK(i, c) {
+    double *to = out + (size_t)i * p->out.down + (size_t)c * p->out.across;
+    v_store(to, p->back ? v_load(to) + acc.at[i][c] : acc.at[i][c]);
+  }
+}
+
+VFN void product_columns(const LaneProduct *p, size_t i, size_t j, int R) {
+  size_t c = 0;
+  for (; c + PRODUCT_COLUMNS <= p->columns; c += PRODUCT_COLUMNS)
+    product_block(p, i, c, j, R, PRODUCT_COLUMNS);
+  for (; c < p->columns; c++) product_block(p, i, c, j, R, 1);
+}
+
+void ROW(lane_product)(const LaneProduct *product) {
+  LaneProduct p = *product;
+  for (size_t j = 0; j < p.n; j += VL) {
+    size_t i = 0;
+    for (; i + PRODUCT_ROWS <= p.rows; i += PRODUCT_ROWS) product_columns(&p, i, j, PRODUCT_ROWS);
+    for (; i < p.rows; i++) product_columns(&p, i, j, 1);
+  }
+}
+
+/* Term w, lanes from j on: of one list, or the sum of two. */
+VFN vd term_at(const RowList *a, const RowList *b, size_t w, size_t j) {
+  vd x = v_load(a->row[w] + a->step[w] * j);
+  return b ? x + v_load(b->row[w] + b->step[w] * j) : x;
+}
+
+/* Where the maximum is infinite it is the answer, as Stan has it. */
+VFN vd lse_of(vd most, vd sum) {
+  return SEL(v_eq(v_abs(most), K(INFINITY)), most, most + v_log(sum));
+}
+
+/* Few terms stay in registers. */
+enum { FEW_TERMS = 4 };
+VFN void lse_few(double *out, const RowList *a, const RowList *b, size_t n, int count) {
+  for (size_t j = 0; j < n; j += VL) {
+    vd x[FEW_TERMS], m, s = ZERO;
+    V_UNROLL for (int w = 0; w < count; w++) x[w] = term_at(a, b, (size_t)w, j);
+    m = x[0];
+    V_UNROLL for (int w = 1; w < count; w++) m = v_max(m, x[w]);
+    V_UNROLL for (int w = 0; w < count; w++) s += v_exp(x[w] - m);
+    v_store(out + j, lse_of(m, s));
+  }
+}
+
+/* m + log(1 + exp(-|x - y|)): one exponential. */
+VFN void lse_two(double *out, const RowList *a, const RowList *b, size_t n) {
+  for (size_t j = 0; j < n; j += VL) {
+    vd x = term_at(a, b, 0, j), y = term_at(a, b, 1, j);
+    v_store(out + j, lse_of(v_max(x, y), ONE + v_exp(-v_abs(x - y))));
+  }
+}
+
+VFN void lse_many(double *out, const RowList *a, const RowList *b, size_t n) {
+  for (size_t j = 0; j < n; j += VL) {
+    vd m = term_at(a, b, 0, j);
+    for (size_t w = 1; w < a->count; w++) m = v_max(m, term_at(a, b, w, j));
+    vd s = ZERO;
+    for (size_t w = 0; w < a->count; w++) s += v_exp(term_at(a, b, w, j) - m);
+    v_store(out + j, lse_of(m, s));
+  }
+}
+
+VFN void lse_rows(double *out, const RowList *list, const RowList *other, size_t n) {
+  RowList a = *list, copy = other ? *other : a;
+  const RowList *b = other ? &copy : NULL;
+  switch (a.count) {
+  case 2: lse_two(out, &a, b, n); break;
+  case 3: lse_few(out, &a, b, n, 3); break;
+  case 4: lse_few(out, &a, b, n, 4); break;
+  default: lse_many(out, &a, b, n);
+  }
+}
+
+/* What flows back to a term x whose share of the sum is p. */
+VFN vd pulled(vd x, vd g, vd p) {
+  return SEL(v_or(v_eq(g, ZERO), v_eq(x, K(-INFINITY))), ZERO, g * p);
+}
+
+VFN void add_if(double *to, vd x) {
+  if (to) v_store(to, v_load(to) + x);
+}
+
+/* Places of a term's adjoint, or of both its summands': NULL where there is none. */
+VFN double *at(double *row, size_t j) { return row ? row + j : NULL; }
+
+VFN void lse_two_adjoint(const double *g, const RowList *a, const RowList *b, double *const *adj,
+                         size_t n) {
+  for (size_t j = 0; j < n; j += VL) {
+    vd x = term_at(a, b, 0, j), y = term_at(a, b, 1, j), gj = v_load(g + j);
+    vd e = v_exp(-v_abs(x - y)), large = ONE / (ONE + e), small = e * large;
+    vm first = v_ge(x, y);
+    vd to_x = pulled(x, gj, SEL(first, large, small)),
+       to_y = pulled(y, gj, SEL(first, small, large));
+    add_if(at(adj[0], j), to_x);
+    add_if(at(adj[1], j), to_y);
+    if (b) add_if(at(adj[2], j), to_x);
+    if (b) add_if(at(adj[3], j), to_y);
+  }
+}
+
+VFN void lse_adjoint_rows(const double *g, const double *r, const RowList *list,
+                          const RowList *other, double *const *adj, size_t n) {
+  RowList a = *list, copy = other ? *other : a;
+  const RowList *b = other ? &copy : NULL;
+  if (a.count == 2) {
+    lse_two_adjoint(g, &a, b, adj, n);
+    return;
+  }
+  for (size_t j = 0; j < n; j += VL) {
+    vd gj = v_load(g + j), rj = v_load(r + j);
+    for (size_t w = 0; w < a.count; w++) {
+      if (!adj[w] && !(b && adj[a.count + w])) continue;
+      vd x = term_at(&a, b, w, j), to_x = pulled(x, gj, v_exp(x - rj));
+      add_if(at(adj[w], j), to_x);
+      if (b) add_if(at(adj[a.count + w], j), to_x);
+    }
+  }
+}
+
+void ROW(log_sum_exp)(double *out, const RowList *a, size_t n) { lse_rows(out, a, NULL, n); }
+void ROW(log_sum_exp_adjoint)(const double *g, const double *r, const RowList *a,
+                              double *const *adj, size_t n) {
+  lse_adjoint_rows(g, r, a, NULL, adj, n);
+}
+void ROW(log_sum_exp_pairs)(double *out, const RowList *a, const RowList *b, size_t n) {
+  lse_rows(out, a, b, n);
+}
+void ROW(log_sum_exp_pairs_adjoint)(const double *g, const double *r, const RowList *a,
+                                    const RowList *b, double *const *adj, size_t n) {
+  lse_adjoint_rows(g, r, a, b, adj, n);
 }
 
 /* ---- over the lanes of a row ----------------------------------------------------------------- */

@@ -21,6 +21,24 @@ typedef struct {
   bool add; /* to what is in out */
 } RowProduct;
 
+/* A product of matrices whose elements are rows: out[i, j] (+)= sum_k x[i, k] y[k, j], i < rows, k
+ * < inner, j < columns, over n lanes. Element (i, j) of a matrix is the row at[i down + j across].
+ */
+typedef struct {
+  double *at;
+  size_t down, across;
+} RowsOut;
+typedef struct {
+  const double *at;
+  size_t down, across;
+} RowsIn;
+typedef struct {
+  RowsOut out;
+  RowsIn x, y;
+  size_t rows, inner, columns, n;
+  bool back; /* on the way back: added to what is in out; where x = 0 nothing is, whatever y is */
+} LaneProduct;
+
 /* `count` rows. One that does not vary over lanes is LANES copies, read with step 0, else 1. */
 typedef struct {
   const double *const *row;

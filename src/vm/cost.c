@@ -65,14 +65,24 @@ static VmCost cost_of(const Instr *i, double n) {
   case IR_ODE: return (VmCost){ode_flops(i->ode), 0};
   case IR_RUN: return (VmCost){0, 8 * n}; /* what a program does is not counted */
   case IR_AFFINE: terms = (double)(i->affine->ndense + i->affine->nsparse); break;
+  case IR_MIXTURE: { /* a logarithm and a quotient; products, sums and adjoints of its terms */
+    double each = (double)(i->mixture->width * i->mixture->terms);
+    return (VmCost){n * (CALL_FLOPS + 1 + 6 * each), 8 * n * (3 + 4 * each)};
+  }
   case IR_MATVEC: terms = width; break;
   case IR_SUM:
     if (i->summand) return cost_of(i->summand, i->summand->n);
     return (VmCost){2 * n * width, 8 * n * (2 + 3 * width)};
   case IR_CUMSUM: return (VmCost){2 * n, 48 * n};
-  case IR_LSE: return (VmCost){n * width * (2 * CALL_FLOPS + 4), 8 * n * (3 + 4 * width)};
+  case IR_LSE: {
+    double of = i->summand ? 2 : 1;
+    return (VmCost){n * width * (2 * CALL_FLOPS + 3 + of), 8 * n * (3 + 4 * width * of)};
+  }
   case IR_EIGEN: return (VmCost){15 * n * width, 48 * n};
-  case IR_MATMUL: return (VmCost){6 * n * width, 8 * n * (3 + 8 * width)};
+  case IR_MATMUL: { /* numbers times rows: a multiply-add each way; rows times rows: one more */
+    bool numbers = i->in[0].place == IN_DATA || i->in[1].place == IN_DATA;
+    return (VmCost){(numbers ? 4 : 6) * n * width, 8 * n * (3 + (numbers ? 3 : 5) * width)};
+  }
   default: {
     double pulled = 0;
     for (int k = 0; k < i->nargs; k++) pulled += i->in[k].place != IN_DATA;

@@ -201,10 +201,12 @@ static void map_element(const Frame *f, const Instr *i, size_t e, const double *
 static void summand_forward(const Frame *f, const Instr *i) {
   const double *in[IR_MAX_ARGS];
   size_t step[IR_MAX_ARGS];
-  double *out = result_row(f, i, 0), value[LANE_BLOCK];
+  double value[LANE_BLOCK];
   for (int32_t e = 0; e < i->summand->n; e++) {
-    map_element(f, i->summand, (size_t)e, in, step, e ? value : out);
-    if (e) f->w->k->add(out, value, f->n);
+    double *out = result_row(f, i, (size_t)(e / i->width));
+    bool first = e % i->width == 0;
+    map_element(f, i->summand, (size_t)e, in, step, first ? out : value);
+    if (!first) f->w->k->add(out, value, f->n);
   }
 }
 
@@ -217,7 +219,8 @@ static void summand_backward(const Frame *f, const Instr *i) {
   for (int32_t e = 0; e < s->n; e++) {
     map_element(f, s, (size_t)e, in, step, value);
     for (int k = 0; k < s->nargs; k++) adj[k] = adjoint_of(f, &s->in[k], (size_t)e, 0);
-    f->w->k->backward[s->op](result_adjoint(f, i, 0), value, in, step, adj, f->n);
+    f->w->k->backward[s->op](result_adjoint(f, i, (size_t)(e / i->width)), value, in, step, adj,
+                             f->n);
   }
 }
 
@@ -241,7 +244,71 @@ static void sum_forward(const Frame *f, const Instr *i, size_t n, size_t first) 
   }
 }
 
+/* The rows behind both operands of the ADD whose sums a global LSE has: result e's. */
+typedef struct {
+  RowList a, b;
+} RowPairs;
+
+static RowPairs pair_rows(const Frame *f, const Instr *i, size_t e) {
+  size_t width = (size_t)i->width;
+  Scratch *s = f->s;
+  for (size_t k = 0; k < 2 * width; k++)
+    s->in[k] = row_of(f, &i->summand->in[k / width], e * width + k % width, 0, s->splat + k * LANES,
+                      &s->step[k]);
+  return (RowPairs){{s->in, s->step, width}, {s->in + width, s->step + width, width}};
+}
+
+/* The rows of a step of a chain: [a, b, exps], and adjoints of the first two. */
+static ChainRows chain_rows(const Frame *f, const Instr *i) {
+  Scratch *s = f->s;
+  size_t width = (size_t)i->width, n = (size_t)i->n * width, step;
+  const Operand *a = &i->summand->in[i->common - 1], *b = &i->summand->in[2 - i->common];
+  const double **rows_b = s->in + width, **exps = rows_b + n;
+  for (size_t w = 0; w < width; w++) {
+    s->in[w] = row_of(f, a, w, 0, NULL, &step);
+    s->adj[w] = f->out_adj ? adjoint_of(f, a, w, 0) : NULL;
+  }
+  for (size_t e = 0; e < n; e++) {
+    rows_b[e] = row_of(f, b, e, 0, NULL, &step);
+    exps[e] = f->shared + (i->exps + e) * f->ld;
+    s->adj[width + e] = f->out_adj ? adjoint_of(f, b, e, 0) : NULL;
+  }
+  return (ChainRows){(size_t)i->n, width, s->in, rows_b, exps, s->adj, s->adj + width};
+}
+
+static void pairs_forward(const Frame *f, const Instr *i) {
+  if (i->common) {
+    ChainRows c = chain_rows(f, i);
+    f->w->k->step(result_row(f, i, 0), f->ld, &c, f->n);
+    return;
+  }
+  for (size_t e = 0; e < (size_t)i->n; e++) {
+    RowPairs r = pair_rows(f, i, e);
+    f->w->k->log_sum_exp_pairs(result_row(f, i, e), &r.a, &r.b, f->n);
+  }
+}
+
+static void pairs_backward(const Frame *f, const Instr *i) {
+  size_t width = (size_t)i->width;
+  if (i->common) {
+    ChainRows c = chain_rows(f, i);
+    f->w->k->step_adjoint(result_adjoint(f, i, 0), result_row(f, i, 0), f->ld, &c, f->n);
+    return;
+  }
+  for (size_t e = 0; e < (size_t)i->n; e++) {
+    RowPairs r = pair_rows(f, i, e);
+    for (size_t k = 0; k < 2 * width; k++)
+      f->s->adj[k] = adjoint_of(f, &i->summand->in[k / width], e * width + k % width, 0);
+    f->w->k->log_sum_exp_pairs_adjoint(result_adjoint(f, i, e), result_row(f, i, e), &r.a, &r.b,
+                                       f->s->adj, f->n);
+  }
+}
+
 static void lse_forward(const Frame *f, const Instr *i, size_t n, size_t first) {
+  if (i->summand) {
+    pairs_forward(f, i);
+    return;
+  }
   for (size_t e = 0; e < n; e++) {
     reduce_rows(f, i, e, first);
     RowList terms = {f->s->in, f->s->step, (size_t)i->width};
@@ -255,9 +322,25 @@ static void copy_forward(const Frame *f, double *out, const Operand *o, size_t e
   for (size_t j = 0; j < f->n; j++) out[j] = a[step * j];
 }
 
+/* The rows of a product with elements from here and there, and of their adjoints. */
+static void gathered_rows(const Frame *f, const Instr *i) {
+  const Operand *o = &i->in[1];
+  for (size_t k = 0; k < (size_t)i->width; k++) {
+    size_t at = (o->base + (size_t)o->index[k]) * f->ld;
+    f->s->in[k] = f->shared + at;
+    f->s->adj[k] = f->out_adj + at;
+  }
+}
+
 static void matvec_forward(const Frame *f, const Instr *i, size_t n, size_t first) {
   const Work *w = f->w;
   size_t inner = (size_t)i->width;
+  if (i->in[1].access == AT_INDEX) {
+    gathered_rows(f, i);
+    for (size_t r = 0; r < n; r++)
+      w->k->combine(result_row(f, i, r), i->in[0].data + r * inner, f->s->in, inner, f->n);
+    return;
+  }
   w->k->gemm(&(RowProduct){.out = result_row(f, i, 0),
                            .ldo = f->ld,
                            .a = i->in[0].data + first * inner,
@@ -375,6 +458,33 @@ static void affine_backward(const Frame *f, const Instr *i) {
   f->w->k->affine_adjoint(result_adjoint(f, i, 0), f->ld, &a, f->rows, f->n);
 }
 
+/* Pointers of a mixture for observation e of this tile. */
+static MixtureRows mixture_of(const Frame *f, const TapeMixture *t, size_t e, bool adjoint) {
+  size_t count = t->width * t->terms;
+  const double **log = f->s->in, **exps = f->s->in + count;
+  for (size_t k = 0; k < count; k++) {
+    size_t at = t->index[k] ? (size_t)t->index[k][f->row + e] : 0;
+    log[k] = f->shared + (t->base[k] + at) * f->ld;
+    exps[k] = f->shared + (t->exps[k] + at) * f->ld;
+    if (adjoint) f->s->adj[k] = f->boundary + (t->base_adj[k] + at) * f->ld;
+  }
+  return (MixtureRows){t->width, t->terms, log, exps, f->s->adj};
+}
+
+static void mixture_forward(const Frame *f, const Instr *i) {
+  for (size_t e = 0; e < f->rows; e++) {
+    MixtureRows m = mixture_of(f, i->mixture, e, false);
+    f->w->k->mixture(result_row(f, i, e), &m, f->n);
+  }
+}
+
+static void mixture_backward(const Frame *f, const Instr *i) {
+  for (size_t e = 0; e < f->rows; e++) {
+    MixtureRows m = mixture_of(f, i->mixture, e, true);
+    f->w->k->mixture_adjoint(result_adjoint(f, i, e), result_row(f, i, e), &m, f->n);
+  }
+}
+
 static void cumsum_forward(const Frame *f, const Instr *i, size_t n) {
   for (size_t e = 0; e < n; e++) {
     double *out = result_row(f, i, e);
@@ -383,17 +493,68 @@ static void cumsum_forward(const Frame *f, const Instr *i, size_t n) {
   }
 }
 
+/* Matrices of a product: [rows x inner] times [inner x columns]. */
+typedef struct {
+  size_t rows, inner, columns;
+} Sizes;
+
+static Sizes sizes_of(const Instr *i) {
+  return (Sizes){(size_t)i->n / (size_t)i->columns, (size_t)i->width, (size_t)i->columns};
+}
+
+/* Numbers times rows, all columns of the second matrix at once: they follow each other in memory.
+ */
+static RowProduct constant_times(const Frame *f, const Instr *i, Sizes s, bool back) {
+  size_t ld = s.columns * f->ld;
+  return (RowProduct){.a = i->in[0].data,
+                      .a_row = back ? 1 : s.inner,
+                      .a_column = back ? s.inner : 1,
+                      .ldo = ld,
+                      .ldb = ld,
+                      .rows = back ? s.inner : s.rows,
+                      .inner = back ? s.rows : s.inner,
+                      .n = ld,
+                      .add = back};
+}
+
+/* Rows times numbers: one row of the first matrix, transposed. */
+static RowProduct times_constant(const Frame *f, const Instr *i, Sizes s, bool back) {
+  return (RowProduct){.a = i->in[1].data,
+                      .a_row = back ? s.columns : 1,
+                      .a_column = back ? 1 : s.columns,
+                      .ldo = f->ld,
+                      .ldb = f->ld,
+                      .rows = back ? s.inner : s.columns,
+                      .inner = back ? s.columns : s.inner,
+                      .n = f->n,
+                      .add = back};
+}
+
 static void matmul_forward(const Frame *f, const Instr *i) {
-  const Work *w = f->w;
-  size_t inner = (size_t)i->width, cols = (size_t)i->columns, rows = (size_t)i->n / cols;
+  const Kernels *k = f->w->k;
+  Sizes s = sizes_of(i);
   const double *a = f->shared + i->in[0].base * f->ld, *b = f->shared + i->in[1].base * f->ld;
-  for (size_t r = 0; r < rows; r++)
-    for (size_t c = 0; c < cols; c++) {
-      double *out = result_row(f, i, r * cols + c);
-      memset(out, 0, f->n * sizeof *out);
-      for (size_t k = 0; k < inner; k++)
-        w->k->multiply_add(out, a + (r * inner + k) * f->ld, b + (k * cols + c) * f->ld, f->n);
+  double *out = result_row(f, i, 0);
+  if (i->in[0].place == IN_DATA) {
+    RowProduct p = constant_times(f, i, s, false);
+    p.out = out, p.b = b;
+    k->gemm(&p);
+  } else if (i->in[1].place == IN_DATA) {
+    RowProduct p = times_constant(f, i, s, false);
+    for (size_t r = 0; r < s.rows; r++) {
+      p.out = out + r * s.columns * f->ld, p.b = a + r * s.inner * f->ld;
+      k->gemm(&p);
     }
+  } else {
+    size_t ld = f->ld;
+    k->lane_product(&(LaneProduct){.out = {out, s.columns * ld, ld},
+                                   .x = {a, s.inner * ld, ld},
+                                   .y = {b, s.columns * ld, ld},
+                                   .rows = s.rows,
+                                   .inner = s.inner,
+                                   .columns = s.columns,
+                                   .n = f->n});
+  }
 }
 
 /* The k-th matrix of the instruction. */
@@ -468,6 +629,7 @@ void exec_forward(const Frame *f, const Instr *code, int count) {
     case IR_MATVEC: matvec_forward(f, i, n, first); break;
     case IR_MATMUL: matmul_forward(f, i); break;
     case IR_AFFINE: affine_forward(f, i); break;
+    case IR_MIXTURE: mixture_forward(f, i); break;
     case IR_NOISE: noise_forward(f, i, n, first); break;
     case IR_OUTER: outer_forward(f, i, n, first); break;
     case IR_ODE: solve_forward(f, i); break;
@@ -532,6 +694,10 @@ static void sum_backward(const Frame *f, const Instr *i, size_t n, size_t first)
 }
 
 static void lse_backward(const Frame *f, const Instr *i, size_t n, size_t first) {
+  if (i->summand) {
+    pairs_backward(f, i);
+    return;
+  }
   size_t width = (size_t)i->width;
   for (size_t e = 0; e < n; e++) {
     reduce_rows(f, i, e, first);
@@ -552,6 +718,13 @@ static void copy_backward(const Frame *f, const double *g, const Operand *o, siz
 static void matvec_backward(const Frame *f, const Instr *i, size_t n, size_t first) {
   const Work *w = f->w;
   size_t inner = (size_t)i->width;
+  if (i->in[1].access == AT_INDEX) {
+    gathered_rows(f, i);
+    for (size_t r = 0; r < n; r++)
+      w->k->combine_adjoint(result_adjoint(f, i, r), i->in[0].data + r * inner, f->s->adj, inner,
+                            f->n);
+    return;
+  }
   double *adj =
       f->tile ? f->boundary + i->in[1].adjoint * f->ld : f->out_adj + i->in[1].base * f->ld;
   w->k->gemm(&(RowProduct){.out = adj,
@@ -585,19 +758,45 @@ static void spectra_backward(const Frame *f, const Instr *i) {
   }
 }
 
+/* Of out = a b: a's adjoint gets g b', and b's the transposed of g' a. */
+static void lanes_backward(const Frame *f, const Instr *i, Sizes s) {
+  size_t ld = f->ld, ao = i->in[0].base * ld, bo = i->in[1].base * ld;
+  const double *g = result_adjoint(f, i, 0);
+  f->w->k->lane_product(&(LaneProduct){.out = {f->out_adj + ao, s.inner * ld, ld},
+                                       .x = {g, s.columns * ld, ld},
+                                       .y = {f->shared + bo, ld, s.columns * ld},
+                                       .rows = s.rows,
+                                       .inner = s.columns,
+                                       .columns = s.inner,
+                                       .n = f->n,
+                                       .back = true});
+  f->w->k->lane_product(&(LaneProduct){.out = {f->out_adj + bo, ld, s.columns * ld},
+                                       .x = {g, ld, s.columns * ld},
+                                       .y = {f->shared + ao, s.inner * ld, ld},
+                                       .rows = s.columns,
+                                       .inner = s.rows,
+                                       .columns = s.inner,
+                                       .n = f->n,
+                                       .back = true});
+}
+
 static void matmul_backward(const Frame *f, const Instr *i) {
-  const Work *w = f->w;
-  size_t inner = (size_t)i->width, cols = (size_t)i->columns, rows = (size_t)i->n / cols;
-  size_t ao = i->in[0].base * f->ld, bo = i->in[1].base * f->ld;
-  for (size_t r = 0; r < rows; r++)
-    for (size_t c = 0; c < cols; c++) {
-      const double *g = result_adjoint(f, i, r * cols + c);
-      for (size_t k = 0; k < inner; k++) {
-        size_t x = ao + (r * inner + k) * f->ld, y = bo + (k * cols + c) * f->ld;
-        w->k->pull_back(f->out_adj + x, f->shared + y, g, f->n);
-        w->k->pull_back(f->out_adj + y, f->shared + x, g, f->n);
-      }
+  const Kernels *k = f->w->k;
+  Sizes s = sizes_of(i);
+  const double *g = result_adjoint(f, i, 0);
+  if (i->in[0].place == IN_DATA) {
+    RowProduct p = constant_times(f, i, s, true);
+    p.out = f->out_adj + i->in[1].base * f->ld, p.b = g;
+    k->gemm(&p);
+  } else if (i->in[1].place == IN_DATA) {
+    RowProduct p = times_constant(f, i, s, true);
+    for (size_t r = 0; r < s.rows; r++) {
+      p.out = f->out_adj + (i->in[0].base + r * s.inner) * f->ld, p.b = g + r * s.columns * f->ld;
+      k->gemm(&p);
     }
+  } else {
+    lanes_backward(f, i, s);
+  }
 }
 
 static void solve_backward(const Frame *f, const Instr *i) {
@@ -610,6 +809,7 @@ void exec_backward(const Frame *f, const Instr *code, int count) {
   for (int c = count; c-- > 0;) {
     const Instr *i = &code[c];
     size_t n = (size_t)i->n * f->rows, first = (size_t)i->n * f->row;
+    if (i->aside) continue;
     switch (i->op) {
     case IR_CONST:
     case IR_NOISE: break;
@@ -631,6 +831,7 @@ void exec_backward(const Frame *f, const Instr *code, int count) {
     case IR_MATVEC: matvec_backward(f, i, n, first); break;
     case IR_MATMUL: matmul_backward(f, i); break;
     case IR_AFFINE: affine_backward(f, i); break;
+    case IR_MIXTURE: mixture_backward(f, i); break;
     case IR_ODE: solve_backward(f, i); break;
     case IR_RUN: run_backward(f, i); break;
     default:

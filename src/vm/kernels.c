@@ -326,6 +326,182 @@ static void affine_adjoint(const double *g, size_t ldg, const AffineRows *a, siz
   }
 }
 
+/* ---- mixtures: sums of products of what is the same for many observations ---------------------
+ */
+
+VFN vd mixture_product(const MixtureRows *m, size_t k, size_t j, int terms) {
+  vd p = v_load(m->exp[k * (size_t)terms] + j);
+  V_UNROLL for (int t = 1; t < terms; t++) p =
+      p * v_load(m->exp[k * (size_t)terms + (size_t)t] + j);
+  return p;
+}
+
+VFN vd mixture_log(const MixtureRows *m, size_t k, size_t j, int terms) {
+  vd s = v_load(m->log[k * (size_t)terms] + j);
+  V_UNROLL for (int t = 1; t < terms; t++) s += v_load(m->log[k * (size_t)terms + (size_t)t] + j);
+  return s;
+}
+
+/* Sums of products of two vectors of lanes, or one. */
+typedef struct {
+  vd at[2];
+} MixtureSums;
+
+VFN MixtureSums mixture_sums(const MixtureRows *m, size_t j, int terms, int C) {
+  MixtureSums s = {{ZERO, ZERO}};
+  for (size_t k = 0; k < m->width; k++)
+    V_UNROLL for (int v = 0; v < C; v++) s.at[v] +=
+        mixture_product(m, k, j + (size_t)v * VL, terms);
+  return s;
+}
+
+/* Where products that underflowed, or overflowed, may count; nan is out of range, too. */
+VFN vm out_of_range(vd s) { return v_not(v_and(v_lt(K(1e-250), s), v_lt(s, K(1e250)))); }
+
+VFN vd mixture_from_logs(const MixtureRows *m, size_t j, int terms) {
+  vd top = mixture_log(m, 0, j, terms), s = ZERO;
+  for (size_t k = 1; k < m->width; k++) top = v_max(top, mixture_log(m, k, j, terms));
+  for (size_t k = 0; k < m->width; k++) s += v_exp(mixture_log(m, k, j, terms) - top);
+  return SEL(v_eq(v_abs(top), K(INFINITY)), top, top + v_log(s));
+}
+
+VFN void mixture_lanes(double *out, const MixtureRows *m, size_t j, int terms, int C) {
+  MixtureSums s = mixture_sums(m, j, terms, C);
+  V_UNROLL for (int v = 0; v < C; v++) {
+    vd value = v_log(s.at[v]);
+    vm off = out_of_range(s.at[v]);
+    if (v_any(off)) value = SEL(off, mixture_from_logs(m, j + (size_t)v * VL, terms), value);
+    v_store(out + j + (size_t)v * VL, value);
+  }
+}
+
+VFN void mixture_rows(double *out, const MixtureRows *m, size_t n, int terms) {
+  size_t j = 0;
+  for (; j + 2 * VL <= n; j += 2 * VL) mixture_lanes(out, m, j, terms, 2);
+  for (; j < n; j += VL) mixture_lanes(out, m, j, terms, 1);
+}
+
+VFN void mixture_pull(const MixtureRows *m, size_t k, size_t j, int terms, vd pulled) {
+  V_UNROLL for (int t = 0; t < terms; t++) {
+    double *to = m->adj[k * (size_t)terms + (size_t)t] + j;
+    v_store(to, v_load(to) + pulled);
+  }
+}
+
+/* One vector of lanes of which some are out of range. */
+static void mixture_adjoint_off(const double *g, const double *r, const MixtureRows *m, size_t j,
+                                int terms) {
+  vd gj = v_load(g + j);
+  for (size_t k = 0; k < m->width; k++) {
+    vd log = mixture_log(m, k, j, terms), share = v_exp(log - v_load(r + j));
+    vm none = v_or(v_eq(gj, ZERO), v_eq(log, K(-INFINITY)));
+    mixture_pull(m, k, j, terms, SEL(none, ZERO, gj * share));
+  }
+}
+
+/* d / d log[k, t] = product k over the sum, for every t. */
+VFN void mixture_adjoint_rows(const double *g, const double *r, const MixtureRows *m, size_t n,
+                              int terms) {
+  for (size_t j = 0; j < n; j += VL) {
+    vd gj = v_load(g + j), s = mixture_sums(m, j, terms, 1).at[0];
+    if (v_any(out_of_range(s))) {
+      mixture_adjoint_off(g, r, m, j, terms);
+      continue;
+    }
+    vd by = gj / s;
+    for (size_t k = 0; k < m->width; k++)
+      mixture_pull(m, k, j, terms, by * mixture_product(m, k, j, terms));
+  }
+}
+
+static void mixture(double *out, const MixtureRows *rows, size_t n) {
+  MixtureRows m = *rows;
+  switch (m.terms) {
+  case 1: mixture_rows(out, &m, n, 1); break;
+  case 2: mixture_rows(out, &m, n, 2); break;
+  default: mixture_rows(out, &m, n, 3);
+  }
+}
+
+static void mixture_adjoint(const double *g, const double *r, const MixtureRows *rows, size_t n) {
+  MixtureRows m = *rows;
+  switch (m.terms) {
+  case 1: mixture_adjoint_rows(g, r, &m, n, 1); break;
+  case 2: mixture_adjoint_rows(g, r, &m, n, 2); break;
+  default: mixture_adjoint_rows(g, r, &m, n, 3);
+  }
+}
+
+/* ---- a step of a chain of hidden states ------------------------------------------------------ */
+
+/* exp(a[w] - most), most the largest of them. */
+VFN vd step_weights(const ChainRows *c, size_t j, vd *weights) {
+  vd most = v_load(c->a[0] + j);
+  for (size_t w = 1; w < c->width; w++) most = v_max(most, v_load(c->a[w] + j));
+  for (size_t w = 0; w < c->width; w++) weights[w] = v_exp(v_load(c->a[w] + j) - most);
+  return most;
+}
+
+VFN vd step_sum(const ChainRows *c, size_t e, size_t j, const vd *weights) {
+  vd s = ZERO;
+  for (size_t w = 0; w < c->width; w++)
+    s = v_fma(weights[w], v_load(c->exps[e * c->width + w] + j), s);
+  return s;
+}
+
+VFN vd step_log(const ChainRows *c, size_t e, size_t w, size_t j) {
+  return v_load(c->a[w] + j) + v_load(c->b[e * c->width + w] + j);
+}
+
+static vd step_from_logs(const ChainRows *c, size_t e, size_t j) {
+  vd most = step_log(c, e, 0, j), s = ZERO;
+  for (size_t w = 1; w < c->width; w++) most = v_max(most, step_log(c, e, w, j));
+  for (size_t w = 0; w < c->width; w++) s += v_exp(step_log(c, e, w, j) - most);
+  return SEL(v_eq(v_abs(most), K(INFINITY)), most, most + v_log(s));
+}
+
+static void step(double *out, size_t ldo, const ChainRows *chain, size_t n) {
+  ChainRows c = *chain;
+  for (size_t j = 0; j < n; j += VL) {
+    vd weights[CHAIN_MOST], most = step_weights(&c, j, weights);
+    for (size_t e = 0; e < c.rows; e++) {
+      vd s = step_sum(&c, e, j, weights), value = most + v_log(s);
+      vm off = out_of_range(s);
+      if (v_any(off)) value = SEL(off, step_from_logs(&c, e, j), value);
+      v_store(out + e * ldo + j, value);
+    }
+  }
+}
+
+/* What flows to term (e, w) where some lanes are out of range. */
+static vd step_pulled(const ChainRows *c, size_t e, size_t w, size_t j, vd g, vd r) {
+  vd x = step_log(c, e, w, j);
+  return SEL(v_or(v_eq(g, ZERO), v_eq(x, K(-INFINITY))), ZERO, g * v_exp(x - r));
+}
+
+static void step_adjoint(const double *g, const double *r, size_t ld, const ChainRows *chain,
+                         size_t n) {
+  ChainRows c = *chain;
+  for (size_t j = 0; j < n; j += VL) {
+    vd weights[CHAIN_MOST], to_a[CHAIN_MOST];
+    step_weights(&c, j, weights);
+    for (size_t w = 0; w < c.width; w++) to_a[w] = ZERO;
+    for (size_t e = 0; e < c.rows; e++) {
+      vd gj = v_load(g + e * ld + j), rj = v_load(r + e * ld + j), s = step_sum(&c, e, j, weights);
+      bool off = v_any(out_of_range(s));
+      vd by = gj / s;
+      for (size_t w = 0; w < c.width; w++) {
+        size_t at = e * c.width + w;
+        vd pulled =
+            off ? step_pulled(&c, e, w, j, gj, rj) : by * weights[w] * v_load(c.exps[at] + j);
+        to_a[w] += pulled;
+        v_store(c.b_adj[at] + j, v_load(c.b_adj[at] + j) + pulled);
+      }
+    }
+    for (size_t w = 0; w < c.width; w++) v_store(c.a_adj[w] + j, v_load(c.a_adj[w] + j) + to_a[w]);
+  }
+}
+
 /* ---- differential equations ------------------------------------------------------------------ */
 
 /* The sum at one place of all rows. */
@@ -526,6 +702,10 @@ const Kernels JOIN(kernels_, ISA) = {
     .chain = chain,
     .affine = affine,
     .affine_adjoint = affine_adjoint,
+    .step = step,
+    .step_adjoint = step_adjoint,
+    .mixture = mixture,
+    .mixture_adjoint = mixture_adjoint,
     .runge_kutta = runge_kutta,
     .step_error = step_error,
     .tangent = tangent,

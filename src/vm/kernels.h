@@ -35,6 +35,22 @@ typedef struct {
   double *const *dense_adj, *const *base_adj; /* the same places for adjoints */
 } AffineRows;
 
+/* log sum_k prod_t exp[k, t], of rows whose logarithms are log[k, t], for k < width, t < terms:
+ * where the sum of products is out of range it is computed from the logarithms. */
+typedef struct {
+  size_t width, terms;
+  const double *const *log, *const *exp; /* [width x terms] rows of draws */
+  double *const *adj;                    /* of the logarithms */
+} MixtureRows;
+
+/* out[e] = log sum_w exp(a[w] + b[e, w]), e < rows, w < width; exps: of b. */
+enum { CHAIN_MOST = 16 }; /* the largest width */
+typedef struct {
+  size_t rows, width;
+  const double *const *a, *const *b, *const *exps; /* width; rows x width, twice */
+  double *const *a_adj, *const *b_adj;
+} ChainRows;
+
 /* A density d(y[r], b[r], c, d) of `rows` observations that share c and d: these, and their
  * adjoints, stay in registers. */
 typedef struct {
@@ -119,6 +135,10 @@ typedef struct Kernels {
 
   void (*affine)(double *out, size_t ldo, const AffineRows *a, size_t rows, size_t n);
   void (*affine_adjoint)(const double *g, size_t ldg, const AffineRows *a, size_t rows, size_t n);
+  void (*step)(double *out, size_t ldo, const ChainRows *c, size_t n);
+  void (*step_adjoint)(const double *g, const double *r, size_t ld, const ChainRows *c, size_t n);
+  void (*mixture)(double *out, const MixtureRows *m, size_t n);
+  void (*mixture_adjoint)(const double *g, const double *r, const MixtureRows *m, size_t n);
   /* adj[r terms + b] = sum over the lanes of g[r ldg + j] basis[b ldb + j] */
   void (*outer_adjoint)(double *adj, const OuterRows *o);
 

@@ -9,6 +9,7 @@
  */
 #include "vm/plan_int.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- global instructions --------------------------------------------------------------------- */
@@ -22,19 +23,44 @@ static Operand data_operand(Planner *p, const double *values, int32_t n) {
   return (Operand){.place = IN_DATA, .access = AT_ONE, .data = copies};
 }
 
-/* How a global instruction reads node id: gathers become an index, constants stay data. */
+static bool all_same(const int32_t *index, size_t n) {
+  for (size_t e = 1; e < n; e++)
+    if (index[e] != index[0]) return false;
+  return true;
+}
+
+static bool are_consecutive(const int32_t *index, size_t n) {
+  for (size_t e = 1; e < n; e++)
+    if (index[e] != index[0] + (int32_t)e) return false;
+  return true;
+}
+
+/* Elements base + index[e] of the global values, n of them. */
+static Operand indexed_operand(size_t base, const int32_t *index, size_t n) {
+  Operand o = {.place = IN_GLOBAL, .access = AT_INDEX, .base = base, .index = index};
+  if (!are_consecutive(index, n) && !all_same(index, n)) return o;
+  return (Operand){.place = IN_GLOBAL,
+                   .access = are_consecutive(index, n) && n > 1 ? AT_SAME : AT_ONE,
+                   .base = base + (size_t)index[0]};
+}
+
+/* A pack is read where its elements are: all global values are one array. Numbers among them are
+ * rows of their own. */
+static Operand packed_operand(Planner *p, const IrNode *x) {
+  int32_t *index = NEW_ARRAY(p->arena, int32_t, x->n);
+  for (int32_t e = 0; e < x->n; e++)
+    index[e] = (int32_t)plan_global(p, x->u.picks[e].node) + x->u.picks[e].elem;
+  return indexed_operand(0, index, (size_t)x->n);
+}
+
+/* How a global instruction reads node id: gathers and packs become an index, constants stay data.
+ */
 static Operand global_operand(Planner *p, Node id, int32_t n) {
   const IrNode *x = ir_node(p->g, id);
   if (x->op == IR_CONST) return data_operand(p, x->u.values, x->n);
-  if (x->op == IR_GATHER) {
-    Operand o = {.place = IN_GLOBAL,
-                 .access = AT_INDEX,
-                 .base = plan_global(p, x->args[0]),
-                 .index = x->u.index};
-    if (x->n == 1)
-      o = (Operand){.place = IN_GLOBAL, .access = AT_ONE, .base = o.base + (size_t)x->u.index[0]};
-    return o;
-  }
+  if (x->op == IR_GATHER)
+    return indexed_operand(plan_global(p, x->args[0]), x->u.index, (size_t)x->n);
+  if (x->op == IR_PACK) return packed_operand(p, x);
   return (Operand){.place = IN_GLOBAL,
                    .access = x->n == 1 && n != 1 ? AT_ONE : AT_SAME,
                    .base = plan_global(p, id)};
@@ -58,14 +84,13 @@ static void note_width(Planner *p, const IrNode *x) {
     p->tape->max_width = (size_t)x->attr;
 }
 
-/* The operand of a sum over a whole vector that is elementwise and needed nowhere else: summed as
- * it is computed. */
+/* The operand of a sum that is elementwise and needed nowhere else: summed as it is computed. So
+ * are the exponentials of a sum of two. */
 static Node summand_of(const Planner *p, const IrNode *x) {
-  Node a = x->op == IR_SUM ? x->args[0] : NO_NODE;
-  if (a == NO_NODE || x->n != 1 || !ir_is_map(ir_node(p->g, a)->op) || p->uses[a] > 1 ||
-      p->global_at[a])
+  Node a = x->op == IR_SUM || x->op == IR_LSE ? x->args[0] : NO_NODE;
+  if (a == NO_NODE || !ir_is_map(ir_node(p->g, a)->op) || p->uses[a] > 1 || p->global_at[a])
     return NO_NODE;
-  return a;
+  return x->op == IR_SUM || ir_node(p->g, a)->op == IR_ADD ? a : NO_NODE;
 }
 
 static const Instr *summand(Planner *p, const IrNode *x) {
@@ -78,9 +103,106 @@ static const Instr *summand(Planner *p, const IrNode *x) {
   return each;
 }
 
+/* The element at which the exponentials of a node begin, whose operands are planned. */
+static size_t exps_of(Planner *p, Node id) {
+  Tape *t = p->tape;
+  if (!p->exps_of[id]) {
+    Instr i = {.op = IR_EXP, .nargs = 1, .n = ir_size(p->g, id), .aside = true};
+    i.in[0] = global_operand(p, id, i.n);
+    i.out = t->elements;
+    t->elements += (size_t)i.n;
+    PUSH(p->arena, t->code, t->count, t->cap, i);
+    p->exps_of[id] = i.out + 1;
+  }
+  return p->exps_of[id] - 1;
+}
+
+/* Has every row of W elements the same ones? */
+static bool rows_agree(const Operand *o, int32_t n, int32_t W) {
+  if (o->place != IN_GLOBAL || o->access != AT_INDEX) return false;
+  for (int32_t e = W; e < n; e++)
+    if (o->index[e] != o->index[e % W]) return false;
+  return true;
+}
+
+/* A step of a chain of hidden states: log sum exp over w of a[w] + b[e, w], for several e. Where b
+ * is met in several steps its exponentials are taken once, and those of a once for all e. */
+static void find_chain(Planner *p, const IrNode *x, Instr *i) {
+  const IrNode *sum = ir_node(p->g, x->args[0]);
+  if (x->op != IR_LSE || !i->summand || x->n < 2 || x->attr > CHAIN_MOST) return;
+  for (int k = 0; k < 2; k++) {
+    const Operand *other = &i->summand->in[1 - k];
+    bool whole = other->place == IN_GLOBAL && ir_size(p->g, sum->args[1 - k]) == sum->n;
+    if (!whole || p->uses[sum->args[1 - k]] < 2 || !rows_agree(&i->summand->in[k], sum->n, x->attr))
+      continue;
+    i->common = (uint8_t)(k + 1);
+    i->exps = exps_of(p, sum->args[1 - k]);
+    if ((size_t)sum->n > p->tape->max_width) p->tape->max_width = (size_t)sum->n;
+    return;
+  }
+}
+
 /* All elements of a node, as consecutive rows. */
 static Operand whole_operand(Planner *p, Node id) {
   return (Operand){.place = IN_GLOBAL, .access = AT_SAME, .base = plan_global(p, id)};
+}
+
+typedef struct {
+  int32_t element, column;
+} Column;
+
+static int by_element(const void *a, const void *b) {
+  const Column *x = a, *y = b;
+  if (x->element != y->element) return x->element < y->element ? -1 : 1;
+  return x->column < y->column ? -1 : x->column > y->column;
+}
+
+/* A matrix of numbers times a vector of elements from here and there: they are read where they are,
+ * in the order of memory, each once: its columns are added up. */
+static void gathered_product(Planner *p, const IrNode *x, Instr *i) {
+  const double *given = ir_node(p->g, x->args[0])->u.values;
+  Operand b = global_operand(p, x->args[1], x->attr);
+  size_t inner = (size_t)x->attr, rows = (size_t)x->n, used = 0;
+  Column *c = NEW_ARRAY(p->temp, Column, inner);
+  for (size_t k = 0; k < inner; k++) {
+    size_t at = b.access == AT_ONE ? 0 : b.access == AT_SAME ? k : (size_t)b.index[k];
+    c[k] = (Column){(int32_t)(b.base + at), (int32_t)k};
+  }
+  qsort(c, inner, sizeof *c, by_element);
+  int32_t *index = NEW_ARRAY(p->arena, int32_t, inner);
+  double *A = NEW_ARRAY(p->arena, double, rows *inner);
+  for (size_t k = 0; k < inner; k++)
+    if (!k || c[k].element != c[k - 1].element) index[used++] = c[k].element;
+  for (size_t r = 0; r < rows; r++)
+    for (size_t k = 0, u = 0; k < inner; k++) {
+      u += k && c[k].element != c[k - 1].element;
+      A[r * used + u] += given[r * inner + (size_t)c[k].column];
+    }
+  i->in[0] = (Operand){.place = IN_DATA, .access = AT_SAME, .data = A};
+  i->in[1] = indexed_operand(0, index, used);
+  i->width = (int32_t)used;
+  if (used > p->tape->max_width) p->tape->max_width = used;
+}
+
+static void product_operands(Planner *p, const IrNode *x, Instr *i) {
+  unsigned op = ir_node(p->g, x->args[1])->op;
+  if (op == IR_GATHER || op == IR_PACK) {
+    gathered_product(p, x, i);
+  } else {
+    i->in[0] = data_operand(p, ir_node(p->g, x->args[0])->u.values, 2);
+    i->in[1] = whole_operand(p, x->args[1]);
+  }
+}
+
+/* Of a product's two matrices one may stay numbers. */
+static void matrix_operands(Planner *p, const IrNode *x, Instr *i) {
+  int which = ir_is_const(p->g, x->args[0]) ? 0 : 1;
+  for (int k = 0; k < 2; k++) {
+    const IrNode *m = ir_node(p->g, x->args[k]);
+    i->in[k] = k == which && m->op == IR_CONST
+                   ? (Operand){.place = IN_DATA, .access = AT_SAME, .data = m->u.values}
+                   : whole_operand(p, x->args[k]);
+  }
 }
 
 /* Make the instruction of node id, whose operands are planned. Matrix products and the like want
@@ -107,12 +229,11 @@ static void emit_global(Planner *p, Node id) {
     break;
   case IR_GATHER: i.in[0] = global_operand(p, id, x->n); break;
   case IR_PACK: i.picks = pick_operands(p, x); break;
-  case IR_MATVEC:
-    i.in[0] = data_operand(p, ir_node(p->g, x->args[0])->u.values, 2);
-    i.in[1] = whole_operand(p, x->args[1]);
-    break;
+  case IR_MATVEC: product_operands(p, x, &i); break;
   case IR_SUM:
+  case IR_LSE:
     i.summand = summand(p, x);
+    find_chain(p, x, &i);
     if (!i.summand) i.in[0] = global_operand(p, x->args[0], x->n);
     break;
   case IR_ODE:
@@ -129,10 +250,8 @@ static void emit_global(Planner *p, Node id) {
     if (t->eigen_rows < (size_t)x->attr) t->eigen_rows = (size_t)x->attr;
     i.in[0] = whole_operand(p, x->args[0]);
     break;
-  case IR_MATMUL:
-  case IR_CUMSUM:
-    for (int k = 0; k < x->nargs; k++) i.in[k] = whole_operand(p, x->args[k]);
-    break;
+  case IR_MATMUL: matrix_operands(p, x, &i); break;
+  case IR_CUMSUM: i.in[0] = whole_operand(p, x->args[0]); break;
   default:
     for (int k = 0; k < x->nargs; k++) i.in[k] = global_operand(p, x->args[k], x->n);
   }
@@ -142,37 +261,52 @@ static void emit_global(Planner *p, Node id) {
   p->global_at[id] = i.out + 1;
 }
 
-/* Operand k of x as global instructions read it; NO_NODE for data. */
-static Node operand_node(const Planner *p, const IrNode *x, int32_t k) {
-  Node a = x->op == IR_PACK ? x->u.picks[k].node : x->args[k];
-  const IrNode *s = ir_node(p->g, a);
-  bool whole = x->op == IR_MATVEC || x->op == IR_MATMUL || x->op == IR_CUMSUM || x->op == IR_ODE ||
-               x->op == IR_RUN || x->op == IR_EIGEN;
-  bool through = s->op == IR_GATHER && !whole;
-  return s->op == IR_CONST ? NO_NODE : through ? s->args[0] : a;
+/* The walk's stack: chains can be long (unrolled recurrences). */
+typedef struct {
+  Node *nodes;
+  size_t depth, cap;
+} Stack;
+
+static void push(Planner *p, Stack *s, Node id) {
+  if (!p->global_at[id]) PUSH(p->temp, s->nodes, s->depth, s->cap, id);
 }
 
-/* The element at which node id begins, planned whole. Chains can be long (unrolled recurrences), so
- * the walk has its own stack.
- */
+static void push_picks(Planner *p, Stack *s, const IrNode *x, bool numbers) {
+  for (int32_t e = 0; e < x->n; e++)
+    if (numbers || !ir_is_const(p->g, x->u.picks[e].node)) push(p, s, x->u.picks[e].node);
+}
+
+/* What operand a of x is read from: through gathers and packs, but for instructions that want
+ * consecutive rows. */
+static void push_operand(Planner *p, Stack *s, const IrNode *x, Node a) {
+  const IrNode *o = ir_node(p->g, a);
+  bool rows = x->op == IR_MATMUL || x->op == IR_CUMSUM || x->op == IR_ODE || x->op == IR_RUN ||
+              x->op == IR_EIGEN;
+  if (o->op == IR_CONST) return;
+  if (o->op == IR_GATHER && !rows) {
+    push(p, s, o->args[0]);
+  } else if (o->op == IR_PACK && !rows) {
+    push_picks(p, s, o, true);
+  } else {
+    push(p, s, a);
+  }
+}
+
+/* The element at which node id begins, planned whole. */
 size_t plan_global(Planner *p, Node id) {
   if (p->global_at[id]) return p->global_at[id] - 1;
-  Node *stack = NULL;
-  size_t depth = 0, cap = 0;
-  PUSH(p->temp, stack, depth, cap, id);
-  while (depth) {
-    Node top = stack[depth - 1];
+  Stack s = {0};
+  push(p, &s, id);
+  while (s.depth) {
+    Node top = s.nodes[s.depth - 1];
     const IrNode *x = ir_node(p->g, top);
     if (summand_of(p, x) != NO_NODE) x = ir_node(p->g, x->args[0]); /* its operands */
-    size_t before = depth;
-    int32_t count = x->op == IR_PACK ? x->n : x->nargs;
-    for (int32_t k = 0; k < count && !p->global_at[top]; k++) {
-      Node a = operand_node(p, x, k);
-      if (a != NO_NODE && !p->global_at[a]) PUSH(p->temp, stack, depth, cap, a);
-    }
-    if (depth > before) continue;
+    size_t before = s.depth;
+    for (int k = 0; k < x->nargs && !p->global_at[top]; k++) push_operand(p, &s, x, x->args[k]);
+    if (x->op == IR_PACK && !p->global_at[top]) push_picks(p, &s, x, false);
+    if (s.depth > before) continue;
     if (!p->global_at[top]) emit_global(p, top);
-    depth--;
+    s.depth--;
   }
   return p->global_at[id] - 1;
 }
@@ -189,6 +323,14 @@ static size_t keep_rows(Planner *p, size_t element, size_t n) {
   return k.at;
 }
 
+size_t plan_exps(Planner *p, Node id) {
+  if (!p->exps_at[id]) {
+    plan_global(p, id);
+    p->exps_at[id] = keep_rows(p, exps_of(p, id), (size_t)ir_size(p->g, id)) + 1;
+  }
+  return p->exps_at[id] - 1;
+}
+
 const Boundary *plan_boundary(Planner *p, Node id) {
   Tape *t = p->tape;
   if (!p->boundary_at[id]) {
@@ -200,12 +342,6 @@ const Boundary *plan_boundary(Planner *p, Node id) {
     p->boundary_at[id] = t->nboundary;
   }
   return &t->boundary[p->boundary_at[id] - 1];
-}
-
-static bool all_same(const int32_t *index, size_t n) {
-  for (size_t e = 1; e < n; e++)
-    if (index[e] != index[0]) return false;
-  return true;
 }
 
 static bool is_iota(const int32_t *index, size_t n) {
@@ -461,8 +597,9 @@ static size_t tile_value(Planner *p, Node id, const int32_t *index, int32_t widt
   Instr i = {.op = x->op, .nargs = x->nargs, .n = width, .width = x->attr};
   note_width(p, x);
   if (width == 1) i.affine = plan_affine(p, id, index);
-  if (i.affine) {
-    i.op = IR_AFFINE;
+  if (width == 1 && x->op == IR_LSE) i.mixture = plan_mixture(p, x->args[0], index, x->attr);
+  if (i.affine || i.mixture) {
+    i.op = i.affine ? IR_AFFINE : IR_MIXTURE;
     i.nargs = 0;
   } else {
     switch (x->op) {
@@ -587,6 +724,8 @@ static Planner planner(Arena *a, Arena *temp, Tape *t, const VmPlan *wanted) {
   Planner p = {.arena = a, .temp = temp, .tape = t, .g = g};
   p.global_at = NEW_ARRAY(temp, size_t, g->count + 1);
   p.boundary_at = NEW_ARRAY(temp, size_t, g->count + 1);
+  p.exps_at = NEW_ARRAY(temp, size_t, g->count + 1);
+  p.exps_of = NEW_ARRAY(temp, size_t, g->count + 1);
   p.uses = NEW_ARRAY(temp, uint8_t, g->count + 1);
   for (int32_t k = 0; k < g->count; k++) count_uses(&p, ir_node(g, k));
   for (int k = 0; k < wanted->nroots; k++) use(&p, wanted->roots[k]);
@@ -596,7 +735,36 @@ static Planner planner(Arena *a, Arena *temp, Tape *t, const VmPlan *wanted) {
   return p;
 }
 
-Tape *vm_plan(Arena *a, const VmPlan *wanted) {
+#ifdef PVI_TORTURE
+enum { MANY = 2 };
+#else
+enum { MANY = 256 };
+#endif
+
+/* What is wanted, of a graph whose small nodes are joined. */
+static VmPlan rerolled(Arena *a, Arena *temp, const VmPlan *given) {
+  VmPlan plan = *given;
+  int n = given->nroots + given->nblocks * VM_HEADS, at = given->nroots;
+  Node *nodes = NEW_ARRAY(temp, Node, n + 1);
+  VmBlock *blocks = NEW_ARRAY(temp, VmBlock, given->nblocks + 1);
+  for (int k = 0; k < given->nroots; k++) nodes[k] = given->roots[k];
+  for (int k = 0; k < given->nblocks; k++)
+    for (int h = 0; h < VM_HEADS; h++) nodes[at++] = given->blocks[k].heads[h];
+  plan.graph = ir_reroll(a, given->graph, nodes, n, given->join == VM_JOIN_ALL ? 1 : MANY);
+  plan.roots = nodes;
+  plan.blocks = blocks;
+  at = given->nroots;
+  for (int k = 0; k < given->nblocks; k++) {
+    blocks[k] = given->blocks[k];
+    for (int h = 0; h < VM_HEADS; h++) blocks[k].heads[h] = nodes[at++];
+  }
+  return plan;
+}
+
+Tape *vm_plan(Arena *a, const VmPlan *given) {
+  TempArena *task = temp_open(a->ctx);
+  VmPlan plan = given->join == VM_JOIN_NONE ? *given : rerolled(a, &task->arena, given);
+  const VmPlan *wanted = &plan;
   Tape *t = NEW(a, Tape);
   *t = (Tape){.dim = wanted->dim,
               .elements = wanted->dim,
@@ -604,7 +772,6 @@ Tape *vm_plan(Arena *a, const VmPlan *wanted) {
               .nroots = wanted->nroots,
               .nblocks = wanted->nblocks,
               .max_width = 1};
-  TempArena *task = temp_open(a->ctx);
   Planner p = planner(a, &task->arena, t, wanted);
   t->blocks = NEW_ARRAY(a, TapeBlock, t->nblocks + 1);
   for (int k = 0; k < t->nblocks; k++) {
@@ -658,6 +825,8 @@ static void print_instr(Text *out, const Instr *i, char place) {
   for (int k = 0; k < reads->nargs && !i->picks; k++) print_operand(out, &reads->in[k]);
   if (i->affine)
     text_printf(out, " of %zu values, %zu by index", i->affine->ndense, i->affine->nsparse);
+  if (i->mixture)
+    text_printf(out, " of %zu, each a sum of %zu", i->mixture->width, i->mixture->terms);
   for (int32_t e = 0; i->picks && e < i->n && e < 4; e++) print_operand(out, &i->picks[e]);
   if (i->picks && i->n > 4) text_puts(out, " ...");
   text_puts(out, "\n");

@@ -19,6 +19,8 @@ typedef struct {
   const Graph *g;
   size_t *global_at;   /* node -> element + 1, 0: not planned */
   size_t *boundary_at; /* node -> boundary entry + 1 */
+  size_t *exps_at;     /* node -> kept row of its exponentials + 1 */
+  size_t *exps_of;     /* node -> element of its exponentials + 1 */
   uint8_t *uses;       /* node -> how often it is an operand, up to 2 */
   /* the block being planned */
   TapeBlock *block;
@@ -36,5 +38,10 @@ bool plan_distinct(Planner *p, const int32_t *index, size_t n, int32_t size);
 /* The given element of node id, per observation, as an affine function of shared values; NULL when
  * it is none, or trivial. */
 const TapeAffine *plan_affine(Planner *p, Node id, const int32_t *index);
+/* Rows index[r] of a log sum exp of rows of `width` elements of node id, each a sum of values that
+ * observations share; NULL when it is none. */
+const TapeMixture *plan_mixture(Planner *p, Node id, const int32_t *index, int32_t width);
+size_t plan_exps(Planner *p,
+                 Node id); /* where the exponentials of a node are among the kept rows */
 
 #endif

@@ -35,6 +35,10 @@ typedef struct {
   int32_t nselect;
 } VmBlock;
 
+/* Whether small nodes that do the same become one instruction. Where there are few of them a tape
+ * is as quick without; tests compare both. */
+typedef enum { VM_JOIN_MANY, VM_JOIN_NONE, VM_JOIN_ALL } VmJoin;
+
 /* What a tape is to compute: some nodes whole (the roots), and blocks of observations. */
 typedef struct {
   const Graph *graph; /* outlives the tape; roots and blocks need not */
@@ -43,6 +47,7 @@ typedef struct {
   int nroots;
   const VmBlock *blocks;
   int nblocks;
+  VmJoin join;
 } VmPlan;
 Tape *vm_plan(Arena *a, const VmPlan *wanted);
 size_t vm_rows(const Tape *t); /* observations selected, all blocks together */

@@ -34,6 +34,15 @@ typedef struct {
   size_t *base, *base_adj;
 } TapeAffine;
 
+/* IR_MIXTURE: log sum_k exp(sum_t log[k, t]), k < width, t < terms, one row an observation of the
+ * block. Element (k, t) is that of row base + index[r] of the kept rows, its exponential that of
+ * row exps + index[r]. Exponentials of shared values are taken once for all observations. */
+typedef struct {
+  size_t width, terms;
+  size_t *base, *base_adj, *exps; /* [width x terms] */
+  const int32_t **index;
+} TapeMixture;
+
 typedef struct Instr {
   uint16_t op;
   uint8_t nargs;
@@ -44,10 +53,15 @@ typedef struct Instr {
   Operand in[IR_MAX_ARGS];
   const Operand *picks; /* PACK: one operand an element */
   const TapeAffine *affine;
-  const IrOde *ode; /* ODE: number `columns` of the tape's */
-  const IrRun *run; /* RUN: likewise */
-  const struct Instr
-      *summand; /* global SUM: of an elementwise op nobody else needs, whose values are not kept */
+  const TapeMixture *mixture;
+  const IrOde *ode;            /* ODE: number `columns` of the tape's */
+  const IrRun *run;            /* RUN: likewise */
+  const struct Instr *summand; /* global SUM: of an elementwise op nobody else needs, whose values
+                                  are not kept; LSE: of an ADD */
+  uint8_t
+      common;   /* LSE whose rows differ in the other operand of its ADD only: which operand, + 1 */
+  size_t exps;  /* and where the exponentials of that other one are */
+  bool aside;   /* global: nothing flows back to its operand */
   bool density; /* tile: by Kernels.density, all rows at once */
   bool saves;   /* tile: by Kernels.saving; its slopes are tile values too */
   bool fresh;   /* density, saves: the first to add to its operand's adjoint, so it stores */

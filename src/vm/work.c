@@ -45,15 +45,16 @@ static void make_scratch(Arena *a, Scratch *s, const Work *w) {
   size_t tile = max_size(vm_shape(w->tape).tile_width, 1) * w->T * w->lanes;
   s->tile = NEW_ARRAY(a, double, tile);
   s->tile_adj = NEW_ARRAY(a, double, tile);
-  s->in = NEW_ARRAY(a, const double *, w->tape->max_width);
-  s->adj = NEW_ARRAY(a, double *, w->tape->max_width);
-  s->step = NEW_ARRAY(a, size_t, w->tape->max_width);
+  size_t widest = 3 * w->tape->max_width; /* of sums of two, and their exponentials */
+  s->in = NEW_ARRAY(a, const double *, widest);
+  s->adj = NEW_ARRAY(a, double *, widest);
+  s->step = NEW_ARRAY(a, size_t, widest);
   s->coef = NEW_ARRAY(a, const double *, w->tape->max_width);
   s->index = NEW_ARRAY(a, const int32_t *, w->tape->max_width);
   s->rows = NEW_ARRAY(a, const double *, w->T *max_size(vm_shape(w->tape).tile_width, 1));
   s->row_adj = NEW_ARRAY(a, double *, w->T *max_size(vm_shape(w->tape).tile_width, 1));
   s->spread = NEW_ARRAY(a, double, IR_MAX_ARGS *WALK *LANES);
-  s->splat = NEW_ARRAY(a, double, max_size(w->tape->max_width, IR_MAX_ARGS) * LANES);
+  s->splat = NEW_ARRAY(a, double, max_size(widest, IR_MAX_ARGS) * LANES);
   s->eigen = NEW_ARRAY(a, double, eigen_room(w->tape->eigen_rows));
 }
 
@@ -185,6 +186,15 @@ static void touch_affine(const TapeAffine *t, size_t row, size_t rows, uint32_t 
       touched[t->base_adj[s] + (size_t)t->index[s][r]] |= chunk;
 }
 
+static void touch_mixture(const TapeMixture *t, size_t row, size_t rows, uint32_t *touched,
+                          uint32_t chunk) {
+  for (size_t k = 0; k < t->width * t->terms; k++) {
+    if (!t->index[k]) touched[t->base_adj[k]] |= chunk;
+    for (size_t r = row; t->index[k] && r < row + rows; r++)
+      touched[t->base_adj[k] + (size_t)t->index[k][r]] |= chunk;
+  }
+}
+
 static void touch_rows(const TapeBlock *b, size_t row, size_t rows, uint32_t *touched,
                        uint32_t chunk) {
   for (int c = 0; c < b->count; c++) {
@@ -192,6 +202,8 @@ static void touch_rows(const TapeBlock *b, size_t row, size_t rows, uint32_t *to
     size_t each = (size_t)i->n * (i->op == IR_SUM || i->op == IR_LSE ? (size_t)i->width : 1);
     if (i->op == IR_AFFINE) {
       touch_affine(i->affine, row, rows, touched, chunk);
+    } else if (i->op == IR_MIXTURE) {
+      touch_mixture(i->mixture, row, rows, touched, chunk);
     } else if (i->op == IR_MATVEC) {
       for (int32_t k = 0; k < i->width; k++) touched[i->in[1].adjoint + (size_t)k] |= chunk;
     } else if (i->op == IR_PACK) {
