@@ -258,6 +258,13 @@ check $? "a method that is not known" "$(cat "$dir/said")"
 "$PVI" fit $WILD --lambda auto --out "$dir/auto" >"$dir/said" 2>&1 && tr '\n' ' ' <"$dir/said" | grep -q "was chosen on folds: held-out gain over Bayes +" && grep -q '"regularizer": "prior"' "$dir/auto/summary.json" &&
   tr -d ' \n' <"$dir/auto/summary.json" | grep -q '"lambda_path":\[{"regularizer":"posterior","lambda":"inf",.*"chosen":true'
 check $? "outliers: a lambda is chosen, and its gain told" "$(head -n 8 "$dir/said")"
+python3 - "$dir/auto/summary.json" <<'P'
+import json, sys
+s = json.load(open(sys.argv[1]))
+step = [x for x in s["lambda_path"] if x["chosen"]][0]
+sys.exit(abs(step["heldout"] - s["folds"]["scores"]["log"]["sum"]) > 1e-9 * abs(step["heldout"]))
+P
+check $? "what is held out is scored by the fits by which lambda was chosen" "$(grep -A 9 lambda_path "$dir/auto/summary.json")"
 mv "$dir/elsewhere.stan" "$dir/groups.stan"
 "$PVI" fit "$dir/groups.stan" "$dir/groups.json" --lambda auto --folds 3 --out "$dir/enough" >"$dir/said" 2>&1 && grep -q "Bayes is enough here" "$dir/said" && grep -q '"score": "elbo"' "$dir/enough/summary.json"
 check $? "a right model of few data: Bayes is enough" "$(head -n 8 "$dir/said")"

@@ -46,6 +46,9 @@ static const UnitsRow units[] = {
 };
 
 enum { ROWS = 40 };
+#define LINE                                                                                       \
+  "data { int N; vector[N] x; vector[N] y; } parameters { real a; real b; real<lower=0> s; }"      \
+  "model { y ~ normal(a + b * x, s); }"
 
 typedef struct {
   double x[ROWS], y[ROWS];
@@ -87,11 +90,7 @@ TEST(any_units) {
   double b = xy / xx, a = my - b * mx, *mean, *sd;
   for (int i = 0; i < ROWS; i++) rr += pow(l.y[i] - a - b * l.x[i], 2);
   FitOptions o = options_of(SCORE_elbo, FAMILY_fullrank, 1);
-  const Fit *f = fit_of(c,
-                        "data { int N; vector[N] x; vector[N] y; }"
-                        "parameters { real a; real b; real<lower=0> s; }"
-                        "model { y ~ normal(a + b * x, s); }",
-                        line_data(c, &l), &o);
+  const Fit *f = fit_of(c, LINE, line_data(c, &l), &o);
   if (!accurate) return;
   double K = (ROWS - 3) / rr, v = 0.5 / (ROWS - 1), sb = 1 / sqrt(K * xx),
          sa = sqrt((1.0 / ROWS + mx * mx / xx) / K);
@@ -247,6 +246,51 @@ TEST(given_start_is_kept) {
   }
 }
 
+static bool same_value(const Fit *a, const Fit *b) {
+  return fabs(a->value.value - b->value.value) < 1e-6 * (1 + fabs(a->value.value));
+}
+
+/* A fit that is told what VI found comes to the same optimum, for less. */
+TEST(known_vi) {
+  Line l = line_of(row);
+  const char *data = line_data(c, &l);
+  FitOptions vi = options_of(SCORE_elbo, FAMILY_fullrank, 1),
+             log = options_of(SCORE_log, FAMILY_fullrank, 0.01);
+  const Fit *bayes = fit_of(c, LINE, data, &vi), *alone = fit_of(c, LINE, data, &log);
+  log.vi = bayes->vi;
+  log.vi.phi = bayes->phi;
+  const Fit *told = fit_of(c, LINE, data, &log);
+  if (!accurate) return;
+  assert_non_null(bayes->vi.mean);
+  assert_true(same_value(told, alone) && told->evaluations < alone->evaluations);
+}
+
+/* A guess is where a fit begins only if that is better: a good one saves the way, a wild one or one
+ * that is no q at all changes nothing. */
+TEST(guesses) {
+  Line l = line_of(row);
+  const char *data = line_data(c, &l);
+  FitOptions vi = options_of(SCORE_elbo, FAMILY_fullrank, 1),
+             log = options_of(SCORE_log, FAMILY_fullrank, 0.01);
+  const Fit *bayes = fit_of(c, LINE, data, &vi);
+  size_t size = q_size(&bayes->q);
+  log.start = the_start;
+  log.start_self = bayes->phi;
+  log.warm = true;
+  const Fit *plain = fit_of(c, LINE, data, &log);
+  if (!accurate) return;
+  log.guess = plain->phi;
+  const Fit *good = fit_of(c, LINE, data, &log);
+  assert_true(same_value(good, plain) && good->evaluations < plain->evaluations);
+  for (int k = 0; k < 2; k++) {
+    double *bad = NEW_ARRAY(&c->arena, double, size);
+    for (size_t i = 0; i < size; i++) bad[i] = k ? NAN : bayes->phi[i] + 50;
+    log.guess = bad;
+    const Fit *f = fit_of(c, LINE, data, &log);
+    assert_memory_equal(f->phi, plain->phi, size * sizeof *f->phi);
+  }
+}
+
 /* Mixtures find groups of observations: with components at -2 and 3 the log score is that of the
  * mixture they come from, up to what its weights and places are uncertain by. */
 TEST(mixture_of_two) {
@@ -369,6 +413,9 @@ int main(void) {
   static Suite s;
   for (size_t k = 0; k < sizeof units / sizeof *units; k++)
     suite_add(&s, units[k].name, any_units, &units[k]);
+  suite_add(&s, "known VI", known_vi, &units[0]);
+  suite_add(&s, "known VI, dollars", known_vi, &units[3]);
+  suite_add(&s, "guesses", guesses, &units[0]);
   for (size_t k = 0; k < sizeof bounds / sizeof *bounds; k++)
     suite_add(&s, bounds[k].name, bounded_or_not, &bounds[k]);
   SUITE_ADD(&s, edge_is_named);

@@ -16,12 +16,23 @@
 #include <math.h>
 #include <string.h>
 
+/* What was guessed may be anywhere: few nodes or draws tell which is better. */
+static void prefer_guess(Fitter *f, double *phi) {
+  FitMark mark = fit_mark(f);
+  Target few = f->target;
+  NoiseSet noise = {fit_draws(f, EXPLORE_DRAWS), fit_seed(f, SEED_JUDGE)};
+  few.nodes = EXACT_NODES / 4;
+  fit_prefer(f, fit_objective_of(f, f->train, &few, &f->q, noise), phi, f->o->guess);
+  fit_release(f, mark);
+}
+
 /* A neighbouring fit of the same q, where one is given. */
 static bool begin_warm(Fitter *f, double *phi) {
   const double *start = f->o->warm ? f->o->start(f->o->start_self, &f->q) : NULL;
   if (!start) return false;
   memcpy(phi, start, q_size(&f->q) * sizeof *phi);
   f->has_phi = true;
+  if (f->o->guess) prefer_guess(f, phi);
   return true;
 }
 
@@ -36,10 +47,27 @@ static void begin_correlated(Fitter *f, double *phi) {
   fit_release(f, mark);
 }
 
+/* VI's centre is what it was, or is found. */
+static void find_centre(Fitter *f) {
+  size_t dim = f->model->dim;
+  const FitCentre *known = &f->o->vi;
+  if (!known->mean) {
+    fit_centre(f);
+    if (f->vi_unbounded) return;
+  } else {
+    memcpy(f->mean, known->mean, dim * sizeof *f->mean);
+    memcpy(f->sd, known->sd, dim * sizeof *f->sd);
+  }
+  double *kept = NEW_ARRAY(&f->ctx->arena, double, 2 * dim + 1);
+  memcpy(kept, f->mean, dim * sizeof *kept);
+  memcpy(kept + dim, f->sd, dim * sizeof *kept);
+  f->fit->vi = (FitCentre){kept, kept + dim, NULL};
+}
+
 /* VI's q, or the best of the starts for predictive scores. */
 static void begin(Fitter *f, double *phi) {
   if (begin_warm(f, phi)) return;
-  fit_centre(f);
+  find_centre(f);
   f->unit = f->sd;
   fit_at_centre(f, phi);
   f->has_phi = true;

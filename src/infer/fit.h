@@ -23,6 +23,13 @@ typedef struct {
   double objective, seconds;
 } FitProgress;
 
+/* What VI says of the parameters: mean and standard deviation of each under mean field, and its phi
+ * in a family. */
+typedef struct {
+  const double *mean, *sd; /* NULL: not known */
+  const double *phi;       /* of the family and shape of the fit that is begun with it */
+} FitCentre;
+
 typedef struct {
   Target target;
   FamilyId family;
@@ -46,10 +53,13 @@ typedef struct {
   /* What may leave the distribution it has in `start`; NULL: all. Goes with `warm` and families of
    * normals. */
   const Freedom *free;
-  bool warm;          /* begin at `start` at once: no VI, no other starts */
-  bool rough;         /* one of many neighbours, compared by predictions: to fewer digits */
-  const double *init; /* the point where it begins, dim numbers; NULL: zero, and random points */
-  double init_radius; /* of these; 0: 2, as in Stan; negative: none of them */
+  bool warm;           /* begin at `start` at once: no VI, no other starts */
+  const double *guess; /* or there, where that is better: as many numbers; NULL: nowhere else */
+  size_t nodes;        /* of exact integration that a neighbour needed; 0: not known */
+  bool rough;          /* one of many neighbours, compared by predictions: to fewer digits */
+  FitCentre vi;        /* of the same data, where it was fitted before: it is not done again */
+  const double *init;  /* the point where it begins, dim numbers; NULL: zero, and random points */
+  double init_radius;  /* of these; 0: 2, as in Stan; negative: none of them */
   bool select_validation; /* keep the iterate with the best validation score */
   uint64_t seed;
   /* Asked before every evaluation of the objective; true interrupts the fit. May be NULL. */
@@ -91,6 +101,7 @@ typedef struct {
   bool converged;
   bool interrupted; /* phi is the best so far */
   const char *reason;
+  FitCentre vi;   /* where it began; NULLs: elsewhere, or VI has no optimum */
   double seconds; /* of all processes that worked on it */
   FitTrace *trace;
   size_t ntrace, cap_trace;

@@ -173,43 +173,52 @@ static void add_tile(const Tile *a, const Tile *b, const LawRows *at, double tim
                             .rows = a->n,
                             .inner = b->n,
                             .n = ROW_BLOCK});
-  for (size_t i = 0; i < a->n; i++)
-    for (size_t r = 0; r < ROW_BLOCK; r++) cov[r] += a->x[i][r] * y[i][r];
+  for (size_t i = 0; i < a->n; i++) at->k->multiply_add(cov, a->x[i], y[i], ROW_BLOCK);
 }
 
 /* adj += sum_r g[r] x_r y_r', and its transpose where that stands for it, too. */
 static void add_tile_adjoint(const Tile *a, const Tile *b, const LawRows *at, const PairSum *to,
                              bool twice) {
   double sum[TILE * TILE], y[ROW_BLOCK * TILE];
-  for (size_t r = 0; r < at->n; r++)
-    for (size_t k = 0; k < TILE; k++) y[r * TILE + k] = k < b->n ? to->g[r] * b->x[k][r] : 0;
+  size_t width = (b->n + LANES - 1) / LANES * LANES;
+  for (size_t r = 0; r < at->n; r++) {
+    for (size_t k = 0; k < b->n; k++) y[r * width + k] = to->g[r] * b->x[k][r];
+    for (size_t k = b->n; k < width; k++) y[r * width + k] = 0;
+  }
   at->k->gemm(&(RowProduct){.out = sum,
-                            .ldo = TILE,
+                            .ldo = width,
                             .a = a->x[0],
                             .a_row = ROW_BLOCK,
                             .a_column = 1,
                             .b = y,
-                            .ldb = TILE,
+                            .ldb = width,
                             .rows = a->n,
                             .inner = at->n,
-                            .n = (b->n + LANES - 1) / LANES * LANES});
+                            .n = width});
   for (size_t i = 0; i < a->n; i++)
     for (size_t k = 0; k < b->n; k++) {
       int32_t p = a->terms[i]->input, q = b->terms[k]->input;
-      add_cov(to->adj, at->dim, p, q, sum[i * TILE + k]);
-      if (twice) add_cov(to->adj, at->dim, q, p, sum[i * TILE + k]);
+      add_cov(to->adj, at->dim, p, q, sum[i * width + k]);
+      if (twice) add_cov(to->adj, at->dim, q, p, sum[i * width + k]);
     }
 }
 
 static void over_tiles(const Affine *f, const Affine *h, const LawRows *at, const PairSum *to) {
-  Tile a, b;
+  Tile a, other;
   for (int t = 0, from = 0; next_tile(f, at, &t, &a); from = t) {
-    for (int u = f == h ? from : 0; next_tile(h, at, &u, &b);) {
-      bool twice = f == h && u != t;
+    for (int u = f == h ? from : 0; u < h->nterms;) {
+      bool diagonal = f == h && u == from;
+      const Tile *b = diagonal ? &a : &other;
+      if (diagonal) {
+        u = t;
+      } else if (!next_tile(h, at, &u, &other)) {
+        break;
+      }
+      bool twice = f == h && !diagonal;
       if (to->cov) {
-        add_tile(&a, &b, at, twice ? 2 : 1, to->cov);
+        add_tile(&a, b, at, twice ? 2 : 1, to->cov);
       } else {
-        add_tile_adjoint(&a, &b, at, to, twice);
+        add_tile_adjoint(&a, b, at, to, twice);
       }
     }
   }

@@ -136,9 +136,11 @@ typedef struct {
 } Unsettled;
 
 /* Few nodes may agree by chance, and where integration converges fast more agree in many digits;
- * where it is slow, the digits asked for must do. */
+ * where it is slow, the digits asked for must do. Scores that compare all lanes with each other
+ * have a fourfold price for twice the nodes, which are that much better than the last ones. */
 static double enough(const Scoring *j, const Target *t) {
-  return t->nodes <= CHEAP_NODES && !exact_has_grid(j->o) ? 0.01 * j->tolerance : j->tolerance;
+  double chance = t->score == SCORE_log ? 0.01 : 0.1;
+  return t->nodes <= CHEAP_NODES && !exact_has_grid(j->o) ? chance * j->tolerance : j->tolerance;
 }
 
 /* now: of the unsettled ones; scores: of all, the last ones. No density at any node is no answer:

@@ -8,7 +8,9 @@
  *
  * One number of the laws of all rows is moved at once, and the change of every row's own
  * derivatives is a column of all G_r: an evaluation per number. The second term is differences of
- * the family's own adjoints. Where there are many rows, every n-th of them stands for all.
+ * the family's own adjoints. Where there are many rows, every n-th of them stands for all. A row
+ * that sees few numbers of phi (a group's, say) has a T_r of few columns, and adds to few places of
+ * H.
  */
 #include "infer/exact_int.h"
 
@@ -36,6 +38,7 @@ struct ExactHessian {
   QLaws laws;                  /* of moved phi */
   double *phi, *reach, *slope_at, *slope;
   size_t batch; /* rows of tangents that are filled */
+  size_t *seen; /* numbers of phi that a row sees */
 };
 
 /* ---- does it apply, and its memory ------------------------------------------------------------
@@ -86,6 +89,7 @@ bool exact_prepare_hessian(Arena *a, Exact *e) {
   h->reach = NEW_ARRAY(a, double, size);
   h->slope_at = NEW_ARRAY(a, double, size);
   h->slope = NEW_ARRAY(a, double, size);
+  h->seen = NEW_ARRAY(a, size_t, size);
   return true;
 }
 
@@ -190,8 +194,38 @@ static void find_tangents(ExactHessian *h, const Integral *I, const double *phi,
   }
 }
 
-/* T' G T of one row, `times` over, joins the batch. */
+/* Columns in which one of a row's n tangents is not zero. */
+static size_t find_seen(ExactHessian *h, int n) {
+  size_t count = 0;
+  for (size_t k = 0; k < h->size; k++) {
+    bool any = false;
+    for (int i = 0; i < n; i++) any = any || tangent(h, h->tangents, (size_t)i)[k] != 0;
+    if (any) h->seen[count++] = k;
+  }
+  return count;
+}
+
+/* T' G T of one row, `times` over, added at once where the row sees few numbers; false: many. */
+static bool add_few(ExactHessian *h, int n, const double *G, double times_over) {
+  enum { FEW = 8 }; /* so many times fewer than all are quicker one by one */
+  size_t count = find_seen(h, n);
+  if (FEW * count > h->size) return false;
+  for (size_t a = 0; a < count; a++) {
+    double by[LAW_NUMBERS] = {0}, *out = h->sum + h->seen[a] * h->ld;
+    for (int i = 0; i < n; i++)
+      for (int k = 0; k < n; k++)
+        by[k] +=
+            times_over * G[i * LAW_NUMBERS + k] * tangent(h, h->tangents, (size_t)i)[h->seen[a]];
+    for (size_t b = 0; b < count; b++)
+      for (int k = 0; k < n; k++)
+        out[h->seen[b]] += by[k] * tangent(h, h->tangents, (size_t)k)[h->seen[b]];
+  }
+  return true;
+}
+
+/* The same, or it joins the batch. */
 static void add_row(ExactHessian *h, int n, const double *G, double times_over) {
+  if (add_few(h, n, G, times_over)) return;
   for (int i = 0; i < n; i++) {
     double *out = tangent(h, h->products, (size_t)i);
     memset(out, 0, h->ld * sizeof *out);

@@ -176,10 +176,17 @@ static double last_gap(const Fitter *f, double value, size_t nodes) {
   return nodes >= exact_most_nodes(f->train) ? fmax(fine, fit_tolerated_gap(f)) : fine;
 }
 
+/* Twice as many, or, where there is another way for binary outcomes (leaves.c), as many as take
+ * it: it knows no law that is too wide. One of many neighbours has enough digits with fewer. */
+static size_t more_nodes(const Fitter *f, size_t nodes) {
+  size_t other = f->o->rough ? 5 * EXACT_NODES / 4 : 2 * EXACT_NODES;
+  return exact_has_wide(f->train) && nodes <= EXACT_NODES ? other : 2 * nodes;
+}
+
 static bool nodes_agree(Fitter *f, const double *phi, const OptimResult *r, size_t nodes) {
   PredictiveValue *v = &f->fit->value;
   Target twice = f->target;
-  twice.nodes = 2 * nodes;
+  twice.nodes = more_nodes(f, nodes);
   Predictive *p =
       fit_objective_of(f, f->train, &twice, &f->q, (NoiseSet){0, fit_seed(f, SEED_FIT)});
   bool finite = fit_evaluate(f, p, phi, v);
@@ -267,14 +274,21 @@ static double value_on(Fitter *f, const double *phi, size_t nodes) {
   return value;
 }
 
-/* A start that needs more nodes than usual tells so at once: where twice as many change it by much
+/* One of many neighbours begins with few. Of a wide law few nodes see what a binary outcome does
+ * only by chance, so there they are not as few. */
+static size_t least_nodes(const Fitter *f) {
+  return !f->o->rough ? EXACT_NODES : EXACT_NODES / (exact_has_wide(f->train) ? 2 : 4);
+}
+
+/* A start that needs more nodes than usual tells so at once: where more of them change it by much
  * more than they may in the end, an optimum on the few would be for nothing. */
 static size_t first_nodes(Fitter *f, const double *phi) {
-  size_t nodes = f->o->rough ? EXACT_NODES / 2 : EXACT_NODES, most = exact_most_nodes(f->train);
-  double value = value_on(f, phi, nodes);
-  for (; 2 * nodes <= most; nodes *= 2) {
-    double next = value_on(f, phi, 2 * nodes);
-    if (!(fabs(next - value) > 10 * allowed_gap(f, value))) break;
+  if (f->o->nodes) return f->o->nodes;
+  size_t nodes = least_nodes(f), most = exact_most_nodes(f->train);
+  double value = value_on(f, phi, nodes), times_over = f->o->rough ? 2 : 10;
+  for (; 2 * nodes <= most; nodes = more_nodes(f, nodes)) {
+    double next = value_on(f, phi, more_nodes(f, nodes));
+    if (!(fabs(next - value) > times_over * allowed_gap(f, value))) break;
     value = next;
   }
   return nodes;
@@ -317,7 +331,7 @@ static void finish_exact(Fitter *f, double *phi) {
   size_t size = q_size(&f->q);
   double *start = memcpy(NEW_ARRAY(f->arena, double, size), phi, size * sizeof *phi);
   f->fit->exact = true;
-  for (size_t nodes = first_nodes(f, phi);; nodes *= 2) {
+  for (size_t nodes = first_nodes(f, phi);; nodes = more_nodes(f, nodes)) {
     FitMark mark = fit_mark(f);
     f->target.nodes = nodes; /* also for what is measured afterwards */
     Predictive *p = fit_objective(f, 0, fit_seed(f, SEED_FIT));

@@ -80,6 +80,10 @@ static bool correlated_vi(Fitter *f, const Q *q, double *phi) {
   Target vi = fit_vi_target(f, EXPLORE_NODES / 2);
   const char *why;
   if (!family_of(q->family)->dense || !exact_applies(f->train_ll, &vi, q, &why)) return false;
+  if (f->o->vi.phi && q == &f->q) {
+    memcpy(phi, f->o->vi.phi, q_size(q) * sizeof *phi);
+    return true;
+  }
   FitMark mark = fit_mark(f);
   PredictiveValue v;
   Predictive *p = fit_objective_of(f, f->train_ll, &vi, q, (NoiseSet){0, fit_seed(f, SEED_VI)});

@@ -171,12 +171,26 @@ double num_stirling(double x) {
   return num_lgamma(x) - ((x - 0.5) * log(x) - x + 0.91893853320467274178);
 }
 
+/* log B(1/2, b), the constant of Student's t: with w = b - 1/4 the ratio of the two gammas has the
+ * logarithm log(w) / 2 - sum_k 2 E_2k / (4^(2k + 1) 2k w^2k), E Euler's numbers; where b is small
+ * it is moved up, Gamma(b + 1) = b Gamma(b). */
+static double lbeta_half(double b) {
+  static const double c[] = {1.0 / 64,          -5.0 / 2048,        61.0 / 49152,
+                             -1385.0 / 1048576, 50521.0 / 20971520, -2702765.0 / 402653184};
+  double ratio = 1, sum = 0;
+  for (; b < 12; b++) ratio *= (b + 0.5) / b;
+  double w = b - 0.25, r = 1 / (w * w);
+  for (int k = 5; k >= 0; k--) sum = r * (c[k] + sum);
+  return 0.57236494292470008707 - 0.5 * log(w / (ratio * ratio)) - sum;
+}
+
 /* The leading parts of the three lgamma are combined analytically when large (as in DiDonato &
  * Morris 1992). */
 double num_lbeta(double a, double b) {
   double p = a < b ? a : b, q = a < b ? b : a, s = p + q;
   if (!(p > 0)) return p == 0 ? (double)INFINITY : (double)NAN;
   if (q == (double)INFINITY) return -q;
+  if (a == 0.5 || b == 0.5) return lbeta_half(a == 0.5 ? b : a);
   if (p >= 10)
     return 0.91893853320467274178 - 0.5 * log(q) +
            (num_stirling(p) + num_stirling(q) - num_stirling(s)) + (p - 0.5) * log(p / s) +

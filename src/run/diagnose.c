@@ -35,8 +35,7 @@ typedef struct {
   const Problem *problem;
   const Problem *rows; /* the same, every outcome an observation by itself: simulated one by one */
   FitOptions fit;      /* of the score, in VI's family */
-  ScoreList list;      /* the score, in one of its columns */
-  size_t column;
+  ScoreList list;      /* the score alone */
   Candidate *candidates;
   size_t n;
   Q q; /* VI's */
@@ -103,7 +102,7 @@ static const Scores *training_scores(Ctx *c, const Study *s, const Problem *p, c
 
 /* The sum of the score over the training observations. */
 static double total(Ctx *c, const Study *s, const Problem *p, const double *phi) {
-  return training_scores(c, s, p, phi)->parts[PART_TRAIN].scores[s->column].sum;
+  return training_scores(c, s, p, phi)->parts[PART_TRAIN].scores[0].sum;
 }
 
 /* In two steps to no regularization at all: where q is narrow, its width is a saddle. */
@@ -134,8 +133,7 @@ static void scores_at(void *self, const double *phi, double *out) {
   const Study *s = x->s;
   TempArena *temp = temp_open(x->c);
   const Scores *scores = training_scores(x->c, s, s->problem, phi);
-  for (size_t k = 0; k < scores->n_obs; k++)
-    out[k] = scores->by_obs[k * scores->list.count + s->column];
+  memcpy(out, scores->by_obs, scores->n_obs * sizeof *out);
   temp_close(temp);
 }
 
@@ -567,7 +565,7 @@ static Rightness rightness(const Study *s, const Scores *vi, const Diagnosed *v)
   double gain = 0;
   for (size_t k = 0; k < s->n; k++)
     if (v[k].varies) gain = fmax(gain, v[k].gain);
-  return rightness_of(s->c, s->problem->model, vi, s->column, gain);
+  return rightness_of(s->c, s->problem->model, vi, gain);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -618,7 +616,7 @@ static const SummaryExact *exact_bayes(const Study *s, const Folds *folds, const
                                            .q = &s->q,
                                            .phi = s->phi,
                                            .list = &s->list,
-                                           .score = s->list.names[s->column],
+                                           .score = s->list.names[0],
                                            .vi = vi,
                                            .hooks = h});
 }
@@ -642,7 +640,7 @@ const Diagnosis *diagnose(Ctx *c, const Problem *p, const Options *o, const RunH
   Diagnosed *v = NEW_ARRAY(&c->arena, Diagnosed, s.n + 1);
   double *gains = NEW_ARRAY(&c->arena, double, s.n + 1);
   Width *widths = NEW_ARRAY(&c->arena, Width, s.n + 1);
-  s.list = evaluate_one(c, p->model, &s.fit.target, &s.column);
+  s.list = evaluate_one(c, p->model, &s.fit.target);
   const char *rule = folds_rule(c, r);
   const Folds *folds = folds_make(c, p, r->split, rule, (uint64_t)r->o->seed);
   exact_check(c, p->model, r->o, true);

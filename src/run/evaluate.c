@@ -90,17 +90,19 @@ static size_t draws_for(size_t usual, double work, size_t n) {
   return most > (double)usual ? usual : most < LEAST_DRAWS ? LEAST_DRAWS : (size_t)most;
 }
 
-ScoreList evaluate_one(Ctx *c, const Model *m, const Target *t, size_t *column) {
-  ScoreList all = usual_list(c, m), l = {.count = all.first, .first = all.first};
-  for (size_t k = 0; k < all.first; k++) l.names[k] = all.names[k];
-  *column = 0;
-  if (t->score == SCORE_log && all.first) return l;
-  *column = l.count;
-  if (t->score == SCORE_sum)
+ScoreList evaluate_one(Ctx *c, const Model *m, const Target *t) {
+  ScoreList l = {.count = 0};
+  if (t->score == SCORE_log && model_has_densities(m))
+    l = (ScoreList){.names = {"log"}, .count = 1, .first = 1};
+  else if (t->score == SCORE_sum)
     add_sum(c, &l, &t->score_options);
   else
     add_score(&l, t->score);
   return l;
+}
+
+ScoreList evaluate_logs(void) {
+  return (ScoreList){.names = {"log", "log_at_mean"}, .count = 2, .first = 2};
 }
 
 ScoringPlan evaluate_scoring(const Options *o, size_t n_obs) {
@@ -130,8 +132,6 @@ static void keep(const Batch *b, size_t score) {
 
 static void log_scores(const Batch *b, const Observed *o) {
   const Scorer *s = b->s;
-  double *mean = NEW_ARRAY(b->arena, double, s->model->dim + 1);
-  double *sd = NEW_ARRAY(b->arena, double, s->model->dim + 1);
   NoiseSet noise = {s->how->draws, rng_mix(s->how->seed + SEED_LOG)};
   if (s->given) noise.M = s->given->nall;
   Scoring j = {o,
@@ -144,6 +144,12 @@ static void log_scores(const Batch *b, const Observed *o) {
                s->given ? s->given->all : NULL};
   predictive_log_scores(s->c, &j, s->how->integrate, b->v);
   keep(b, 0);
+}
+
+static void log_at_mean(const Batch *b, const Observed *o) {
+  const Scorer *s = b->s;
+  double *mean = NEW_ARRAY(b->arena, double, s->model->dim + 1);
+  double *sd = NEW_ARRAY(b->arena, double, s->model->dim + 1);
   q_moments(s->q, s->phi, mean, sd);
   predictive_point(s->c, o, mean, b->v);
   keep(b, 1);
@@ -154,11 +160,12 @@ static void score_batch(const Scorer *s, const ModelRows *rows, Scores *out) {
   Arena *a = &temp->arena;
   Batch b = {s, out, a, rows, NEW_ARRAY(a, int32_t, rows->n), NEW_ARRAY(a, double, rows->n)};
   const ScoreList *l = &out->list;
-  bool reduce = s->how->integrate != INTEGRATE_DRAWS && l->first;
+  bool reduce = s->how->integrate != INTEGRATE_DRAWS && model_has_densities(s->model);
   model_numbers(s->model, rows, b.obs);
   Observed *o = observed_of(a, s->model, rows, WANT_LL);
   if (reduce) observed_reduce(o);
   if (l->first) log_scores(&b, o);
+  if (l->first > 1) log_at_mean(&b, o);
   for (int k = 0; k < l->nids; k++) {
     Target t = {.score = l->ids[k],
                 .score_options = {.alpha = s->how->alpha, .parts = l->parts, .nparts = l->nparts},

@@ -15,7 +15,7 @@ typedef struct {
   const char *names[MOST_SCORES];
   size_t count;
   size_t
-      first; /* number of the first of `ids` among them: 2 where the log score is known, else 0 */
+      first; /* number of the first of `ids` among them: 2 with both logs, 1 with the score alone */
   ScoreId ids[SCORE_COUNT + 1];
   int nids;
   const ScorePart *parts; /* of SCORE_sum among them */
@@ -64,8 +64,10 @@ ScoreOptions evaluate_score_options(const Options *o);
 /* The scores that can be had of every observation; those of --metric must be. A sum of scores that
  * `fitted` maximises is among them. */
 ScoreList evaluate_list(Ctx *c, const Model *m, const OptionList *asked, const Options *fitted);
-/* The score of the target alone, and which column it is. */
-ScoreList evaluate_one(Ctx *c, const Model *m, const Target *t, size_t *column);
+/* The score of the target alone. */
+ScoreList evaluate_one(Ctx *c, const Model *m, const Target *t);
+/* The log score, and the log density at the mean. */
+ScoreList evaluate_logs(void);
 /* Few draws where there are very many observations, whose sum has less noise. */
 ScoringPlan evaluate_scoring(const Options *o, size_t n_obs);
 /* r->parts[part]: sums and means over the observations of the part, in their order. */

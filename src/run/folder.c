@@ -63,9 +63,8 @@ static void score_columns(Ctx *c, const Run *r, ScoreTable *t) {
     for (size_t k = 0; k < own; k++)
       values[i * each + k] = k < n ? r->scores->by_obs[i * n + k] : r->folds->by_obs[i * n + k - n];
   if (bayes) {
-    size_t column = r->tuned->bayes_column, wide = bayes->list.count;
-    names[own] = arena_format(&c->arena, "%s_bayes_heldout", bayes->list.names[column]);
-    for (size_t i = 0; i < t->n; i++) values[i * each + own] = bayes->by_obs[i * wide + column];
+    names[own] = arena_format(&c->arena, "%s_bayes_heldout", bayes->list.names[0]);
+    for (size_t i = 0; i < t->n; i++) values[i * each + own] = bayes->by_obs[i];
   }
   t->nscores = each;
   t->names = names;

@@ -5,6 +5,7 @@
 #include "run/folds.h"
 
 #include "num/rng.h"
+#include "num/stats.h"
 #include "run/jobs.h"
 
 #include <math.h>
@@ -123,6 +124,7 @@ Folds *folds_make(Ctx *c, const Problem *p, const Split *split, const char *rule
     by_time(&d, column(c, p, rule + 7), f, fold);
   } else if (end != rule && !*end && count >= 2 && (size_t)count <= d.n) {
     f->count = (size_t)count;
+    f->random = true;
     stratify(&d, p, f, fold);
   } else {
     ctx_fail(c, PVI_USAGE, NOWHERE,
@@ -152,9 +154,10 @@ Split *folds_split(Arena *a, const Folds *f, int k) {
 typedef struct {
   const Run *r;
   const Folds *f;
-  const FitOptions *o;
-  const ScoreList *list;
-  const FoldStarts *starts; /* NULL: none */
+  const FitOptions *o; /* NULL: no fits */
+  FoldStarts *starts;  /* NULL: none */
+  bool ahead;          /* the first fold alone is fitted, */
+  double *way;         /* or this is its way from its start to its q, and the others are */
   Scores *out;
 } FoldFits;
 
@@ -168,41 +171,101 @@ static const double *whole_phi(void *self, const Q *q) {
   return r->q.family == q->family ? r->phi : NULL;
 }
 
-/* One fit, on one thread. False: it was interrupted. */
-static bool fit_fold(Ctx *c, void *self, size_t k) {
-  const FoldFits *j = self;
-  const Model *m = j->r->problem->model;
-  const Split *split = folds_split(&c->arena, j->f, (int)k);
+/* The folds have most of their data in common: what the first one's q did, the others' do too. */
+static const double *guess(Ctx *c, const FoldFits *j, const double *start) {
+  if (!start || !j->way) return NULL;
+  double *there = NEW_ARRAY(&c->arena, double, j->starts->size);
+  for (size_t i = 0; i < j->starts->size; i++) there[i] = start[i] + j->way[i];
+  return there;
+}
+
+/* The fit of a fold, from its start where it has one, which then is where the fit came to. */
+static const Fit *fit_fold(Ctx *c, const FoldFits *j, const Split *split, double *start,
+                           Pool *pool) {
   FitOptions o = *j->o;
-  Pool *pool = pool_make(c, 1);
   o.journal = NULL;
   o.progress = NULL;
   o.start = whole_phi;
   o.start_self = (void *)j->r;
-  double *warm = j->starts ? j->starts->phi + k * j->starts->size : NULL;
-  if (warm) o.start = given_phi, o.start_self = warm, o.warm = o.rough = true;
-  if (!split->count[PART_TRAIN] || !split->count[PART_TEST]) return true;
-  const Fit *fit = fit_run(c, m, split, &o, pool);
-  if (warm) memcpy(warm, fit->phi, j->starts->size * sizeof *warm);
-  if (!j->list) return !fit->interrupted;
-  Scorer s = {
-      .c = c, .model = m, .q = &fit->q, .phi = fit->phi, .how = &j->r->scoring, .pool = pool};
+  if (start) o.start = given_phi, o.start_self = start, o.warm = o.rough = true;
+  o.guess = guess(c, j, start);
+  o.nodes = start ? j->starts->nodes : 0;
+  const Fit *fit = fit_run(c, j->r->problem->model, split, &o, pool);
+  if (start) memcpy(start, fit->phi, j->starts->size * sizeof *start);
+  if (j->ahead) j->starts->nodes = fit->exact ? fit->draws : 0;
+  return fit;
+}
+
+/* The scores of what a fold holds out. */
+static void score_fold(const FoldFits *j, const Scorer *s, const Split *split) {
   Split test = *split;
+  size_t n = j->out->list.count;
   test.count[PART_TRAIN] = 0;
-  const Scores *scores = evaluate_parts(&s, j->list, &test);
+  const Scores *scores = evaluate_parts(s, &j->out->list, &test);
   for (size_t i = 0; i < split->count[PART_TEST]; i++) {
-    size_t row = split->rows[PART_TEST][i], n = j->list->count;
+    size_t row = split->rows[PART_TEST][i];
     memcpy(j->out->by_obs + row * n, scores->by_obs + row * n, n * sizeof(double));
     j->out->part[row] = PART_TEST;
   }
-  return !fit->interrupted;
+}
+
+/* One fold, on one thread. False: its fit was interrupted. */
+static bool do_fold(Ctx *c, void *self, size_t k) {
+  const FoldFits *j = self;
+  if (j->way && k == 0) return true; /* it is done */
+  const Split *split = folds_split(&c->arena, j->f, (int)k);
+  double *start = j->starts ? j->starts->phi + k * j->starts->size : NULL;
+  Pool *pool = pool_make(c, 1);
+  if (!split->count[PART_TRAIN] || !split->count[PART_TEST]) return true;
+  Scorer s = {.c = c,
+              .model = j->r->problem->model,
+              .q = &j->r->q,
+              .phi = start,
+              .how = &j->r->scoring,
+              .pool = pool};
+  const Fit *fit = j->o ? fit_fold(c, j, split, start, pool) : NULL;
+  if (fit) s.q = &fit->q, s.phi = fit->phi;
+  score_fold(j, &s, split);
+  return !(fit && fit->interrupted);
+}
+
+/* The first fold goes ahead, and shows the others the way. */
+static void lead(Ctx *c, FoldFits *j) {
+  size_t size = j->starts->size;
+  double *way = NEW_ARRAY(&c->arena, double, size + 1);
+  for (size_t i = 0; i < size; i++) way[i] = -j->starts->phi[i];
+  j->ahead = true;
+  jobs_run(c, 1, &(Jobs){1, do_fold, j, "fold", NULL});
+  for (size_t i = 0; i < size; i++) way[i] += j->starts->phi[i];
+  j->ahead = false;
+  j->way = way;
+}
+
+/* Three standard errors above what the first fold has, all of them would have less than is needed.
+ */
+static bool is_hopeless(Ctx *c, const FoldFits *j) {
+  FoldStarts *s = j->starts;
+  if (!j->way || !s->than || !j->f->random) return false;
+  TempArena *temp = temp_open(c);
+  double *d = NEW_ARRAY(&temp->arena, double, j->f->n + 1), se = 0;
+  size_t n = 0, all = 0, each = j->out->list.count;
+  for (size_t i = 0; i < j->f->n; i++) {
+    all += j->f->fold[i] >= 0;
+    if (j->f->fold[i] == 0) d[n++] = j->out->by_obs[i * each] - s->than->by_obs[i * each];
+  }
+  double gain = stat_total(d, n, &se), times_over = (double)all / (double)n;
+  temp_close(temp);
+  s->most = times_over * (gain + 3 * se);
+  return s->most < s->least;
 }
 
 Scores *folds_score(Ctx *c, const Run *r, const Folds *f, const FitOptions *o,
-                    const ScoreList *list, const FoldStarts *starts) {
-  Scores *out = list ? evaluate_none(c, list, f->n) : NULL;
-  FoldFits j = {.r = r, .f = f, .o = o, .list = list, .starts = starts, .out = out};
-  jobs_run(c, r->o->threads, &(Jobs){f->count, fit_fold, &j, "fold", NULL});
-  if (out) evaluate_sum(c, out, PART_TEST);
+                    const ScoreList *list, FoldStarts *starts) {
+  Scores *out = evaluate_none(c, list, f->n);
+  FoldFits j = {.r = r, .f = f, .o = o, .starts = starts, .out = out};
+  if (o && starts && o->target.score != SCORE_elbo) lead(c, &j);
+  if (is_hopeless(c, &j)) return NULL;
+  jobs_run(c, r->o->threads, &(Jobs){f->count, do_fold, &j, "fold", NULL});
+  evaluate_sum(c, out, PART_TEST);
   return out;
 }

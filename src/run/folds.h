@@ -10,6 +10,7 @@ typedef struct {
   const int
       *fold; /* n: 0-based; FOLD_EARLIEST: never held out; FOLD_OUTSIDE: no training observation */
   bool forward; /* a fold is predicted from earlier folds alone, not from all others */
+  bool random;  /* what one of them says holds for all */
 } Folds;
 
 enum { FOLD_EARLIEST = -1, FOLD_OUTSIDE = -2 };
@@ -24,12 +25,17 @@ Split *folds_split(Arena *a, const Folds *f, int k);
 typedef struct {
   double *phi; /* [folds x size] */
   size_t size;
+  size_t nodes; /* of exact integration that the first of them needed; 0: not known */
+  /* Where the first fold alone says that the sum of the first score cannot come to `least` above
+   * that of `than`, the others are not fitted. than NULL: they are. */
+  const Scores *than;
+  double least, most; /* most: what it would say, then */
 } FoldStarts;
 
 /* The fits, side by side on threads; the scores of every observation when it was held out, in the
- * part "test". starts NULL: each begins from the q of the whole fit and from its own starts. list
- * NULL: only fits, no scores, and NULL. */
+ * part "test". starts NULL: each begins from the q of the whole fit and from its own starts. o
+ * NULL: no fits, the starts are scored as they are. NULL: the first fold was enough to know. */
 Scores *folds_score(Ctx *c, const Run *r, const Folds *f, const FitOptions *o,
-                    const ScoreList *list, const FoldStarts *starts);
+                    const ScoreList *list, FoldStarts *starts);
 
 #endif

@@ -87,13 +87,13 @@ double rightness_outcomes(const Model *m, const double *counted) {
   return sum;
 }
 
-Rightness rightness_of(Ctx *c, const Model *m, const Scores *bayes, size_t column, double gain) {
+Rightness rightness_of(Ctx *c, const Model *m, const Scores *bayes, double gain) {
   Rightness r = {.share = NAN, .total = gain};
-  if (strcmp(bayes->list.names[column], score_name(SCORE_log)) != 0) return r;
+  if (strcmp(bayes->list.names[0], score_name(SCORE_log)) != 0) return r;
   TempArena *temp = temp_open(c);
   double *log = NEW_ARRAY(&temp->arena, double, m->n_obs + 1);
   for (size_t k = 0; k < m->n_obs; k++) {
-    log[k] = bayes->by_obs[k * bayes->list.count + column];
+    log[k] = bayes->by_obs[k];
     if (!isnan(log[k])) r.total += log[k], r.n++;
   }
   r.total -= rightness_outcomes(m, log);

@@ -21,9 +21,9 @@ typedef struct {
   double total; /* what there is to say, in nats */
   size_t n;     /* observations that count */
 } Rightness;
-/* Where Bayes has these held-out scores, the log scores in one of their columns, and q gains so
- * much over them in sum. */
-Rightness rightness_of(Ctx *c, const Model *m, const Scores *bayes, size_t column, double gain);
+/* Where Bayes has these held-out log scores, their first column, and q gains so much over them in
+ * sum. */
+Rightness rightness_of(Ctx *c, const Model *m, const Scores *bayes, double gain);
 /* "of the 1186 nats that can be said about 19 observations it leaves 1.1%" */
 const char *rightness_words(Arena *a, const Rightness *r);
 static inline bool rightness_is_near(const Rightness *r) { return r->share < NEARLY_RIGHT; }

@@ -283,6 +283,7 @@ static void take_choice(Run *r, FitOptions *f) {
   f->family = t->bayes.family;
   f->start = path_start;
   f->start_self = (void *)t;
+  f->vi = t->vi;
 }
 
 /* The variables named are free: VI first, and the fit goes on from there. */
@@ -389,10 +390,10 @@ static const SummaryExact *exact_stage(Ctx *c, const Run *r, const Folds *folds,
   bool vi = !t && r->score == SCORE_elbo;
   ScoreId score = r->o->score == SCORE_elbo ? SCORE_log : (ScoreId)r->o->score;
   const char *name = run_score_title(c, r->o, score);
-  size_t column, k = 0;
+  size_t k = 0;
   while (k < list->count && strcmp(list->names[k], name) != 0) k++;
   Target target = {.score = score, .score_options = evaluate_score_options(r->o)};
-  ScoreList one = k < list->count ? *list : evaluate_one(c, r->problem->model, &target, &column);
+  ScoreList one = k < list->count ? *list : evaluate_one(c, r->problem->model, &target);
   return exact_beside(c, &(ExactBeside){.problem = r->problem,
                                         .o = r->o,
                                         .folds = folds,

@@ -105,9 +105,7 @@ const Scores *sample_parts(Ctx *c, const Sample *x, const SampleParts *p) {
 
 void sample_score(Ctx *c, SampleRun *s, Run *r, Pool *pool) {
   const Model *m = r->problem->model;
-  size_t column;
-  ScoreList list = r->o->metric.count ? evaluate_list(c, m, &r->o->metric, r->o)
-                                      : evaluate_one(c, m, &(Target){.score = SCORE_log}, &column);
+  ScoreList list = r->o->metric.count ? evaluate_list(c, m, &r->o->metric, r->o) : evaluate_logs();
   r->scores = sample_parts(c, s->sample, &(SampleParts){m, &list, r->split, r->o, pool});
   s->loo = leave_one_out(c, s, pool);
 }

@@ -90,8 +90,7 @@ static const char *verdict(Ctx *c, const Run *r, const Summary *s) {
   const TunePath *t = r->tuned;
   const char *words = found(c, t, s);
   Rightness right = {.share = NAN};
-  if (!isinf(t->lambda))
-    right = rightness_of(c, r->problem->model, t->bayes_scores, t->bayes_column, t->gain);
+  if (!isinf(t->lambda)) right = rightness_of(c, r->problem->model, t->bayes_scores, t->gain);
   bool clear = t->gain > 2 * t->se || t->gain > (double)right.n;
   if (!isnan(right.share) && (clear || rightness_is_near(&right)))
     words = arena_format(&c->arena, "%s; the program is %s: %s", words,

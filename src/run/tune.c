@@ -22,15 +22,13 @@ enum {
 static const double FREE_LAMBDA = 0.01, HALF_WAY = 0.1; /* of fits with few variables free */
 
 /* Sum, and paired difference to Bayes. */
-static TuneStep step_of(Ctx *c, const Scores *bayes, const Scores *now, size_t column,
-                        double lambda) {
+static TuneStep step_of(Ctx *c, const Scores *bayes, const Scores *now, double lambda) {
   TempArena *temp = temp_open(c);
-  size_t each = now->list.count, n = now->n_obs;
+  size_t n = now->n_obs;
   double *d = NEW_ARRAY(&temp->arena, double, n + 1), sum = 0;
   for (size_t i = 0; i < n; i++) {
-    double x = now->by_obs[i * each + column];
-    d[i] = x - bayes->by_obs[i * each + column];
-    if (!isnan(d[i])) sum += x;
+    d[i] = now->by_obs[i] - bayes->by_obs[i];
+    if (!isnan(d[i])) sum += now->by_obs[i];
   }
   TuneStep t = {REG_POSTERIOR, lambda, sum, 0, 0};
   t.gain = stat_total(d, n, &t.se);
@@ -68,12 +66,13 @@ typedef struct {
 } Place;
 
 static Place place_make(Arena *a, size_t folds, size_t size) {
-  return (Place){{NEW_ARRAY(a, double, folds *size), size}, folds};
+  return (Place){{.phi = NEW_ARRAY(a, double, folds *size), .size = size}, folds};
 }
 
 static void place_copy(Place *to, const Place *from) {
   size_t size = from->folds.size;
   memcpy(to->folds.phi, from->folds.phi, from->count * size * sizeof(double));
+  to->folds.nodes = from->folds.nodes;
 }
 
 /* Everything that the search needs at hand. */
@@ -84,10 +83,10 @@ typedef struct {
   Pool *pool;
   FitOptions o;        /* of the score, in VI's family */
   ScoreList list;      /* the score alone */
-  size_t column;       /* of it */
   const Scores *bayes; /* held out, by VI */
   Place start, best;   /* at Bayes; at the choice */
   size_t done, left;   /* steps that all folds took, and about how many are to come */
+  FitCentre vi;        /* of all data */
   double began;        /* seconds */
 } Search;
 
@@ -113,13 +112,24 @@ static FitOptions options_at(const Search *s, double lambda, const Freedom *free
   return o;
 }
 
-/* All folds on to lambda, and what they score there. free NULL: all parameters are. */
+/* All folds on to lambda, and what they score there. free NULL: all parameters are. Where the first
+ * fold says that this comes to less than is needed, the gain is minus infinity. */
 static TuneStep advance(Search *s, Place *at, double lambda, const Freedom *free) {
   FitOptions o = options_at(s, lambda, free);
   const Scores *scores = folds_score(s->c, s->r, s->f, &o, &s->list, &at->folds);
-  TuneStep t = step_of(s->c, s->bayes, scores, s->column, lambda);
-  tell(s, free ? "folds, what is free: gain %+.3g" : "folds, lambda: gain %+.3g", t.gain);
+  TuneStep t = scores ? step_of(s->c, s->bayes, scores, lambda) : (TuneStep){.gain = -INFINITY};
+  tell(s,
+       !scores ? "folds, given up after the first"
+       : free  ? "folds, what is free: gain %+.3g"
+               : "folds, lambda: gain %+.3g",
+       t.gain);
   return t;
+}
+
+/* From here on the folds have to gain so much over Bayes. */
+static void expect(const Search *s, Place *at, double least) {
+  at->folds.than = s->bayes;
+  at->folds.least = least;
 }
 
 static double worth(const TuneStep *t) { return t->gain - t->se; }
@@ -145,7 +155,9 @@ static void go_down(Search *s, const LambdaPath *l, TunePath *p, TuneStep *steps
   s->o.target.regularizer = l->regularizer;
   int k = 0;
   for (; k < l->count && down < l->down; k++, p->n++) {
+    if (l->down == 1) expect(s, &at, highest);
     TuneStep t = advance(s, &at, l->lambdas[k], NULL);
+    if (isinf(t.gain)) break;
     t.regularizer = l->regularizer;
     steps[p->n] = t;
     down = t.gain < highest ? down + 1 : 0;
@@ -166,7 +178,7 @@ static void go_down(Search *s, const LambdaPath *l, TunePath *p, TuneStep *steps
  * the prior, which lets q go farther from Bayes. */
 static void search_lambda(Search *s, TunePath *p) {
   TuneStep *steps = NEW_ARRAY(&s->c->arena, TuneStep, STEPS + PRIOR_STEPS + 1);
-  steps[0] = step_of(s->c, s->bayes, s->bayes, s->column, INFINITY);
+  steps[0] = step_of(s->c, s->bayes, s->bayes, INFINITY);
   p->steps = steps;
   p->n = 1;
   go_down(s, &paths[0], p, steps);
@@ -280,11 +292,14 @@ static bool in_two_steps(const Search *s, const Freedom *free) {
 /* From where it stands to little regularization. What is clearly behind Bayes half way falls
  * farther behind, and there the fits are the dearest. */
 static TuneStep loosen(Search *s, Place *at, const Freedom *free) {
+  double least = at->folds.least;
   if (in_two_steps(s, free)) {
+    at->folds.least = 0;
     TuneStep half = advance(s, at, HALF_WAY, free);
     if (half.gain + half.se < 0) return half;
     s->left++; /* this step was not foreseen */
   }
+  at->folds.least = least;
   return advance(s, at, free_lambda(s), free);
 }
 
@@ -302,6 +317,12 @@ typedef struct {
   Place at, tried, found;
 } Selection;
 
+/* What a candidate has to add, in nats. The best of several elements of a vector adds something by
+ * chance, so where something is free already it takes more. */
+static double has_to_add(const Selection *l, const Candidate *x) {
+  return l->free && strchr(x->name, '[') ? 2 : 0.5;
+}
+
 /* One round: of the candidates, the one whose freedom is worth most. Those that add nothing to what
  * was taken are not tried again. */
 static const Candidate *best_candidate(Search *s, Selection *l, TuneStep *step) {
@@ -318,9 +339,10 @@ static const Candidate *best_candidate(Search *s, Selection *l, TuneStep *step) 
       continue;
     }
     place_copy(&l->tried, &l->at);
+    expect(s, &l->tried, l->top + has_to_add(l, &x));
     TuneStep t = loosen(s, &l->tried, freedom_with(a, dim, l->free, &x));
     double value = worth_of(&x, &t);
-    if (value > l->top) l->left[kept++] = x;
+    if ((isinf(t.gain) ? l->tried.folds.most : value) > l->top) l->left[kept++] = x;
     if (any && !(value > most)) continue;
     any = true;
     most = value;
@@ -341,12 +363,6 @@ static Selection selection_make(const Search *s) {
   l.left = candidates_of(a, s->r->problem->model, SHORT, &l.n);
   place_copy(&l.at, &s->start);
   return l;
-}
-
-/* What a candidate has to add, in nats. The best of several elements of a vector adds something by
- * chance, so where something is free already it takes more. */
-static double has_to_add(const Selection *l, const Candidate *x) {
-  return l->free && strchr(x->name, '[') ? 2 : 0.5;
 }
 
 /* Forward selection, as long as it pays. */
@@ -387,6 +403,8 @@ static void begin(Search *s, const FitOptions *o) {
   size_t size = q_size(&bayes->q);
   s->r->q = bayes->q;
   s->r->phi = bayes->phi;
+  s->vi = bayes->vi;
+  s->vi.phi = s->vi.mean ? bayes->phi : NULL;
   s->r->scoring = evaluate_scoring(s->r->o, s->r->problem->model->n_obs);
   s->r->scoring.draws /= COARSER;
   s->start = place_make(&s->c->arena, s->f->count, size);
@@ -397,17 +415,6 @@ static void begin(Search *s, const FitOptions *o) {
   s->o.family = vi.family = bayes->q.family;
   s->bayes = folds_score(s->c, s->r, s->f, &vi, &s->list, &s->start.folds);
   place_copy(&s->best, &s->start);
-}
-
-/* All scores of the choice. */
-static const Scores *settle(Search *s, const TunePath *p, const ScoreList *list) {
-  FitOptions o = s->o;
-  bool bayes = isinf(p->lambda);
-  o.target.score = bayes ? SCORE_elbo : o.target.score;
-  o.target.lambda = bayes ? 1 : p->lambda;
-  o.target.regularizer = p->regularizer;
-  o.free = p->free;
-  return folds_score(s->c, s->r, s->f, &o, list, &s->best.folds);
 }
 
 /* Where the fit to all data begins: at Bayes, if that stays as it is in some parameters; else where
@@ -429,7 +436,7 @@ static Search search_make(Ctx *c, Run *r, const Folds *f, const TuneOptions *t) 
   const char *why;
   if (!target_allows(c, m, &t->fit->target, &why)) ctx_fail(c, PVI_USAGE, NOWHERE, "%s", why);
   Search s = {.c = c, .r = r, .f = f, .pool = t->pool, .o = *t->fit};
-  s.list = evaluate_one(c, m, &s.o.target, &s.column);
+  s.list = evaluate_one(c, m, &s.o.target);
   s.o.journal = NULL;
   s.began = base_seconds();
   begin(&s, t->fit);
@@ -448,9 +455,9 @@ TunePath *tune(Ctx *c, Run *r, const Folds *f, const TuneOptions *t) {
   if (t->free && q_is_normal(&r->q)) search_free(&s, p);
   p->bayes = r->q;
   p->bayes_phi = r->phi;
+  p->vi = s.vi;
   p->bayes_scores = s.bayes;
-  p->bayes_column = s.column;
-  p->scores = settle(&s, p, t->list);
+  p->scores = folds_score(c, r, f, NULL, t->list, &s.best.folds);
   p->start = start_of(&s, p);
   return p;
 }

@@ -31,10 +31,10 @@ typedef struct TunePath {
   double gain, se;         /* of the choice, over Bayes */
   Q bayes;                 /* VI of all training data, */
   const double *bayes_phi;
+  FitCentre vi;               /* the same, for the fit of the choice */
   const double *start;        /* and where the fit of the choice to them begins */
   const Scores *scores;       /* of every observation when it was held out, under the choice */
-  const Scores *bayes_scores; /* and under VI: of the score that was maximised, */
-  size_t bayes_column;        /* which is this one of them */
+  const Scores *bayes_scores; /* and under VI: of the score that was maximised alone */
 } TunePath;
 
 typedef struct {

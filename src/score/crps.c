@@ -19,10 +19,11 @@ static double mean_gap(const ScoreCase *c, double g, const ScoreAdjoint *adj) {
   const KindCode *p = kind_code(c->q.kind);
   double sum = 0, par[KIND_PARAMETERS], d[KIND_PARAMETERS];
   int n = kind_parameters(c->q.kind);
+  bool back = adj->par[0] || adj->par[1] || adj->par[2];
   for (size_t j = 0; j < c->q.M; j++) {
     double w = mixture_weight(&c->q, j);
     mixture_lane(&c->q, j, par);
-    double gap = p->gap(par, c->y, d);
+    double gap = p->gap(par, c->y, back ? d : NULL);
     sum += w * gap;
     for (int k = 0; k < n; k++)
       if (adj->par[k]) adj->par[k][j] += g * w * d[k];

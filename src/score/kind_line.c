@@ -241,15 +241,12 @@ static double student_log_f_dnu(double z, double nu) {
 
 /* G(z) = z (2 F - 1) + 2 H, H = f(z) (nu + z^2) / (nu - 1), nu > 1 */
 static double student_gap(const double *p, double y, double *d) {
-  double nu = p[0], z = student_z(p, y), f, dnu = 0;
+  double nu = p[0], z = student_z(p, y), f = student_f(z, nu), same, dnu = 0;
   if (!(nu > 1)) {
     for (int k = 0; d && k < 3; k++) d[k] = (double)NAN;
     return (double)INFINITY;
   }
-  if (d)
-    num_student_t_cdf_d(z, nu, &f, &dnu);
-  else
-    f = student_f(z, nu);
+  if (d) num_student_t_cdf_d(z, nu, &same, &dnu);
   double slope = 1 - 2 * num_student_t_cdf(-z, nu), H = f * (nu + z * z) / (nu - 1);
   if (d) {
     d[0] = 2 * p[2] * (z * dnu + H * (student_log_f_dnu(z, nu) + 1 / (nu + z * z) - 1 / (nu - 1)));
