@@ -179,7 +179,7 @@ static double last_gap(const Fitter *f, double value, size_t nodes) {
 /* Twice as many, or, where there is another way for binary outcomes (leaves.c), as many as take
  * it: it knows no law that is too wide. One of many neighbours has enough digits with fewer. */
 static size_t more_nodes(const Fitter *f, size_t nodes) {
-  size_t other = f->o->rough ? 5 * EXACT_NODES / 4 : 2 * EXACT_NODES;
+  size_t other = f->o->rough ? EXACT_NODES + 1 : 2 * EXACT_NODES;
   return exact_has_wide(f->train) && nodes <= EXACT_NODES ? other : 2 * nodes;
 }
 

@@ -9,21 +9,11 @@
 static Node map1(Graph *g, unsigned op, Node a) { return ir_map(g, op, &a); }
 static Node map2(Graph *g, unsigned op, Node a, Node b) { return ir_map(g, op, (Node[]){a, b}); }
 
-/* With t = m where the outcome is 0, -m where it is 1, and s^2 the variance, the mean log density
- * is
- * -(t Phi(t / s) + s phi(t / s)), because log(1 + e^f) has inv_logit(f) for its slope. */
 void wide_nodes(Graph *g, const WideLogit *w, Node *heads) {
-  const double height = 0.398942280401432678;
-  Node inverse = map1(g, IR_INV_SQRT, w->variance), z = map2(g, IR_MUL, w->mean, inverse);
-  Node sign = map2(g, IR_SUB, ir_number(g, 1), map2(g, IR_MUL, ir_number(g, 2), w->y));
-  Node t = map2(g, IR_MUL, w->mean, sign), u = map2(g, IR_MUL, t, inverse);
-  Node square = map2(g, IR_MUL, ir_number(g, -0.5), map1(g, IR_SQUARE, u));
-  Node bell = map2(g, IR_MUL, ir_number(g, height), map1(g, IR_EXP, square));
-  Node below = map2(g, IR_MUL, t, map1(g, IR_PHI, u));
-  Node all = map2(g, IR_ADD, below, map2(g, IR_MUL, map2(g, IR_MUL, w->variance, inverse), bell));
-  heads[0] = map2(g, IR_BERNOULLI_PROBIT, w->y, z);
-  heads[1] = map1(g, IR_NEG, all);
-  heads[2] = map1(g, IR_PHI, z);
+  Node args[] = {w->y, w->mean, w->variance}, inverse = map1(g, IR_INV_SQRT, w->variance);
+  heads[0] = ir_map(g, IR_BERNOULLI_WIDE, args);
+  heads[1] = ir_map(g, IR_BERNOULLI_WIDE_MEAN, args);
+  heads[2] = map1(g, IR_PHI, map2(g, IR_MUL, w->mean, inverse));
 }
 
 /* ---- the slope in a leaf --------------------------------------------------------------------- */
