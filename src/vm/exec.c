@@ -5,54 +5,12 @@
  * global part and the tiles; a Frame says where things lie. What is run when, and by whom, is
  * work.c's.
  */
-#include "vm/work_int.h"
+#include "vm/exec_int.h"
 
 #include "num/rng.h"
 
 #include <math.h>
 #include <string.h>
-
-/* ---- finding rows ---------------------------------------------------------------------------- */
-
-/* Element of the operand that belongs to element e of the instruction (counted from the tile's
- * first observation). */
-static inline size_t element_of(const Operand *o, size_t e, size_t first) {
-  switch (o->access) {
-  case AT_SAME: return o->place == IN_TILE ? e : first + e;
-  case AT_ONE: return 0;
-  case AT_INDEX: return (size_t)o->index[first + e];
-  default:
-    return e / (size_t)o->width * (size_t)o->source_width + (size_t)o->index[e % (size_t)o->width];
-  }
-}
-
-/* The row of draws (or LANES copies of a number) behind operand o at element e. */
-static inline const double *row_of(const Frame *f, const Operand *o, size_t e, size_t first,
-                                   double *splat, size_t *step) {
-  size_t at = element_of(o, e, first);
-  *step = 1;
-  if (o->place == IN_GLOBAL) return f->shared + (o->base + at) * f->ld;
-  if (o->place == IN_TILE) return f->out + (o->base * f->T + at) * f->ld;
-  *step = 0;
-  if (o->access == AT_ONE) return o->data;
-  for (int k = 0; k < LANES; k++) splat[k] = o->data[at];
-  return splat;
-}
-
-static inline double *adjoint_of(const Frame *f, const Operand *o, size_t e, size_t first) {
-  if (o->place == IN_DATA) return NULL;
-  size_t at = element_of(o, e, first);
-  if (o->place == IN_TILE) return f->out_adj + (o->base * f->T + at) * f->ld;
-  if (f->tile) return f->boundary + (o->adjoint + at) * f->ld;
-  return f->out_adj + (o->base + at) * f->ld;
-}
-
-static inline double *result_row(const Frame *f, const Instr *i, size_t e) {
-  return f->out + (i->out * f->T + e) * f->ld;
-}
-static inline double *result_adjoint(const Frame *f, const Instr *i, size_t e) {
-  return f->out_adj + (i->out * f->T + e) * f->ld;
-}
 
 /* ---- forward --------------------------------------------------------------------------------- */
 
@@ -182,177 +140,6 @@ static void saving_backward(const Frame *f, const Instr *i, size_t n, size_t fir
                    i->fresh);
 }
 
-/* The pointers behind the `width` operands of result e of a SUM or LSE. */
-static void reduce_rows(const Frame *f, const Instr *i, size_t e, size_t first) {
-  size_t width = (size_t)i->width;
-  for (size_t w = 0; w < width; w++)
-    f->s->in[w] =
-        row_of(f, &i->in[0], e * width + w, first * width, f->s->splat + w * LANES, &f->s->step[w]);
-}
-
-/* Element e of an elementwise op, into out. */
-static void map_element(const Frame *f, const Instr *i, size_t e, const double **in, size_t *step,
-                        double *out) {
-  for (int k = 0; k < i->nargs; k++)
-    in[k] = row_of(f, &i->in[k], e, 0, f->s->splat + k * LANES, &step[k]);
-  f->w->k->forward[i->op](out, in, step, f->n);
-}
-
-static void summand_forward(const Frame *f, const Instr *i) {
-  const double *in[IR_MAX_ARGS];
-  size_t step[IR_MAX_ARGS];
-  double value[LANE_BLOCK];
-  for (int32_t e = 0; e < i->summand->n; e++) {
-    double *out = result_row(f, i, (size_t)(e / i->width));
-    bool first = e % i->width == 0;
-    map_element(f, i->summand, (size_t)e, in, step, first ? out : value);
-    if (!first) f->w->k->add(out, value, f->n);
-  }
-}
-
-/* The values are computed again: cheaper than to keep and fetch them. */
-static void summand_backward(const Frame *f, const Instr *i) {
-  const Instr *s = i->summand;
-  const double *in[IR_MAX_ARGS];
-  size_t step[IR_MAX_ARGS];
-  double *adj[IR_MAX_ARGS], value[LANE_BLOCK];
-  for (int32_t e = 0; e < s->n; e++) {
-    map_element(f, s, (size_t)e, in, step, value);
-    for (int k = 0; k < s->nargs; k++) adj[k] = adjoint_of(f, &s->in[k], (size_t)e, 0);
-    f->w->k->backward[s->op](result_adjoint(f, i, (size_t)(e / i->width)), value, in, step, adj,
-                             f->n);
-  }
-}
-
-static void sum_forward(const Frame *f, const Instr *i, size_t n, size_t first) {
-  if (i->summand) {
-    summand_forward(f, i);
-    return;
-  }
-  for (size_t e = 0; e < n; e++) {
-    double *out = result_row(f, i, e);
-    reduce_rows(f, i, e, first);
-    for (size_t j = 0; j < f->n; j++)
-      out[j] = f->s->in[0][f->s->step[0] * j % (f->s->step[0] ? f->n : LANES)];
-    for (int32_t w = 1; w < i->width; w++) {
-      if (f->s->step[w]) {
-        f->w->k->add(out, f->s->in[w], f->n);
-      } else {
-        for (size_t j = 0; j < f->n; j++) out[j] += f->s->in[w][0];
-      }
-    }
-  }
-}
-
-/* The rows behind both operands of the ADD whose sums a global LSE has: result e's. */
-typedef struct {
-  RowList a, b;
-} RowPairs;
-
-static RowPairs pair_rows(const Frame *f, const Instr *i, size_t e) {
-  size_t width = (size_t)i->width;
-  Scratch *s = f->s;
-  for (size_t k = 0; k < 2 * width; k++)
-    s->in[k] = row_of(f, &i->summand->in[k / width], e * width + k % width, 0, s->splat + k * LANES,
-                      &s->step[k]);
-  return (RowPairs){{s->in, s->step, width}, {s->in + width, s->step + width, width}};
-}
-
-/* The rows of a step of a chain: [a, b, exps], and adjoints of the first two. */
-static ChainRows chain_rows(const Frame *f, const Instr *i) {
-  Scratch *s = f->s;
-  size_t width = (size_t)i->width, n = (size_t)i->n * width, step;
-  const Operand *a = &i->summand->in[i->common - 1], *b = &i->summand->in[2 - i->common];
-  const double **rows_b = s->in + width, **exps = rows_b + n;
-  for (size_t w = 0; w < width; w++) {
-    s->in[w] = row_of(f, a, w, 0, NULL, &step);
-    s->adj[w] = f->out_adj ? adjoint_of(f, a, w, 0) : NULL;
-  }
-  for (size_t e = 0; e < n; e++) {
-    rows_b[e] = row_of(f, b, e, 0, NULL, &step);
-    exps[e] = f->shared + (i->exps + e) * f->ld;
-    s->adj[width + e] = f->out_adj ? adjoint_of(f, b, e, 0) : NULL;
-  }
-  return (ChainRows){(size_t)i->n, width, s->in, rows_b, exps, s->adj, s->adj + width};
-}
-
-static void pairs_forward(const Frame *f, const Instr *i) {
-  if (i->common) {
-    ChainRows c = chain_rows(f, i);
-    f->w->k->step(result_row(f, i, 0), f->ld, &c, f->n);
-    return;
-  }
-  for (size_t e = 0; e < (size_t)i->n; e++) {
-    RowPairs r = pair_rows(f, i, e);
-    f->w->k->log_sum_exp_pairs(result_row(f, i, e), &r.a, &r.b, f->n);
-  }
-}
-
-static void pairs_backward(const Frame *f, const Instr *i) {
-  size_t width = (size_t)i->width;
-  if (i->common) {
-    ChainRows c = chain_rows(f, i);
-    f->w->k->step_adjoint(result_adjoint(f, i, 0), result_row(f, i, 0), f->ld, &c, f->n);
-    return;
-  }
-  for (size_t e = 0; e < (size_t)i->n; e++) {
-    RowPairs r = pair_rows(f, i, e);
-    for (size_t k = 0; k < 2 * width; k++)
-      f->s->adj[k] = adjoint_of(f, &i->summand->in[k / width], e * width + k % width, 0);
-    f->w->k->log_sum_exp_pairs_adjoint(result_adjoint(f, i, e), result_row(f, i, e), &r.a, &r.b,
-                                       f->s->adj, f->n);
-  }
-}
-
-static void lse_forward(const Frame *f, const Instr *i, size_t n, size_t first) {
-  if (i->summand) {
-    pairs_forward(f, i);
-    return;
-  }
-  for (size_t e = 0; e < n; e++) {
-    reduce_rows(f, i, e, first);
-    RowList terms = {f->s->in, f->s->step, (size_t)i->width};
-    f->w->k->log_sum_exp(result_row(f, i, e), &terms, f->n);
-  }
-}
-
-static void copy_forward(const Frame *f, double *out, const Operand *o, size_t e, size_t first) {
-  size_t step;
-  const double *a = row_of(f, o, e, first, f->s->splat, &step);
-  for (size_t j = 0; j < f->n; j++) out[j] = a[step * j];
-}
-
-/* The rows of a product with elements from here and there, and of their adjoints. */
-static void gathered_rows(const Frame *f, const Instr *i) {
-  const Operand *o = &i->in[1];
-  for (size_t k = 0; k < (size_t)i->width; k++) {
-    size_t at = (o->base + (size_t)o->index[k]) * f->ld;
-    f->s->in[k] = f->shared + at;
-    f->s->adj[k] = f->out_adj + at;
-  }
-}
-
-static void matvec_forward(const Frame *f, const Instr *i, size_t n, size_t first) {
-  const Work *w = f->w;
-  size_t inner = (size_t)i->width;
-  if (i->in[1].access == AT_INDEX) {
-    gathered_rows(f, i);
-    for (size_t r = 0; r < n; r++)
-      w->k->combine(result_row(f, i, r), i->in[0].data + r * inner, f->s->in, inner, f->n);
-    return;
-  }
-  w->k->gemm(&(RowProduct){.out = result_row(f, i, 0),
-                           .ldo = f->ld,
-                           .a = i->in[0].data + first * inner,
-                           .a_row = inner,
-                           .a_column = 1,
-                           .b = f->shared + i->in[1].base * f->ld,
-                           .ldb = f->ld,
-                           .rows = n,
-                           .inner = inner,
-                           .n = f->n});
-}
-
 /* Numbers keyed by node, element and draw: the same in every plan. Those of tiles are kept, memory
  * permitting: while the seed stays they are the same in every evaluation. */
 static void noise_forward(const Frame *f, const Instr *i, size_t n, size_t first) {
@@ -420,164 +207,6 @@ void exec_outer_backward(const Work *w, const Instr *i, const double *g, size_t 
   }
 }
 
-/* Pointers of an affine instruction for the rows of this tile. */
-static AffineRows affine_rows(const Frame *f, const TapeAffine *t, bool adjoint) {
-  Scratch *s = f->s;
-  size_t D = t->ndense;
-  AffineRows a = {.ndense = D,
-                  .nsparse = t->nsparse,
-                  .A = t->A + f->row * D,
-                  .ld = f->ld,
-                  .dense = s->in,
-                  .base = s->in + D,
-                  .dense_adj = s->adj,
-                  .base_adj = s->adj + D,
-                  .coef = s->coef,
-                  .index = s->index};
-  if (t->constant) a.constant = t->constant + f->row;
-  for (size_t k = 0; k < D; k++) {
-    s->in[k] = f->shared + t->dense[k] * f->ld;
-    if (adjoint) s->adj[k] = f->boundary + t->dense_adj[k] * f->ld;
-  }
-  for (size_t k = 0; k < t->nsparse; k++) {
-    s->in[D + k] = f->shared + t->base[k] * f->ld;
-    if (adjoint) s->adj[D + k] = f->boundary + t->base_adj[k] * f->ld;
-    s->coef[k] = t->coef[k] ? t->coef[k] + f->row : NULL;
-    s->index[k] = t->index[k] + f->row;
-  }
-  return a;
-}
-
-static void affine_forward(const Frame *f, const Instr *i) {
-  AffineRows a = affine_rows(f, i->affine, false);
-  f->w->k->affine(result_row(f, i, 0), f->ld, &a, f->rows, f->n);
-}
-
-static void affine_backward(const Frame *f, const Instr *i) {
-  AffineRows a = affine_rows(f, i->affine, true);
-  f->w->k->affine_adjoint(result_adjoint(f, i, 0), f->ld, &a, f->rows, f->n);
-}
-
-/* Pointers of a mixture for observation e of this tile. */
-static MixtureRows mixture_of(const Frame *f, const TapeMixture *t, size_t e, bool adjoint) {
-  size_t count = t->width * t->terms;
-  const double **log = f->s->in, **exps = f->s->in + count;
-  for (size_t k = 0; k < count; k++) {
-    size_t at = t->index[k] ? (size_t)t->index[k][f->row + e] : 0;
-    log[k] = f->shared + (t->base[k] + at) * f->ld;
-    exps[k] = f->shared + (t->exps[k] + at) * f->ld;
-    if (adjoint) f->s->adj[k] = f->boundary + (t->base_adj[k] + at) * f->ld;
-  }
-  return (MixtureRows){t->width, t->terms, log, exps, f->s->adj};
-}
-
-static void mixture_forward(const Frame *f, const Instr *i) {
-  for (size_t e = 0; e < f->rows; e++) {
-    MixtureRows m = mixture_of(f, i->mixture, e, false);
-    f->w->k->mixture(result_row(f, i, e), &m, f->n);
-  }
-}
-
-static void mixture_backward(const Frame *f, const Instr *i) {
-  for (size_t e = 0; e < f->rows; e++) {
-    MixtureRows m = mixture_of(f, i->mixture, e, true);
-    f->w->k->mixture_adjoint(result_adjoint(f, i, e), result_row(f, i, e), &m, f->n);
-  }
-}
-
-static void cumsum_forward(const Frame *f, const Instr *i, size_t n) {
-  for (size_t e = 0; e < n; e++) {
-    double *out = result_row(f, i, e);
-    copy_forward(f, out, &i->in[0], e, 0);
-    if (e % (size_t)i->width) f->w->k->add(out, out - f->ld, f->n);
-  }
-}
-
-/* Matrices of a product: [rows x inner] times [inner x columns]. */
-typedef struct {
-  size_t rows, inner, columns;
-} Sizes;
-
-static Sizes sizes_of(const Instr *i) {
-  return (Sizes){(size_t)i->n / (size_t)i->columns, (size_t)i->width, (size_t)i->columns};
-}
-
-/* Numbers times rows, all columns of the second matrix at once: they follow each other in memory.
- */
-static RowProduct constant_times(const Frame *f, const Instr *i, Sizes s, bool back) {
-  size_t ld = s.columns * f->ld;
-  return (RowProduct){.a = i->in[0].data,
-                      .a_row = back ? 1 : s.inner,
-                      .a_column = back ? s.inner : 1,
-                      .ldo = ld,
-                      .ldb = ld,
-                      .rows = back ? s.inner : s.rows,
-                      .inner = back ? s.rows : s.inner,
-                      .n = ld,
-                      .add = back};
-}
-
-/* Rows times numbers: one row of the first matrix, transposed. */
-static RowProduct times_constant(const Frame *f, const Instr *i, Sizes s, bool back) {
-  return (RowProduct){.a = i->in[1].data,
-                      .a_row = back ? s.columns : 1,
-                      .a_column = back ? 1 : s.columns,
-                      .ldo = f->ld,
-                      .ldb = f->ld,
-                      .rows = back ? s.inner : s.columns,
-                      .inner = back ? s.columns : s.inner,
-                      .n = f->n,
-                      .add = back};
-}
-
-static void matmul_forward(const Frame *f, const Instr *i) {
-  const Kernels *k = f->w->k;
-  Sizes s = sizes_of(i);
-  const double *a = f->shared + i->in[0].base * f->ld, *b = f->shared + i->in[1].base * f->ld;
-  double *out = result_row(f, i, 0);
-  if (i->in[0].place == IN_DATA) {
-    RowProduct p = constant_times(f, i, s, false);
-    p.out = out, p.b = b;
-    k->gemm(&p);
-  } else if (i->in[1].place == IN_DATA) {
-    RowProduct p = times_constant(f, i, s, false);
-    for (size_t r = 0; r < s.rows; r++) {
-      p.out = out + r * s.columns * f->ld, p.b = a + r * s.inner * f->ld;
-      k->gemm(&p);
-    }
-  } else {
-    size_t ld = f->ld;
-    k->lane_product(&(LaneProduct){.out = {out, s.columns * ld, ld},
-                                   .x = {a, s.inner * ld, ld},
-                                   .y = {b, s.columns * ld, ld},
-                                   .rows = s.rows,
-                                   .inner = s.inner,
-                                   .columns = s.columns,
-                                   .n = f->n});
-  }
-}
-
-/* The k-th matrix of the instruction. */
-static EigenRows eigen_rows(const Frame *f, const Instr *i, size_t k) {
-  size_t K = (size_t)i->width;
-  return (EigenRows){.K = K,
-                     .ld = f->ld,
-                     .lanes = f->n,
-                     .in = f->shared + (i->in[0].base + k * K * K) * f->ld,
-                     .out = result_row(f, i, k * K * (K + 1))};
-}
-
-static size_t eigen_count(const Instr *i) {
-  return (size_t)i->n / ((size_t)i->width * ((size_t)i->width + 1));
-}
-
-static void spectra_forward(const Frame *f, const Instr *i) {
-  for (size_t k = 0; k < eigen_count(i); k++) {
-    EigenRows r = eigen_rows(f, i, k);
-    eigen_forward(&r, f->s->eigen);
-  }
-}
-
 static size_t draws_of(const Frame *f) {
   return f->w->M > f->lane ? min_size(f->n, f->w->M - f->lane) : 0;
 }
@@ -622,14 +251,14 @@ void exec_forward(const Frame *f, const Instr *code, int count) {
       for (size_t e = 0; e < n; e++)
         copy_forward(f, result_row(f, i, e), &i->picks[e % (size_t)i->n], e / (size_t)i->n, f->row);
       break;
-    case IR_SUM: sum_forward(f, i, n, first); break;
-    case IR_LSE: lse_forward(f, i, n, first); break;
-    case IR_CUMSUM: cumsum_forward(f, i, n); break;
-    case IR_EIGEN: spectra_forward(f, i); break;
-    case IR_MATVEC: matvec_forward(f, i, n, first); break;
-    case IR_MATMUL: matmul_forward(f, i); break;
-    case IR_AFFINE: affine_forward(f, i); break;
-    case IR_MIXTURE: mixture_forward(f, i); break;
+    case IR_SUM: exec_sum_forward(f, i, n, first); break;
+    case IR_LSE: exec_lse_forward(f, i, n, first); break;
+    case IR_CUMSUM: exec_cumsum_forward(f, i, n); break;
+    case IR_EIGEN: exec_spectra_forward(f, i); break;
+    case IR_MATVEC: exec_matvec_forward(f, i, n, first); break;
+    case IR_MATMUL: exec_matmul_forward(f, i); break;
+    case IR_AFFINE: exec_affine_forward(f, i); break;
+    case IR_MIXTURE: exec_mixture_forward(f, i); break;
     case IR_NOISE: noise_forward(f, i, n, first); break;
     case IR_OUTER: outer_forward(f, i, n, first); break;
     case IR_ODE: solve_forward(f, i); break;
@@ -680,125 +309,6 @@ static void map_backward(const Frame *f, const Instr *i, size_t n, size_t first)
   }
 }
 
-static void sum_backward(const Frame *f, const Instr *i, size_t n, size_t first) {
-  if (i->summand) {
-    summand_backward(f, i);
-    return;
-  }
-  size_t width = (size_t)i->width;
-  for (size_t e = 0; e < n; e++)
-    for (size_t w = 0; w < width; w++) {
-      double *adj = adjoint_of(f, &i->in[0], e * width + w, first * width);
-      if (adj) f->w->k->add(adj, result_adjoint(f, i, e), f->n);
-    }
-}
-
-static void lse_backward(const Frame *f, const Instr *i, size_t n, size_t first) {
-  if (i->summand) {
-    pairs_backward(f, i);
-    return;
-  }
-  size_t width = (size_t)i->width;
-  for (size_t e = 0; e < n; e++) {
-    reduce_rows(f, i, e, first);
-    for (size_t w = 0; w < width; w++)
-      f->s->adj[w] = adjoint_of(f, &i->in[0], e * width + w, first * width);
-    RowList terms = {f->s->in, f->s->step, width};
-    f->w->k->log_sum_exp_adjoint(result_adjoint(f, i, e), result_row(f, i, e), &terms, f->s->adj,
-                                 f->n);
-  }
-}
-
-static void copy_backward(const Frame *f, const double *g, const Operand *o, size_t e,
-                          size_t first) {
-  double *adj = adjoint_of(f, o, e, first);
-  if (adj) f->w->k->add(adj, g, f->n);
-}
-
-static void matvec_backward(const Frame *f, const Instr *i, size_t n, size_t first) {
-  const Work *w = f->w;
-  size_t inner = (size_t)i->width;
-  if (i->in[1].access == AT_INDEX) {
-    gathered_rows(f, i);
-    for (size_t r = 0; r < n; r++)
-      w->k->combine_adjoint(result_adjoint(f, i, r), i->in[0].data + r * inner, f->s->adj, inner,
-                            f->n);
-    return;
-  }
-  double *adj =
-      f->tile ? f->boundary + i->in[1].adjoint * f->ld : f->out_adj + i->in[1].base * f->ld;
-  w->k->gemm(&(RowProduct){.out = adj,
-                           .ldo = f->ld,
-                           .a = i->in[0].data + first * inner,
-                           .a_row = 1,
-                           .a_column = inner,
-                           .b = result_adjoint(f, i, 0),
-                           .ldb = f->ld,
-                           .rows = inner,
-                           .inner = n,
-                           .n = f->n,
-                           .add = true});
-}
-
-static void cumsum_backward(const Frame *f, const Instr *i, size_t n) {
-  for (size_t e = n; e-- > 0;) {
-    double *g = result_adjoint(f, i, e);
-    copy_backward(f, g, &i->in[0], e, 0);
-    if (e % (size_t)i->width) f->w->k->add(g - f->ld, g, f->n);
-  }
-}
-
-static void spectra_backward(const Frame *f, const Instr *i) {
-  size_t K = (size_t)i->width;
-  for (size_t k = 0; k < eigen_count(i); k++) {
-    EigenRows r = eigen_rows(f, i, k);
-    r.out_adj = result_adjoint(f, i, k * K * (K + 1));
-    r.in_adj = f->out_adj + (i->in[0].base + k * K * K) * f->ld;
-    eigen_backward(&r, f->s->eigen);
-  }
-}
-
-/* Of out = a b: a's adjoint gets g b', and b's the transposed of g' a. */
-static void lanes_backward(const Frame *f, const Instr *i, Sizes s) {
-  size_t ld = f->ld, ao = i->in[0].base * ld, bo = i->in[1].base * ld;
-  const double *g = result_adjoint(f, i, 0);
-  f->w->k->lane_product(&(LaneProduct){.out = {f->out_adj + ao, s.inner * ld, ld},
-                                       .x = {g, s.columns * ld, ld},
-                                       .y = {f->shared + bo, ld, s.columns * ld},
-                                       .rows = s.rows,
-                                       .inner = s.columns,
-                                       .columns = s.inner,
-                                       .n = f->n,
-                                       .back = true});
-  f->w->k->lane_product(&(LaneProduct){.out = {f->out_adj + bo, ld, s.columns * ld},
-                                       .x = {g, ld, s.columns * ld},
-                                       .y = {f->shared + ao, s.inner * ld, ld},
-                                       .rows = s.columns,
-                                       .inner = s.rows,
-                                       .columns = s.inner,
-                                       .n = f->n,
-                                       .back = true});
-}
-
-static void matmul_backward(const Frame *f, const Instr *i) {
-  const Kernels *k = f->w->k;
-  Sizes s = sizes_of(i);
-  const double *g = result_adjoint(f, i, 0);
-  if (i->in[0].place == IN_DATA) {
-    RowProduct p = constant_times(f, i, s, true);
-    p.out = f->out_adj + i->in[1].base * f->ld, p.b = g;
-    k->gemm(&p);
-  } else if (i->in[1].place == IN_DATA) {
-    RowProduct p = times_constant(f, i, s, true);
-    for (size_t r = 0; r < s.rows; r++) {
-      p.out = f->out_adj + (i->in[0].base + r * s.inner) * f->ld, p.b = g + r * s.columns * f->ld;
-      k->gemm(&p);
-    }
-  } else {
-    lanes_backward(f, i, s);
-  }
-}
-
 static void solve_backward(const Frame *f, const Instr *i) {
   OdePiece piece = ode_piece(f);
   ode_backward(f->w->odes[i->columns], &piece, result_adjoint(f, i, 0),
@@ -824,14 +334,14 @@ void exec_backward(const Frame *f, const Instr *code, int count) {
         copy_backward(f, result_adjoint(f, i, e), &i->picks[e % (size_t)i->n], e / (size_t)i->n,
                       f->row);
       break;
-    case IR_SUM: sum_backward(f, i, n, first); break;
-    case IR_LSE: lse_backward(f, i, n, first); break;
-    case IR_CUMSUM: cumsum_backward(f, i, n); break;
-    case IR_EIGEN: spectra_backward(f, i); break;
-    case IR_MATVEC: matvec_backward(f, i, n, first); break;
-    case IR_MATMUL: matmul_backward(f, i); break;
-    case IR_AFFINE: affine_backward(f, i); break;
-    case IR_MIXTURE: mixture_backward(f, i); break;
+    case IR_SUM: exec_sum_backward(f, i, n, first); break;
+    case IR_LSE: exec_lse_backward(f, i, n, first); break;
+    case IR_CUMSUM: exec_cumsum_backward(f, i, n); break;
+    case IR_EIGEN: exec_spectra_backward(f, i); break;
+    case IR_MATVEC: exec_matvec_backward(f, i, n, first); break;
+    case IR_MATMUL: exec_matmul_backward(f, i); break;
+    case IR_AFFINE: exec_affine_backward(f, i); break;
+    case IR_MIXTURE: exec_mixture_backward(f, i); break;
     case IR_ODE: solve_backward(f, i); break;
     case IR_RUN: run_backward(f, i); break;
     default:

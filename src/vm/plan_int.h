@@ -1,4 +1,4 @@
-/* plan_int.h: the planner's state, for plan.c and predictor.c. */
+/* plan_int.h: the planner's state, for plan.c, plan_global.c and predictor.c. */
 #ifndef PVI_PLAN_INT_H
 #define PVI_PLAN_INT_H
 
@@ -30,6 +30,12 @@ typedef struct {
   size_t nvalues, cap_values;
 } Planner;
 
+void plan_note_width(Planner *p, const IrNode *x); /* that of a row, for scratch */
+bool plan_all_same(const int32_t *index, size_t n);
+/* Numbers; a single one as LANES copies, ready to be read as a vector. */
+Operand plan_data_operand(Planner *p, const double *values, int32_t n);
+/* The element at which the exponentials of a node begin, whose operands are planned. */
+size_t plan_exps_of(Planner *p, Node id);
 size_t plan_global(Planner *p, Node id); /* the element at which node id begins, planned whole */
 /* What tiles read: where it is among the kept rows, and where they add to its adjoint. */
 const Boundary *plan_boundary(Planner *p, Node id);
