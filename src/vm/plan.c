@@ -462,9 +462,18 @@ static VmPlan rerolled(Arena *a, Arena *temp, const VmPlan *given) {
   return plan;
 }
 
+/* Leaves that the evaluator sets have adjoints of their own, apart from those of other nodes, so
+ * graphs with them stay as they are. */
+static bool has_leaves(const Graph *g) {
+  for (Node k = 0; k < g->count; k++)
+    if (ir_node(g, k)->op == IR_OUTER) return true;
+  return false;
+}
+
 Tape *vm_plan(Arena *a, const VmPlan *given) {
   TempArena *task = temp_open(a->ctx);
-  VmPlan plan = given->join == VM_JOIN_NONE ? *given : rerolled(a, &task->arena, given);
+  bool joined = given->join != VM_JOIN_NONE && !has_leaves(given->graph);
+  VmPlan plan = joined ? rerolled(a, &task->arena, given) : *given;
   const VmPlan *wanted = &plan;
   Tape *t = NEW(a, Tape);
   *t = (Tape){.dim = wanted->dim,
