@@ -462,8 +462,9 @@ static VmPlan rerolled(Arena *a, Arena *temp, const VmPlan *given) {
   return plan;
 }
 
-/* Leaves that the evaluator sets have adjoints of their own, apart from those of other nodes, so
- * graphs with them stay as they are. */
+/* A leaf that the evaluator sets has its adjoint written, not added to, by the one instruction that
+ * reads it. Joined nodes may read a leaf twice, row by row in a tile and whole in a pack, and the
+ * later reading would overwrite the earlier: graphs with leaves stay as they are. */
 static bool has_leaves(const Graph *g) {
   for (Node k = 0; k < g->count; k++)
     if (ir_node(g, k)->op == IR_OUTER) return true;
