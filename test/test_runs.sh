@@ -348,6 +348,8 @@ import json, sys
 a, b = (json.load(open(f + "/summary.json")) for f in sys.argv[1:])
 assert a["family"] == b["family"] == "fullrank", (a["family"], b["family"])
 assert [x["name"] for x in b["freed"]] == ["log_s"], b["freed"]
+tried = {x["name"]: x["gain"] for x in b["tried"]}
+assert tried["log_s"] == b["freed"][0]["gain"] and {"a", "common:a", "a[10]"} < tried.keys(), b["tried"]
 assert abs(a["objective"] - b["objective"]) < 0.01, (a["objective"], b["objective"])
 P
 check $? "what a search chose is fitted in the family of the search" "$(cat "$dir/said")"

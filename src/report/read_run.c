@@ -113,18 +113,23 @@ static void read_path(Ctx *c, const Json *j, Summary *s) {
   s->npath = j->count;
 }
 
-static void read_freed(Ctx *c, const Json *j, Summary *s) {
-  if (!json_get(j, "verdict")) return;
-  const Json *list = read_member(c, j, "freed", JSON_ARRAY);
-  SummaryFreed *freed = NEW_ARRAY(&c->arena, SummaryFreed, list->count + 1);
+static const SummaryFreed *read_variables(Ctx *c, const Json *list, size_t *n) {
+  SummaryFreed *out = NEW_ARRAY(&c->arena, SummaryFreed, list->count + 1);
   for (size_t k = 0; k < list->count; k++) {
     const Json *x = list->items[k];
-    freed[k] =
+    out[k] =
         (SummaryFreed){read_text(c, x, "name"), read_number(c, x, "gain"), read_number(c, x, "se")};
   }
+  *n = list->count;
+  return out;
+}
+
+static void read_freed(Ctx *c, const Json *j, Summary *s) {
+  if (!json_get(j, "verdict")) return;
   s->verdict = read_text(c, j, "verdict");
-  s->freed = freed;
-  s->nfreed = list->count;
+  s->freed = read_variables(c, read_member(c, j, "freed", JSON_ARRAY), &s->nfreed);
+  if (json_get(j, "tried")) /* runs of earlier versions have none */
+    s->tried = read_variables(c, read_member(c, j, "tried", JSON_ARRAY), &s->ntried);
   s->freeing = read_truth(j, "freeing");
 }
 

@@ -144,19 +144,24 @@ static void put_exact(JsonWriter *w, const SummaryExact *x) {
   json_object_end(w);
 }
 
-static void put_freed(JsonWriter *w, const Summary *s) {
-  if (!s->verdict) return;
-  put_text(w, "verdict", s->verdict);
-  json_key(w, "freed");
+static void put_variables(JsonWriter *w, const char *key, const SummaryFreed *v, size_t n) {
+  json_key(w, key);
   json_array(w);
-  for (size_t k = 0; k < s->nfreed; k++) {
+  for (size_t k = 0; k < n; k++) {
     json_object(w);
-    put_text(w, "name", s->freed[k].name);
-    put_real(w, "gain", s->freed[k].gain);
-    put_real(w, "se", s->freed[k].se);
+    put_text(w, "name", v[k].name);
+    put_real(w, "gain", v[k].gain);
+    put_real(w, "se", v[k].se);
     json_object_end(w);
   }
   json_array_end(w);
+}
+
+static void put_freed(JsonWriter *w, const Summary *s) {
+  if (!s->verdict) return;
+  put_text(w, "verdict", s->verdict);
+  put_variables(w, "freed", s->freed, s->nfreed);
+  put_variables(w, "tried", s->tried, s->ntried);
   json_key(w, "freeing");
   json_bool(w, s->freeing);
 }

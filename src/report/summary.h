@@ -77,6 +77,8 @@ typedef struct Summary {
   size_t npath, best;        /* best: npath where freeing some variables was better */
   const SummaryFreed *freed; /* forward selection */
   size_t nfreed;
+  const SummaryFreed *tried; /* each candidate alone; gain infinite: given up after one fold */
+  size_t ntried;
   bool freeing;                    /* the fit has these free, and no others */
   const char *verdict;             /* of the search, in words; NULL: there was none */
   const char *folds_rule;          /* how they were made: "5", "group:county"; NULL: none */

@@ -303,9 +303,10 @@ static void judge(const Null *t, Diagnosed *v) {
 
 static void test_all(Study *s, const Options *o, Diagnosed *v, Diagnosis *d) {
   size_t count = (size_t)o->simulations;
-  const Decl *variable = outcome_variable(s, &d->no_test);
   for (size_t k = 0; k < s->n; k++) v[k].p = v[k].adjusted = NAN;
-  if (!variable || !count) return;
+  if (!count) return;
+  const Decl *variable = outcome_variable(s, &d->no_test);
+  if (!variable) return;
   Null t = {s, variable, replicas(s, count), count,
             NEW_ARRAY(&s->c->arena, double, count * s->n + 1)};
   s->began = base_seconds();

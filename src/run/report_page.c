@@ -78,19 +78,26 @@ static void put_scores(Page *p, const Summary *s) {
   page_table_end(p);
 }
 
-static void put_freed(Page *p, const Summary *s) {
+static void put_gains(Page *p, const char *caption, const SummaryFreed *v, size_t n) {
   static const char *const heads[] = {"freed", "gain over Bayes, held out", "se"};
-  if (!s->nfreed) return;
-  page_table(p,
-             "Variables that were let go from their Bayes distribution, one after the other; the "
-             "gain is with all those above.",
-             heads, 3);
-  for (size_t k = 0; k < s->nfreed; k++) {
-    const char *cells[] = {s->freed[k].name, page_number(p, s->freed[k].gain, 4),
-                           page_number(p, s->freed[k].se, 2)};
+  if (!n) return;
+  page_table(p, caption, heads, 3);
+  for (size_t k = 0; k < n; k++) {
+    bool known = isfinite(v[k].gain);
+    const char *cells[] = {v[k].name,
+                           known ? page_number(p, v[k].gain, 4) : "no gain in the first fold",
+                           known ? page_number(p, v[k].se, 2) : ""};
     page_row(p, cells, 3);
   }
   page_table_end(p);
+}
+
+static void put_freed(Page *p, const Summary *s) {
+  put_gains(p,
+            "Variables that were let go from their Bayes distribution, one after the other; "
+            "the gain is with all those above.",
+            s->freed, s->nfreed);
+  put_gains(p, "What each variable gains when it alone is let go.", s->tried, s->ntried);
 }
 
 static void put_parameters(Page *p, const Summary *s) {

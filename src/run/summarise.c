@@ -109,21 +109,26 @@ static void set_notes(Ctx *c, const Run *r, Summary *s) {
   s->notes = notes;
 }
 
+static const SummaryFreed *freed_of(Ctx *c, const FreedVariable *v, size_t n) {
+  SummaryFreed *out = NEW_ARRAY(&c->arena, SummaryFreed, n + 1);
+  for (size_t k = 0; k < n; k++) out[k] = (SummaryFreed){v[k].name, v[k].gain, v[k].se};
+  return out;
+}
+
 /* How the fit was chosen, step by step and in words. */
 static void add_path(Ctx *c, const Run *r, Summary *s) {
   const TunePath *t = r->tuned;
   SummaryLambda *steps = NEW_ARRAY(&c->arena, SummaryLambda, t->n + 1);
-  SummaryFreed *freed = NEW_ARRAY(&c->arena, SummaryFreed, t->nfreed + 1);
   for (size_t k = 0; k < t->n; k++)
     steps[k] = (SummaryLambda){t->steps[k].regularizer == REG_PRIOR, t->steps[k].lambda,
                                t->steps[k].sum, t->steps[k].gain, t->steps[k].se};
-  for (size_t k = 0; k < t->nfreed; k++)
-    freed[k] = (SummaryFreed){t->freed[k].name, t->freed[k].gain, t->freed[k].se};
   s->path = steps;
   s->npath = t->n;
   s->best = t->free ? t->n : t->best;
-  s->freed = freed;
+  s->freed = freed_of(c, t->freed, t->nfreed);
   s->nfreed = t->nfreed;
+  s->tried = freed_of(c, t->tried, t->ntried);
+  s->ntried = t->ntried;
   s->freeing = t->free != NULL;
   const char **notes = NEW_ARRAY(&c->arena, const char *, s->nnotes + 1);
   s->verdict = notes[0] = verdict(c, r, s);

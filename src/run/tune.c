@@ -30,7 +30,7 @@ static TuneStep step_of(Ctx *c, const Scores *bayes, const Scores *now, double l
     d[i] = now->by_obs[i] - bayes->by_obs[i];
     if (!isnan(d[i])) sum += now->by_obs[i];
   }
-  TuneStep t = {REG_POSTERIOR, lambda, sum, 0, 0};
+  TuneStep t = {.regularizer = REG_POSTERIOR, .lambda = lambda, .sum = sum};
   t.gain = stat_total(d, n, &t.se);
   if (isnan(t.se)) t.se = 0;
   temp_close(temp);
@@ -312,8 +312,10 @@ static double worth_of(const Candidate *x, const TuneStep *t) {
 typedef struct {
   Candidate *left; /* those that may still add something */
   size_t n;
-  const Freedom *free; /* what was taken so far; NULL: nothing */
-  double top;          /* what it is worth */
+  const Freedom *free;  /* what was taken so far; NULL: nothing */
+  double top;           /* what it is worth */
+  FreedVariable *alone; /* what each gains alone: the first round */
+  size_t nalone;
   Place at, tried, found;
 } Selection;
 
@@ -342,6 +344,7 @@ static const Candidate *best_candidate(Search *s, Selection *l, TuneStep *step) 
     expect(s, &l->tried, l->top + has_to_add(l, &x));
     TuneStep t = loosen(s, &l->tried, freedom_with(a, dim, l->free, &x));
     double value = worth_of(&x, &t);
+    if (!l->free) l->alone[l->nalone++] = (FreedVariable){x.name, t.gain, t.se};
     if ((isinf(t.gain) ? l->tried.folds.most : value) > l->top) l->left[kept++] = x;
     if (any && !(value > most)) continue;
     any = true;
@@ -361,6 +364,7 @@ static Selection selection_make(const Search *s) {
                  .tried = place_make(a, folds, size),
                  .found = place_make(a, folds, size)};
   l.left = candidates_of(a, s->r->problem->model, SHORT, &l.n);
+  l.alone = NEW_ARRAY(a, FreedVariable, l.n + 1);
   place_copy(&l.at, &s->start);
   return l;
 }
@@ -379,6 +383,8 @@ static void search_free(Search *s, TunePath *p) {
     freed[p->nfreed++] = (FreedVariable){x->name, t.gain, t.se};
   }
   p->freed = freed;
+  p->tried = l.alone;
+  p->ntried = l.nalone;
   const FreedVariable *last = p->nfreed ? &freed[p->nfreed - 1] : NULL;
   if (!last || (!isinf(p->lambda) && !(last->gain - last->se > p->gain - p->se))) return;
   p->free = l.free;

@@ -25,6 +25,8 @@ typedef struct TunePath {
   size_t n, best;
   const FreedVariable *freed; /* forward selection; none: NULL */
   size_t nfreed;
+  const FreedVariable *tried; /* each alone, in the first round; gain -inf: given up on the way */
+  size_t ntried;
   const Freedom *free;     /* where freeing some beats the best lambda: which; else NULL */
   Regularizer regularizer; /* what the final fit has, */
   double lambda;           /* and its weight; infinite: Bayes is enough */
