@@ -220,6 +220,11 @@ TEST(exploited_draws) {
   const FitStage *left = &grown->stages[0], *ended = &fixed->stages[0];
   assert_false(fixed->converged);
   assert_true(left->objective < ended->objective - 1 && left->gap > 0.06 * sqrt(N));
+  o.draws = 0;
+  o.rough = true; /* one fold of many, which gets no more draws, ends there, too */
+  const Fit *rough = fit_run(c, m, split_all(c, N), &o, NULL);
+  assert_true(rough->iterations < fixed->iterations);
+  assert_non_null(strstr(rough->reason, "stopped"));
 }
 #endif
 

@@ -599,6 +599,12 @@ static const Twin specials[] = {
      "model { target += log(inv_logit(b[1] + s) - inv_logit(b[1])) - log_inv_logit(b[1]) - "
      "log1m_inv_logit(b[2]) + 8 * s + "
      "log(20) * s; }"},
+    {"successes by guessing, surely", 3, EITHER, "",
+     "model { real c = inv_logit(b[2]), p = c + (1 - c) * inv_logit(50 + b[1]), r = inv_logit(50 - "
+     "b[1]) * (1 - c) + c, u = c + (1 - c) * Phi(12 + s); target += bernoulli_lpmf(0 | p) + "
+     "binomial_lpmf(2 | 5, r) + log1m(u) + log(1 - r) + bernoulli_lpmf(1 | p); }",
+     "model { target += 6 * log1m_inv_logit(b[2]) + log1m_inv_logit(50 + b[1]) + 4 * "
+     "log1m_inv_logit(50 - b[1]) + log(10) + std_normal_lccdf(12 + s |); }"},
     {"quantiles of beta", 0, EITHER, "",
      "model { real p = inv_logit(b[1]); target += inv_inc_beta(1 + s, 1, p) + inc_beta(2 + s, 3, "
      "inv_inc_beta(2 + s, 3, p)); }",

@@ -132,7 +132,7 @@ static bool draws_agree(Fitter *f, Predictive *p, const double *phi, const Optim
 }
 
 /* An optimum on draws that are too few is for nothing, so what is clearly exploited already on the
- * way there ends at once. */
+ * way there ends at once; so does the fit of one fold of many, which gets no more draws. */
 bool fit_exploits(Fitter *f, const double *phi, double value) {
   enum { CLEARLY = 3 };
   Predictive *p = f->running;
@@ -306,7 +306,7 @@ static void finish_draws(Fitter *f, double *phi) {
     if (f->fit->nstages) fit_prefer(f, p, phi, start);
     use_probe(f, p);
     bool last = f->o->draws || 4 * M > most_draws(f);
-    f->watched = !last;
+    f->watched = !last || f->o->rough;
     OptimResult r = to_convergence(f, p, phi);
     f->watched = false;
     name_edge(f, p, phi, &r);

@@ -267,36 +267,70 @@ static Node complement(Graph *g, Link link, Node x) {
   return link == LINK_TWICE ? ir_map(g, IR_MUL, (Node[]){ir_number(g, 2), other}) : other;
 }
 
-/* binomial(a | b, c), d = log choose(b, a), from log c and log (1 - c) */
-static Node binomial_by_logs(Graph *g, const Node *a, Link link, Node x) {
-  Node yes = link == LINK_TWICE ? ir_map(g, IR_LMULTIPLY, (Node[]){a[0], a[2]})
-                                : ir_map(g, IR_MUL, (Node[]){a[0], log_probability(g, link, x)}),
-       failures = ir_map(g, IR_SUB, (Node[]){a[1], a[0]}),
-       no = ir_map(g, IR_MUL, (Node[]){failures, log_complement(g, link, x)});
-  return ir_map(g, IR_ADD, (Node[]){ir_map(g, IR_ADD, (Node[]){yes, no}), a[3]});
+static Node map2(Graph *g, unsigned op, Node a, Node b) { return ir_map(g, op, (Node[]){a, b}); }
+
+/* binomial(a | b, c), d = log choose(b, a), from log c, where c itself would not do, and log (1 -
+ * c). */
+static Node binomial_by_logs(Graph *g, const Node *a, Node log_yes, Node log_no) {
+  Node yes =
+           log_yes == NO_NODE ? map2(g, IR_LMULTIPLY, a[0], a[2]) : map2(g, IR_MUL, a[0], log_yes),
+       no = map2(g, IR_MUL, map2(g, IR_SUB, a[1], a[0]), log_no);
+  return map2(g, IR_ADD, map2(g, IR_ADD, yes, no), a[3]);
 }
 
-static Node bernoulli_by_logs(Graph *g, const Node *a, Link link, Node x) {
-  Node yes = link == LINK_TWICE ? map1(g, IR_LOG, a[1]) : log_probability(g, link, x);
-  return ir_map(g, IR_SELECT, (Node[]){a[0], yes, log_complement(g, link, x)});
+static Node bernoulli_by_logs(Graph *g, const Node *a, Node log_yes, Node log_no) {
+  Node yes = log_yes == NO_NODE ? map1(g, IR_LOG, a[1]) : log_yes;
+  return ir_map(g, IR_SELECT, (Node[]){a[0], yes, log_no});
+}
+
+/* The r of p = c + (1 - c) r; NO_NODE: p is not made so. */
+static Node above_guess(Graph *g, Node p, Node *c) {
+  for (int k = 0; ir_node(g, p)->op == IR_ADD && k < 2; k++) {
+    Node product = ir_node(g, p)->args[1 - k];
+    *c = ir_node(g, p)->args[k];
+    if (ir_node(g, product)->op != IR_MUL) continue;
+    Node rest = map2(g, IR_SUB, ir_number(g, 1), *c);
+    for (int j = 0; j < 2; j++)
+      if (ir_node(g, product)->args[j] == rest) return ir_node(g, product)->args[1 - j];
+  }
+  return NO_NODE;
+}
+
+/* Successes that come by guessing, too (item responses): the complement of c + (1 - c) r is that of
+ * c times that of r, which does not round to 0 where r is nearly 1. */
+static Node guessed(Graph *g, unsigned op, const Node *a, Node p) {
+  Node c, x, r = above_guess(g, p, &c);
+  if (r == NO_NODE || link_of(g, r, &x) == LINK_NONE) return NO_NODE;
+  Node one = ir_number(g, 1), no = map2(g, IR_ADD, map1(g, IR_LOG1M, c), map1(g, IR_LOG1M, r));
+  switch (op) {
+  case IR_SUB:
+    return is_number(g, a[0], 1) ? map2(g, IR_MUL, map2(g, IR_SUB, one, c), map2(g, IR_SUB, one, r))
+                                 : NO_NODE;
+  case IR_LOG1M: return no;
+  case IR_BINOMIAL: return binomial_by_logs(g, a, NO_NODE, no);
+  case IR_BERNOULLI: return bernoulli_by_logs(g, a, NO_NODE, no);
+  default: return NO_NODE;
+  }
 }
 
 /* NO_NODE: op is no function of a probability, or that is made otherwise. */
 static Node log_of_probability(Graph *g, unsigned op, const Node *a) {
   Node x, p = op == IR_BERNOULLI ? a[1] : op == IR_BINOMIAL ? a[2] : op == IR_SUB ? a[1] : a[0];
   Link link = link_of(g, p, &x);
-  if (link == LINK_NONE) return NO_NODE;
+  if (link == LINK_NONE) return guessed(g, op, a, p);
   switch (op) {
   case IR_SUB: return is_number(g, a[0], 1) ? complement(g, link, x) : NO_NODE;
   case IR_LOG: return log_probability(g, link, x);
   case IR_LOG1M: return log_complement(g, link, x);
   case IR_BINOMIAL:
-    return link == LINK_LOGIT ? ir_map(g, IR_BINOMIAL_LOGIT, (Node[]){a[0], a[1], x, a[3]})
-                              : binomial_by_logs(g, a, link, x);
+    return link == LINK_LOGIT
+               ? ir_map(g, IR_BINOMIAL_LOGIT, (Node[]){a[0], a[1], x, a[3]})
+               : binomial_by_logs(g, a, log_probability(g, link, x), log_complement(g, link, x));
   case IR_BERNOULLI:
-    return link == LINK_LOGIT    ? ir_map(g, IR_BERNOULLI_LOGIT, (Node[]){a[0], x})
-           : link == LINK_PROBIT ? ir_map(g, IR_BERNOULLI_PROBIT, (Node[]){a[0], x})
-                                 : bernoulli_by_logs(g, a, link, x);
+    return link == LINK_LOGIT ? ir_map(g, IR_BERNOULLI_LOGIT, (Node[]){a[0], x})
+           : link == LINK_PROBIT
+               ? ir_map(g, IR_BERNOULLI_PROBIT, (Node[]){a[0], x})
+               : bernoulli_by_logs(g, a, log_probability(g, link, x), log_complement(g, link, x));
   default: return NO_NODE;
   }
 }
