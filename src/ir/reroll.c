@@ -30,6 +30,7 @@ typedef struct {
   Graph *g;
   bool *needed;
   int32_t *level, *height; /* of a node; heights are those of its group */
+  int32_t *uses;           /* of a node, up to 2 */
   int32_t *group;          /* of a node: its first member, which stands for all */
   int32_t *next;           /* the members of a group, ascending; NO_NODE: the last */
   Node *made;              /* of a node: where its elements are now */
@@ -385,18 +386,17 @@ static void make_graph(Roller *r, int32_t tallest) {
 
 static void count_use(Roller *r, Node source, int32_t value) {
   (void)value;
-  if (r->level[source] < 2) r->level[source]++;
+  if (r->uses[source] < 2) r->uses[source]++;
 }
 
 /* The product that operand k of x is, if it serves nothing else. */
 static const IrNode *own_product(const Roller *r, const IrNode *x, int k) {
   const IrNode *m = ir_node(r->old, x->args[k]);
-  return m->op == IR_MUL && m->n == x->n && r->level[x->args[k]] == 1 ? m : NULL;
+  return m->op == IR_MUL && m->n == x->n && r->uses[x->args[k]] == 1 ? m : NULL;
 }
 
 /* a b + c and c - a b, small, as one node: in nodes, a copy of the graph's. */
 static void fuse_products(Roller *r, const Node *wanted, int n, IrNode *nodes) {
-  memset(r->level, 0, (size_t)r->old->count * sizeof *r->level); /* here: how often it is used */
   for (Node k = 0; k < r->old->count; k++)
     if (r->needed[k]) each_source(r, ir_node(r->old, k), count_use, 0);
   for (int k = 0; k < n; k++)
@@ -415,7 +415,6 @@ static void fuse_products(Roller *r, const Node *wanted, int n, IrNode *nodes) {
       break;
     }
   }
-  memset(r->level, 0, (size_t)r->old->count * sizeof *r->level);
 }
 
 const Graph *ir_reroll(Arena *a, const Graph *g, Node *wanted, int n, int32_t least) {
@@ -427,6 +426,7 @@ const Graph *ir_reroll(Arena *a, const Graph *g, Node *wanted, int n, int32_t le
               .needed = NEW_ARRAY(temp, bool, count),
               .level = NEW_ARRAY(temp, int32_t, count),
               .height = NEW_ARRAY(temp, int32_t, count),
+              .uses = NEW_ARRAY(temp, int32_t, count),
               .group = NEW_ARRAY(temp, int32_t, count),
               .next = NEW_ARRAY(temp, int32_t, count),
               .made = NEW_ARRAY(temp, Node, count),

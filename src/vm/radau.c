@@ -119,14 +119,17 @@ static void copy_jacobian(const Solver *s, double *J, size_t n) {
     }
 }
 
-/* The N x N block of M at (i, l), of `order` columns: (i == l) I + factor J, I without its
- * algebraic rows. */
-static void set_block(const Solver *s, size_t order, size_t i, size_t l, const double *factor,
-                      const double *J, size_t n) {
+/* The N x N block (i, l) of M, which has `order` columns. */
+typedef struct {
+  size_t order, i, l;
+} Block;
+
+/* (i == l) I + factor J, I without its algebraic rows */
+static void set_block(const Solver *s, Block k, const double *factor, const double *J, size_t n) {
   for (size_t a = 0; a < s->N; a++)
     for (size_t b = 0; b < s->N; b++) {
-      double *to = s->radau->M + ((i * s->N + a) * order + l * s->N + b) * s->ld;
-      s->k->fill(to, i == l && a == b && a < differential(s), n);
+      double *to = s->radau->M + ((k.i * s->N + a) * k.order + k.l * s->N + b) * s->ld;
+      s->k->fill(to, k.i == k.l && a == b && a < differential(s), n);
       if (s->rhs->partial[a * (s->N + s->rhs->params) + b])
         s->k->multiply_add(to, factor, J + (a * s->N + b) * s->ld, n);
     }
@@ -137,7 +140,7 @@ static void solve_stages(const Solver *s, size_t first, size_t columns, size_t n
   Radau *w = s->radau;
   for (size_t i = 0; i < w->stages; i++) {
     for (size_t l = 0; l < w->stages; l++)
-      set_block(s, w->stages * s->N, i, l, w->minus_hA[i][l], w->J[l], n);
+      set_block(s, (Block){w->stages * s->N, i, l}, w->minus_hA[i][l], w->J[l], n);
     for (size_t a = 0; a < s->N; a++)
       w->rows[i * s->N + a] = w->X[i] + (first + a * columns) * s->ld;
   }
@@ -147,21 +150,33 @@ static void solve_stages(const Solver *s, size_t first, size_t columns, size_t n
 /* x = (I - h g J)^-1 x, likewise */
 static void solve_error(const Solver *s, double *x, size_t first, size_t columns, size_t n) {
   Radau *w = s->radau;
-  set_block(s, s->N, 0, 0, w->minus_hg, w->J0, n);
+  set_block(s, (Block){s->N, 0, 0}, w->minus_hg, w->J0, n);
   for (size_t a = 0; a < s->N; a++) w->rows[a] = x + (first + a * columns) * s->ld;
   s->k->solve(w->M, w->rows, s->N, columns, s->ld, n);
 }
 
 /* ---- Newton's method ------------------------------------------------------------------------- */
 
-/* out = z + h sum_l coef[l] x[l], over rows from `first` on */
-static void combine(const Solver *s, double *out, const double *z, const double *h,
-                    double *const *x, const double *coef, size_t terms, size_t first, size_t rows,
-                    size_t n) {
+/* sum_l coef[l] x[l] */
+typedef struct {
+  double *const *x;
+  const double *coef;
+  size_t terms;
+} Terms;
+
+/* So many rows from `first` on, of n draws. */
+typedef struct {
+  size_t first, rows, n;
+} Span;
+
+/* out = z + h times the terms */
+static void combine(const Solver *s, double *out, const double *z, const double *h, Terms t,
+                    Span r) {
   const double *k[MOST];
-  for (size_t l = 0; l < terms; l++) k[l] = x[l] + first * s->ld;
-  s->k->runge_kutta(out + first * s->ld, z + first * s->ld, h, &(StageSum){k, coef, terms},
-                    (RowsShape){rows, s->ld, n});
+  size_t from = r.first * s->ld;
+  for (size_t l = 0; l < t.terms; l++) k[l] = t.x[l] + from;
+  s->k->runge_kutta(out + from, z + from, h, &(StageSum){k, t.coef, t.terms},
+                    (RowsShape){r.rows, s->ld, r.n});
 }
 
 /* The size of x's rows in units of the error allowed. */
@@ -174,7 +189,7 @@ static void size_of(const Solver *s, const double *x, size_t rows, double *out, 
 /* Where stage l is: its states, with the sensitivities of the beginning. */
 static void set_stage(Solver *s, size_t l, size_t n) {
   const Radau *w = s->radau;
-  combine(s, s->stage, s->z, w->ones, &(double *){w->U[l]}, &one, 1, 0, s->N, n);
+  combine(s, s->stage, s->z, w->ones, (Terms){&(double *){w->U[l]}, &one, 1}, (Span){0, s->N, n});
   for (size_t j = 0; j < n; j++) s->at[j] = s->t[j] + w->rule->c[l] * s->h[j];
 }
 
@@ -215,8 +230,10 @@ static bool newton(Solver *s, size_t n) {
     copy_jacobian(s, w->J[l], n);
   }
   for (size_t i = 0; i < w->stages; i++) { /* h sum_l A_il f_l - U_i */
-    combine(s, w->X[i], w->zeros, s->h, s->slopes + 1, w->rule->A[i], w->stages, 0, s->N, n);
-    combine(s, w->X[i], w->X[i], w->ones, &w->U[i], &(double){-1}, 1, 0, differential(s), n);
+    combine(s, w->X[i], w->zeros, s->h, (Terms){s->slopes + 1, w->rule->A[i], w->stages},
+            (Span){0, s->N, n});
+    combine(s, w->X[i], w->X[i], w->ones, (Terms){&w->U[i], &(double){-1}, 1},
+            (Span){0, differential(s), n});
   }
   solve_stages(s, 0, 1, n);
   memset(w->size, 0, n * sizeof *w->size);
@@ -251,7 +268,8 @@ static void begin(Solver *s, size_t n) {
   }
   size_t D = differential(s);
   for (size_t i = 0; i < w->stages; i++) {
-    combine(s, w->U[i], w->zeros, s->h, s->slopes, &w->rule->c[i], 1, 0, D, n); /* Euler's */
+    combine(s, w->U[i], w->zeros, s->h, (Terms){s->slopes, &w->rule->c[i], 1},
+            (Span){0, D, n}); /* Euler's */
     memset(w->U[i] + D * s->ld, 0, (s->N - D) * s->ld * sizeof *w->U[i]);
   }
 }
@@ -267,7 +285,8 @@ static void displace_sensitivities(Solver *s, size_t n) {
     copy_jacobian(s, w->J[l], n);
   }
   for (size_t i = 0; i < w->stages; i++)
-    combine(s, w->X[i], w->zeros, s->h, s->slopes + 1, w->rule->A[i], w->stages, s->N, rows, n);
+    combine(s, w->X[i], w->zeros, s->h, (Terms){s->slopes + 1, w->rule->A[i], w->stages},
+            (Span){s->N, rows, n});
   solve_stages(s, s->N, s->P, n);
 }
 
@@ -281,10 +300,10 @@ static void forget_algebraic(const Solver *s, double *x) {
 static void end(Solver *s, size_t n) {
   Radau *w = s->radau;
   for (size_t i = 0; i < w->stages; i++) memcpy(w->X[i], w->U[i], s->N * s->ld * sizeof *w->U[i]);
-  combine(s, s->znew, s->z, w->ones, &w->X[w->stages - 1], &one, 1, 0, s->R, n);
+  combine(s, s->znew, s->z, w->ones, (Terms){&w->X[w->stages - 1], &one, 1}, (Span){0, s->R, n});
   double *error = s->stage;
-  combine(s, error, w->zeros, w->ones, w->X, w->rule->e, w->stages, 0, s->R, n);
-  combine(s, error, error, s->h, s->slopes, &w->rule->gamma, 1, 0, s->R, n);
+  combine(s, error, w->zeros, w->ones, (Terms){w->X, w->rule->e, w->stages}, (Span){0, s->R, n});
+  combine(s, error, error, s->h, (Terms){s->slopes, &w->rule->gamma, 1}, (Span){0, s->R, n});
   forget_algebraic(s, error);
   solve_error(s, error, 0, 1, n);
   if (s->P) solve_error(s, error, s->N, s->P, n);
