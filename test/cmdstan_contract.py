@@ -169,12 +169,15 @@ for k, theta in ((1, 0.3), (2, 1.5)):
 said = run(["random", "seed=3", "data", "file=" + D, "init=%s,%s" % (path("start_1.json"), path("start_2.json")), "output", "file=" + path("p2.csv"), "method=pathfinder", "num_paths=2"])
 check("Path [2] :Exception: Bounded variable is 1.5" in said and len(read("p2.csv")[3]) == 1000, "pathfinder: a start out of bounds is told, the other path goes on", said)
 
+said = run(["random", "seed=9", "data", "file=" + D, "output", "file=" + path("pp.csv"), "method=pathfinder", "num_paths=2", "num_draws=30", "save_single_paths=1"])
+check(all(len(read("pp_path_%d.csv" % p)[3]) == 30 and os.path.exists(path("pp_path_%d.json" % p)) for p in (1, 2)), "pathfinder: a file for each path", said)
+
 # ---- generate_quantities, log_prob, diagnose ----
 said = run(["id=1", "random", "seed=9", "data", "file=" + D, "output", "file=" + path("g.csv"), "method=generate_quantities", "fitted_params=" + path("s.csv")])
 t = read("g.csv")
 check(t[1] == ["yr.%d" % k for k in range(1, 11)] and len(t[3]) == 2000 and near(mean(column(t, "yr.1")), 0.25, 0.05), "generate_quantities", said)
 said = run(["data", "file=" + D, "output", "file=" + path("g2.csv"), "method=generate_quantities", "fitted_params=" + path("f.csv")], code=1)
-check("Exception: Mismatch between model and fitted parameters" in said and "theta" in said, "generate_quantities: another model's draws are refused", said)
+check("Exception: Mismatch between model and fitted_parameters csv" in said and "theta" in said, "generate_quantities: another model's draws are refused", said)
 json.dump({"theta": 0.3, "b": [1, 2]}, open(path("at.json"), "w"))
 likelihood = 2 * math.log(0.3) + 8 * math.log(0.7) - 2.5 - math.log(2 * math.pi)
 for jacobian in (1, 0):

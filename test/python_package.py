@@ -274,7 +274,7 @@ def shows():
     """fits and models show themselves"""
     m = pvi.Model(*GOLF)
     fit = m.fit(lambda_=0.01)
-    assert "2 parameters, 19 observations" in repr(m) and "<table>" in fit._repr_html_() and "theta0" in fit.report()
+    assert "2 parameters, 19 observations" in repr(m) and "<table>" in fit._repr_html_() and "theta0" in fit.report() and str(fit) == fit.report() and fit.verdict
     assert fit.summary()["dim"] == 2 and "observations" in m.check() and "chains" in pvi.options("sample")
     assert pvi.__version__ in subprocess.run([PVI, "--version"], stdout=subprocess.PIPE, text=True).stdout
 

@@ -74,6 +74,8 @@ expect 0 "3 observations" "a dump of R" check "$dir/good.stan" "$dir/dump.data.R
 cp "$dir/dump.data.R" "$dir/dump"
 expect 0 "3 observations" "a dump of R by its content" check "$dir/good.stan" "$dir/dump"
 printf 'N <- 3L\nx <- c(1, 2 3)\n' >"$dir/wrong.R"
+printf '\x1f\x8b\x08\x00data' >"$dir/data.rds"
+expect 3 "is a binary file" "data that are no text" check "$dir/good.stan" "$dir/data.rds"
 expect 3 "wrong.R:2:13: error: expected \`)\` here" "a dump of R that is wrong, with its place" check "$dir/good.stan" "$dir/wrong.R"
 printf '{"N": 3, "y": [0, 1, 1]}' >"$dir/nox.json"
 expect 3 "nox.json', which has N, y

@@ -63,6 +63,11 @@ cp "$dir/fixed.stan" "$dir/unchecked.stan" && make -C "$home" -s STAN_NO_RANGE_C
 check $? "make STAN_NO_RANGE_CHECKS=TRUE"
 [ "$(make -s -C "$home" print-STANCFLAGS)" = "STANCFLAGS = --O1" ]
 check $? "make prints its flags"
+rm -f "$home/src/cmdstan/main_threads.o" && touch "$dir/threads.stan" && make -C "$home" STANCFLAGS=--O1 STAN_THREADS=TRUE "$dir/threads" >"$dir/said" 2>&1 &&
+  grep -q "^bin/stanc --O1 --o=$dir/threads" "$dir/said" && [ -e "$home/src/cmdstan/main_threads.o" ]
+check $? "make tells the call of stanc, and leaves what CmdStanR looks for" "$(cat "$dir/said")"
+make -C "$home" build >"$dir/said" && grep -q 'CmdStan v2.35.0 built' "$dir/said"
+check $? "make build ends with the words that CmdStanR waits for"
 echo 'parameters { real x }' >"$dir/bad.stan"
 make -s -C "$home" "$dir/bad" >"$dir/said" 2>&1
 [ $? -ne 0 ] && grep -q 'bad.stan:1:21: error: expected `;`' "$dir/said" && grep -q "Syntax error in" "$dir/said" && [ ! -e "$dir/bad" ]
@@ -140,6 +145,18 @@ make -s -C "$home" "$dir/never"
 [ $? -eq 1 ] && grep -q "^Exception: index 4 is out of range" "$dir/said"
 check $? "an index out of range in print is an error" "$(tail -n 1 "$dir/said")"
 
+# a start without a density, and a chain that fails while data are read
+echo 'parameters { real x; } model { target += negative_infinity(); }' >"$dir/nowhere.stan"
+echo 'data { real y; } parameters { real x; } model { x ~ normal(y / 0, 1); }' >"$dir/infinite.stan"
+echo '{"y": 1}' >"$dir/one.json"
+make -s -C "$home" "$dir/nowhere" "$dir/infinite"
+"$dir/nowhere" output file="$dir/nowhere.csv" method=sample >"$dir/said" 2>/dev/null
+[ $? -eq 1 ] && grep -qx 'Rejecting initial value:' "$dir/said"
+check $? "a start without a density is told in CmdStan's words" "$(tail -n 3 "$dir/said")"
+"$dir/infinite" data file="$dir/one.json" output file="$dir/infinite.csv" diagnostic_file="$dir/dynamics.csv" method=sample >"$dir/said" 2>&1
+[ $? -eq 1 ] && [ -s "$dir/infinite.csv" ] && [ -s "$dir/dynamics.csv" ] && grep -q '^Exception: ' "$dir/said"
+check $? "a chain that fails leaves its files, with the settings" "$(tail -n 3 "$dir/said")"
+
 # pedantic
 echo 'data { int J; vector[J] y; } parameters { vector[J] theta; real mu; real<lower=0> tau; real idle; } transformed parameters { vector[J] z = theta * 2; } model { z ~ normal(mu, tau); y ~ normal(theta, 1); tau ~ cauchy(0, 5); }' >"$dir/h.stan"
 make -s -C "$home" STANCFLAGS=--warn-pedantic "$dir/h" >"$dir/said" 2>&1
@@ -151,15 +168,15 @@ check $? "make brings a tool back"
 # a density without a maximum
 echo 'parameters { real<lower=0> tau; } model { tau ~ gamma(0.2, 1); }' >"$dir/nomax.stan"
 make -s -C "$home" "$dir/nomax"
-"$dir/nomax" random seed=1 output file="$dir/nomax.csv" method=optimize >"$dir/said"
-[ $? -eq 1 ] && grep -q "the parameter tau has run to the bound" "$dir/said"
+"$dir/nomax" random seed=1 output file="$dir/nomax.csv" method=optimize 2>"$dir/said" >/dev/null
+[ $? -eq 1 ] && grep -q "^Optimization terminated with error" "$dir/said" && grep -q "the parameter tau has run to the bound" "$dir/said"
 check $? "a density without a maximum is an error of optimize" "$(tail -n 3 "$dir/said")"
 
 # nor has a centred hierarchy, wherever one begins
 echo 'data { int J; vector[J] y; } parameters { real mu; real<lower=0> tau; vector[J] x; } model { x ~ normal(mu, tau); y ~ normal(x, 10); }' >"$dir/collapse.stan"
 echo '{"J": 4, "y": [28, 8, -3, 7]}' >"$dir/four.json"
 make -s -C "$home" "$dir/collapse"
-for seed in $(seq 20); do "$dir/collapse" random seed=$seed data file="$dir/four.json" output file="$dir/collapse.csv" method=optimize; done >"$dir/said"
+for seed in $(seq 20); do "$dir/collapse" random seed=$seed data file="$dir/four.json" output file="$dir/collapse.csv" method=optimize; done >"$dir/said" 2>&1
 ! grep -q "Convergence detected" "$dir/said"
 check $? "a density that grows without end has no optimum, from every start" "$(grep -c "Convergence detected" "$dir/said") of 20"
 

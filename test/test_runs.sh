@@ -71,6 +71,18 @@ echo '{"y": [1, 2, 3]}' >"$dir/flat.json"
 [ $? -eq 4 ] && grep -q "mu has no proper prior" "$dir/said"
 check $? "a prior that cannot be drawn is named" "$(cat "$dir/said")"
 
+# ---- numbers that were set for the fit hold for new data that come without them; whole outcomes have whole quantiles ----
+printf 'data { int N; int J; array[N] int<lower=1, upper=J> g; array[N] int<lower=0, upper=1> y; } parameters { vector[J] a; } model { a ~ normal(0, 1); y ~ bernoulli_logit(a[g]); }' >"$dir/set.stan"
+printf 'g,y\n1,0\n2,1\n3,1\n1,1\n2,0\n3,1\n' >"$dir/set.csv"
+printf 'g\n1\n3\n' >"$dir/new.csv"
+printf 'h\n1\n3\n' >"$dir/typo.csv"
+"$PVI" fit "$dir/set.stan" "$dir/set.csv" --set J=3 --lambda 0.1 --out "$dir/set" --quiet && "$PVI" predict "$dir/set" "$dir/new.csv" >"$dir/said" 2>&1 &&
+  [ "$(wc -l <"$dir/said")" -eq 3 ] && ! grep -q '1\.000' "$dir/said"
+check $? "what was set for the fit need not be said again" "$(cat "$dir/said")"
+"$PVI" predict "$dir/set" "$dir/typo.csv" 2>"$dir/said"
+[ $? -eq 3 ] && grep -q "'g'" "$dir/said"
+check $? "and what is wrong with the new data is said of them" "$(cat "$dir/said")"
+
 # ---- simulated outcomes have the moments of the predictions ----
 if [[ $PVI != *-torture/* ]]; then
   for run in fullrank fullrank-draws mixture; do

@@ -210,6 +210,11 @@ class Fit:
         """Everything machine-readable, as a dict."""
         return json.loads(self._report(lib.pvi_fit_report, json=True, **options), object_hook=number_words)
 
+    @property
+    def verdict(self):
+        """What the search for lambda found, in words; where nothing was searched, how the fit ended."""
+        return self.summary().get("verdict") or self.reason
+
     def export(self, to="zarr", out=None):
         """Writes the run (one with a folder) for ArviZ and xarray, as `pvi export` does; returns where."""
         return _export(self.folder, to, out)
@@ -220,6 +225,9 @@ class Fit:
     def to_arviz(self, n=1000):
         return self.draws(n).to_arviz()
 
+    def __str__(self):
+        return self.report()
+
     def __repr__(self):
         return "<pvi.Fit %s, %s: objective %.6g, %s>" % (self.options.get("score", "q"), self.family, self.objective,
                                                          "converged" if self.converged else self.reason)
@@ -228,8 +236,8 @@ class Fit:
         shown = [(s, *_shown(s.name)) for s in self.scores]
         rows = [[s.part, title, float(s.n), sign * s.sum, sign * s.mean, s.se] for s, title, sign in shown]
         text = html.escape(self.report())
-        return "<p><b>%s</b></p>%s<details><summary>report</summary><pre>%s</pre></details>" % (
-            html.escape(repr(self).strip("<>")), _table(["part", "score", "n", "sum", "mean", "se"], rows), text)
+        return "<p><b>%s</b></p><p>%s</p>%s<details><summary>report</summary><pre>%s</pre></details>" % (
+            html.escape(repr(self).strip("<>")), html.escape(self.verdict), _table(["part", "score", "n", "sum", "mean", "se"], rows), text)
 
 
 class Posterior:

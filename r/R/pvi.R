@@ -71,8 +71,15 @@ places <- function(model, data) {
     if (is_text) return(list(NULL, program_text, NULL, paste(readLines(data, warn = FALSE), collapse = "\n")))
     return(list(path.expand(model), NULL, path.expand(data), NULL))
   }
-  if (is.null(program_text)) program_text <- paste(readLines(model, warn = FALSE), collapse = "\n")
-  list(NULL, program_text, NULL, data_text(data))
+  if (is_text || is.null(data)) return(list(if (is_text) NULL else path.expand(model), program_text, NULL, if (is_text) data_text(data) else NULL))
+  list(path.expand(model), NULL, data_file(data), NULL) # so that messages name the program's file, and predict finds it again
+}
+
+# Data in memory as a file, which is there until the session ends.
+data_file <- function(data) {
+  file <- tempfile("data", fileext = if (is.data.frame(data)) ".csv" else ".json")
+  writeLines(data_text(data), file)
+  file
 }
 
 # theta.2.1 as posterior writes it: theta[2,1]; items of tuples keep their colon: q.3:2.1 is q[3]:2[1].
@@ -116,20 +123,32 @@ summary.pvi_fit <- function(object, ...) object$summary
 
 as.matrix.pvi_fit <- function(x, ...) x$draws
 
-# Predictions of the observations of the fit, or of a file or list of new data.
+# Predictions of the observations of the fit, or of a file, a list or a data frame of new data: a list, that prints as a table and is one by as.data.frame.
 predict.pvi_fit <- function(object, newdata = NULL, ...) {
   o <- option_texts(...)
   file <- newdata
   if (!is.null(newdata) && !is.character(newdata)) {
-    file <- tempfile(fileext = if (is.data.frame(newdata)) ".csv" else ".json")
+    file <- data_file(newdata)
     on.exit(unlink(file))
-    writeLines(data_text(newdata), file)
   }
   p <- .Call(pvi_r_predict, object$session, file, o$names, o$values)
-  p$mean <- drop(p$mean)
-  p$sd <- drop(p$sd)
+  for (of in c("mean", "sd", "levels")) p[[of]] <- drop(p[[of]])
   colnames(p$quantiles) <- paste0(100 * p$levels, "%")
-  p
+  for (of in c("scores", "outcomes")) if (!length(p[[of]])) p[[of]] <- NULL
+  structure(p, class = "pvi_predictions")
+}
+
+as.data.frame.pvi_predictions <- function(x, ...) {
+  columns <- c(list(mean = x$mean, sd = x$sd), apply(x$quantiles, 2, identity, simplify = FALSE))
+  if (!is.null(x$scores)) columns <- c(columns, apply(x$scores, 2, identity, simplify = FALSE))
+  as.data.frame(columns, optional = TRUE)
+}
+
+print.pvi_predictions <- function(x, ..., rows = 20) {
+  table <- as.data.frame(x)
+  print(utils::head(table, rows), digits = 4)
+  if (nrow(table) > rows) cat("... and", nrow(table) - rows, "more: as.data.frame() has all\n")
+  invisible(x)
 }
 
 pvi_sample <- function(model, data = NULL, ...) {

@@ -44,7 +44,8 @@ static void fail(const Session *s) {
   static const char begins[] = "pvi: error: ";
   const char *why = pvi_error(s->c);
   if (!strncmp(why, begins, strlen(begins))) why += strlen(begins);
-  Rf_error("%.*s", (int)(strlen(why) - (*why && why[strlen(why) - 1] == '\n')), why);
+  Rf_errorcall(R_NilValue, "%.*s", (int)(strlen(why) - (*why && why[strlen(why) - 1] == '\n')),
+               why);
 }
 
 /* Warnings of the library become R's. */

@@ -162,22 +162,55 @@ typedef struct {
   const Run *run;
   const char *data;
   const Problem *problem; /* of the fit; NULL where new data are given */
+  const Problem *known;   /* of the fit, where it is at hand */
   const pvi_options *o;
   PredictionsHandle *h;
   const Predictions *made;
 } PredictArgs;
 
-/* The program of the run with new data, which may lack the outcomes. */
-static const Problem *new_problem(Ctx *ctx, const PredictArgs *a, const Options *o) {
-  if (!a->run->program_origin.path)
-    ctx_fail(ctx, PVI_DATA, NOWHERE,
-             "this fit was made from a program in memory; predictions for new data need its file");
-  Options *both = options_copy(&ctx->arena, a->run->o);
-  options_set(ctx, both, "set", NULL);
+typedef struct {
+  const PredictArgs *a;
+  const Options *o;
+  const Problem *problem;
+} NewProblem;
+
+static void load_new(Ctx *ctx, void *arg) {
+  NewProblem *n = arg;
+  const char *path = n->a->run->program_origin.path;
+  const Source *source = path ? NULL : n->a->known->program->source;
+  ProblemSource s = {.program = path ? path : source->text,
+                     .text = !path,
+                     .name = path ? NULL : source->name,
+                     .data = n->a->data,
+                     .data_is_file = true,
+                     .outcomes_may_be_missing = true};
+  n->problem = problem_load(ctx, &s, n->o);
+}
+
+/* The options of the fit, with what is set now behind what was set then, or in its place. */
+static const Options *with_sets(Ctx *ctx, const Run *run, const Options *o, bool also_then) {
+  Options *both = options_copy(&ctx->arena, run->o);
+  if (!also_then) options_set(ctx, both, "set", NULL);
   for (size_t k = 0; k < o->set.count; k++) options_set(ctx, both, "set", o->set.items[k]);
-  ProblemSource s = {
-      .program = a->run->program_origin.path, .data = a->data, .outcomes_may_be_missing = true};
-  return problem_load(ctx, &s, both);
+  return both;
+}
+
+/* The program of the run with new data, which may lack the outcomes. Numbers that were set for the
+ * fit (how many groups there are) hold where the new data cannot be read without; not before, for
+ * they may have been the number of rows. */
+static const Problem *new_problem(Ctx *ctx, const PredictArgs *a, const Options *o) {
+  if (!a->run->program_origin.path && !a->known)
+    ctx_fail(ctx, PVI_DATA, NOWHERE,
+             "this run was made from a program in memory, which its folder does not have: predict "
+             "with the fit itself, or fit a file");
+  Message why;
+  NewProblem n = {a, with_sets(ctx, a->run, o, false), NULL};
+  if (a->run->o->set.count) {
+    if (ctx_try(ctx, load_new, &n, &why)) return n.problem;
+    n.o = with_sets(ctx, a->run, o, true);
+  }
+  load_new(ctx, &n);
+  return n.problem;
 }
 
 static const Predictions *predict(Ctx *ctx, const PredictArgs *a) {
@@ -205,6 +238,7 @@ static void predict_step(Ctx *ctx, void *arg) {
 
 static int predict_args(pvi_context *c, const pvi_run *r, PredictArgs *a) {
   a->run = r->run;
+  a->known = r->problem;
   return a->data ? PVI_STATUS_OK : api_problem(c, (pvi_run *)r, &a->problem);
 }
 

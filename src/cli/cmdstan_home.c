@@ -24,11 +24,13 @@ static const char makefile[] =
     ".SUFFIXES:\n"
     "-include make/local\n"
     "STANCFLAGS ?=\n"
+    "THREADS := src/cmdstan/main_threads.o\n"
     "ifdef USER_HEADER\n"
     "$(error pvi does not run C++: a USER_HEADER cannot be used)\n"
     "endif\n"
     "build:\n"
     "\t@echo 'nothing to build: programs are run by pvi'\n"
+    "\t@echo '--- CmdStan v$(CMDSTAN_VERSION) built ---'\n"
     "clean clean-all clean-deps:\n"
     "print-%: ; @echo '$* = $($*)'\n"
     "compile_info: ; @echo 'pvi'\n"
@@ -38,6 +40,9 @@ static const char makefile[] =
     "\t$(if $(findstring s,$(firstword -$(MAKEFLAGS))),,@echo '--- Translating Stan model: pvi "
     "runs "
     "it as it is, there is no C++ ---')\n"
+    "\t$(if $(findstring s,$(firstword -$(MAKEFLAGS))),,$(info bin/stanc $(STANCFLAGS) --o=$@ "
+    "$<))\n"
+    "\t@$(if $(STAN_THREADS),[ -e $(THREADS) ] || touch $(THREADS) || true)\n"
     "\t@bin/stanc $(STANCFLAGS) $(if $(STAN_THREADS),--threads) "
     "$(if $(STAN_NO_RANGE_CHECKS),--no-range-checks) --executable=$@ $<\n"
     "make/local makefile: ;\n"
@@ -71,7 +76,6 @@ static const struct {
     {"src", NULL, 0},
     {"src/cmdstan", NULL, 0},
     {"src/cmdstan/main.o", "", 0644}, /* CmdStanR looks whether it is there, and when it was made */
-    {"src/cmdstan/main_threads.o", "", 0644},
     {"makefile", makefile, 0644},
     {"make/local", "", 0644},
     {"bin/stanc", tool, 0755},
@@ -142,9 +146,10 @@ static void say_errors(const pvi_context *c, int status) {
     pvi_message m = pvi_message_at(c, k);
     bool error = !strcmp(m.kind, "error");
     bool missing = !strncmp(m.text, "the data variable '", 19);
+    bool ended = !strncmp(m.text, "Optimization terminated", 23);
     if (error && status != PVI_STATUS_USAGE)
       fputs(missing ? "Exception: variable does not exist: " : "Exception: ", stderr);
-    if (!error) fprintf(stderr, "Informational Message: ");
+    if (!error && !ended) fputs("Informational Message: ", stderr);
     fputs(m.text, stderr);
     if (m.file) fprintf(stderr, " (in '%s', line %u, column %u)", m.file, m.line, m.column);
     fputc('\n', stderr);

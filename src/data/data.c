@@ -369,9 +369,24 @@ static Data *read_source(Ctx *c, DataText *text, const DataOptions *o) {
   return d;
 }
 
+/* A byte that no text has: of an .rds of R, a spreadsheet, a pickle. */
+static bool is_binary(const char *text) {
+  for (size_t k = 0; text[k] && k < 512; k++) {
+    unsigned char b = (unsigned char)text[k];
+    if (b < 32 && b != '\t' && b != '\n' && b != '\r' && b != '\f') return true;
+  }
+  return false;
+}
+
 Data *data_read(Ctx *c, const char *path, const DataOptions *o) {
   DataText *t = open_text(c);
   t->source = source_read_into(&t->memory->arena, c, path, "data file");
+  if (is_binary(t->source->text))
+    ctx_fail(c, PVI_DATA, NOWHERE,
+             "'%s' is a binary file (of R, a spreadsheet, a statistics package); data are text: "
+             "JSON, CSV or a dump of R. In R, cmdstanr::write_stan_json(data, \"data.json\") or "
+             "write.csv(data, \"data.csv\", row.names = FALSE) write them",
+             path);
   return read_source(c, t, o);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 enum { WIDTH = 480, HEIGHT = 300, LEFT = 60, RIGHT = 14, TOP = 26, BOTTOM = 46 };
+enum { MANY = 300 }; /* dots: so many are smaller, and let each other through */
 
 #define LETTER 6.3 /* the width of one, about */
 
@@ -29,7 +30,7 @@ typedef struct {
 
 typedef struct {
   double low, high;
-  bool set;
+  bool set, log;     /* log: low and high are decimal logarithms once the range is usable */
   double start, end; /* where these are in the figure */
 } Range;
 
@@ -65,6 +66,8 @@ void plot_x_range(Plot *p, double low, double high) {
 void plot_y_range(Plot *p, double low, double high) {
   p->y = (Range){.low = low, .high = high, .set = true};
 }
+
+void plot_x_log(Plot *p) { p->x.log = true; }
 
 void plot_x_names(Plot *p, const char *const *names, size_t n) {
   p->names = names;
@@ -138,7 +141,8 @@ void plot_label(Plot *p, PlotStyle s, const char *label) {
 
 /* A range that can be drawn: finite, and not a point. */
 static Range usable(Range r, double margin) {
-  if (!r.set && !(r.low <= r.high)) r.low = 0, r.high = 1;
+  if (!r.set && !(r.low <= r.high)) r.low = r.log ? 1 : 0, r.high = 1;
+  if (r.log) r.low = log10(r.low), r.high = log10(r.high);
   double size = fabs(r.high - r.low);
   if (!(size > 0)) size = fabs(r.low) > 0 ? fabs(r.low) : 1;
   if (!r.set || r.low == r.high) r.low -= margin * size, r.high += margin * size;
@@ -151,7 +155,8 @@ static double height_of(const Plot *p) {
 }
 
 static double x_of(Range r, double v) {
-  return r.start + (v - r.low) / (r.high - r.low) * (r.end - r.start);
+  double at = r.log ? log10(v) : v;
+  return r.start + (at - r.low) / (r.high - r.low) * (r.end - r.start);
 }
 static double y_of(Range r, double v) { return x_of(r, v); }
 
@@ -212,17 +217,36 @@ static void put_names(const Plot *p, Range r, double bottom, Text *out) {
              "tick mid", p->names[k]);
 }
 
+static void put_x_tick(const Plot *p, Range r, double v, double step, Text *out) {
+  double bottom = height_of(p) - BOTTOM;
+  text_printf(out, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" class=\"grid\"/>\n",
+              x_of(r, v), x_of(r, v), (double)TOP, bottom);
+  put_text(out, x_of(r, v), bottom + 16, "tick mid", tick_text(p, v, step));
+}
+
+/* Powers of ten and, where there are few of these, two and five times them. */
+static void put_log_ticks(const Plot *p, Range r, Text *out) {
+  const double digits[] = {1, 2, 5};
+  int each = r.high - r.low < 2.5 ? 3 : 1;
+  for (double power = floor(r.low); power <= r.high; power++)
+    for (int k = 0; k < each; k++) {
+      double v = digits[k] * pow(10, power);
+      if (log10(v) >= r.low && log10(v) <= r.high) put_x_tick(p, r, v, v, out);
+    }
+}
+
 static void put_x_ticks(const Plot *p, Range r, Text *out) {
-  double step = tick_step(r), bottom = height_of(p) - BOTTOM;
+  double step = tick_step(r);
   if (p->names) {
-    put_names(p, r, bottom, out);
+    put_names(p, r, height_of(p) - BOTTOM, out);
     return;
   }
-  for (double v = ceil(r.low / step) * step; v <= r.high + 1e-9 * step; v += step) {
-    text_printf(out, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" class=\"grid\"/>\n",
-                x_of(r, v), x_of(r, v), (double)TOP, bottom);
-    put_text(out, x_of(r, v), bottom + 16, "tick mid", tick_text(p, v, step));
+  if (r.log) {
+    put_log_ticks(p, r, out);
+    return;
   }
+  for (double v = ceil(r.low / step) * step; v <= r.high + 1e-9 * step; v += step)
+    put_x_tick(p, r, v, step, out);
 }
 
 /* Names of rows, those that are too long cut at their end. */
@@ -296,8 +320,8 @@ static void put_each(const Mark *m, Range x, Range y, Text *out) {
     if (!isfinite(m->x[k]) || !isfinite(m->y[k])) continue;
     double px = x_of(x, m->x[k]), py = y_of(y, m->y[k]);
     if (m->kind == MARK_DOTS) {
-      text_printf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" class=\"dot %s\"/>\n", px, py,
-                  class);
+      text_printf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\" class=\"dot %s%s\"/>\n", px, py,
+                  m->n > MANY ? 2 : 3, class, m->n > MANY ? " many" : "");
     } else if (m->kind == MARK_WHISKERS) {
       text_printf(out, "<path d=\"M%.1f %.1fV%.1f\" class=\"line %s\"/>\n", px, py,
                   y_of(y, m->high[k]), class);
@@ -367,7 +391,8 @@ void plot_style(Text *out) {
       "middle } .plot .end { text-anchor: end }\n"
       ".plot .grid { stroke: var(--grid) } .plot .axis { stroke: var(--soft); fill: none }\n"
       ".plot .line { fill: none; stroke-width: 1.8 } .plot .line.quiet { stroke-dasharray: 4 3 }\n"
-      ".plot .area { stroke: none; opacity: 0.45 } .plot .dot { opacity: 0.75 } .plot .bar { "
+      ".plot .area { stroke: none; opacity: 0.45 } .plot .dot { opacity: 0.75 } .plot .dot.many { "
+      "opacity: 0.4 } .plot .bar { "
       "opacity: "
       "0.7 }\n");
   for (int k = 0; k < PLOT_STYLES; k++)

@@ -29,6 +29,7 @@ typedef struct Plot Plot;
 Plot *plot_make(Arena *a, const PlotText *text);
 void plot_x_range(Plot *p, double low, double high);
 void plot_y_range(Plot *p, double low, double high);
+void plot_x_log(Plot *p); /* by logarithms; all x are positive */
 /* Positions on the x axis that have names instead of numbers: 0, 1, ... */
 void plot_x_names(Plot *p, const char *const *names, size_t n);
 /* The same on the y axis, from the top: rows, which may be many and have long names. */

@@ -312,9 +312,12 @@ static const char *const kind_words[] = {[CHOICE] = "list_element",
                                          [BOOL] = "boolean",
                                          [TEXT] = "string"};
 
-static const char *standard_words(const Row *row) {
+/* CmdStanR takes 10000000 for a whole number, and 1e+07, as CmdStan's help has it, for a real one.
+ */
+static const char *standard_words(Arena *a, const Row *row) {
   if (row->kind == BOOL) return *row->standard == '1' ? "true" : "false";
-  return *row->standard ? row->standard : "\"\"";
+  bool large = row->kind == REAL && strtod(row->standard, NULL) >= 1e6;
+  return large ? arena_format(a, "%g", strtod(row->standard, NULL)) : row->standard;
 }
 
 void cmdstan_help(Text *out) {
@@ -326,6 +329,6 @@ void cmdstan_help(Text *out) {
       text_printf(out, "%*s%s\n", indent, "", rows[k].name);
     else
       text_printf(out, "%*s%s=<%s>\n%*sDefaults to %s\n", indent, "", rows[k].name,
-                  kind_words[rows[k].kind], indent + 2, "", standard_words(&rows[k]));
+                  kind_words[rows[k].kind], indent + 2, "", standard_words(out->arena, &rows[k]));
   }
 }

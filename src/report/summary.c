@@ -293,6 +293,14 @@ double summary_moved(const SummaryParameter *p) {
   return fabs(p->mean - p->bayes_mean) / p->bayes_sd + fabs(log(p->sd / p->bayes_sd));
 }
 
+const char *summary_freed_name(Arena *a, const char *name) {
+  static const char common[] = "common:";
+  size_t n = sizeof common - 1;
+  return strncmp(name, common, n)
+             ? name
+             : arena_format(a, "the elements of %s by one common width", name + n);
+}
+
 /* ---- table ----------------------------------------------------------------------------------- */
 
 /* Three digits, or as many as show two digits of the spread. */
@@ -329,9 +337,6 @@ static void table_with_bayes(Text *out, const Summary *s, size_t n, size_t width
     table_number(t, p->sd / p->bayes_sd, 3);
   }
   table_print(t, width, out);
-  text_wrap(out, width, 0,
-            "q describes the population from which predictions are made, not what is uncertain "
-            "about it: that is Bayes.");
 }
 
 void summary_table(Text *out, const Summary *s, size_t most, size_t width) {
@@ -340,4 +345,8 @@ void summary_table(Text *out, const Summary *s, size_t most, size_t width) {
   (bayes ? table_with_bayes : plain_table)(out, s, n, width);
   if (n < s->nparameters)
     text_printf(out, "... and %zu more (summary.json has all)\n", s->nparameters - n);
+  if (bayes)
+    text_wrap(out, width, 0,
+              "q describes the population from which predictions are made, not what is uncertain "
+              "about it: that is Bayes.");
 }

@@ -35,6 +35,8 @@ typedef struct {
 /* How far q moved a parameter from Bayes: its place in standard deviations plus its width in log
  * factors. Negative: the run has no Bayes beside it. */
 double summary_moved(const SummaryParameter *p);
+/* What was freed, as people say it: b, b[2], or the elements of b together for `common:b`. */
+const char *summary_freed_name(Arena *a, const char *name);
 
 /* One lambda of the path by which it was chosen; gain over Bayes, with its paired standard error.
  */

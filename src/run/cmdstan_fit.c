@@ -51,6 +51,9 @@ bool cmdstan_variational(CmdstanCall *k) {
   options_set(k->c, o, "family", a->value[ARG_vi_algorithm]);
   if (!cmdstan_is(a, ARG_vi_iter, "10000"))
     options_set(k->c, o, "iterations", a->value[ARG_vi_iter]);
+  console_say(k->out, k->c,
+              "EXPERIMENTAL ALGORITHM:\n  a normal distribution in the place of the posterior, by "
+              "pvi's VI; do not trust its sds before you have compared them with method=sample\n");
   const Run *r = run_fit(k->c, k->problem, o, NULL, &k->hooks);
   warn(k, r);
   Draws d = *r->draws;
@@ -125,6 +128,26 @@ static bool knows_lp(const CmdstanCall *k, size_t i) {
              (size_t)cmdstan_whole(k->args, ARG_num_elbo_draws);
 }
 
+/* A file for each path, where they are asked for: its share of the draws before any are chosen. Of
+ * a course, which CmdStan has in JSON, there is nothing to tell. */
+static void write_paths(const CmdstanCall *k, const Draws *all, size_t paths, size_t each) {
+  for (size_t p = 0; p < paths; p++) {
+    const char *base = arena_format(&k->c->arena, "%s_path_%zu", k->base, p + 1);
+    const DrawsColumn columns[] = {{"lp_approx__", all->log_g + p * each},
+                                   {"lp__", all->log_p + p * each}};
+    Draws d = {.ndraws = each,
+               .ncols = all->ncols,
+               .names = all->names,
+               .values = all->values + p * each * all->ncols,
+               .columns = columns,
+               .ncolumns = 2};
+    cmdstan_write_table(k->dir, base, &k->run, &d);
+    Text course = text_make(&k->c->arena);
+    text_puts(&course, "{}\n");
+    run_write(k->dir, arena_format(&k->c->arena, "%s.json", base), &course);
+  }
+}
+
 bool cmdstan_pathfinder(CmdstanCall *k) {
   const CmdstanArgs *a = k->args;
   size_t paths = (size_t)cmdstan_whole(a, ARG_num_paths),
@@ -153,6 +176,7 @@ bool cmdstan_pathfinder(CmdstanCall *k) {
              .columns = columns,
              .ncolumns = 2};
   cmdstan_write_table(k->dir, k->base, &k->run, &d);
+  if (paths > 1 && cmdstan_flag(a, ARG_save_single_paths)) write_paths(k, all, paths, each);
   console_say(k->out, k->c, "Total log probability function evaluations:%ld\n",
               r->summary->evaluations);
   return !r->fit->interrupted;

@@ -107,22 +107,22 @@ static const char *at_bound(const Model *m, const double *theta) {
   return NULL;
 }
 
-/* Says how it ended; false: not at a maximum. */
+/* Says how it ended; false: not at a maximum. That is a message of the context, which goes where
+ * errors go: CmdStanR takes what stands among the output for success. */
 static bool say_end(const Search *s, const OptimResult *r) {
   const CmdstanCall *k = s->k;
   bool optimum = is_optimum(s, r);
   const char *name = at_bound(k->model, r->phi);
   if (name)
-    console_say(k->out, k->c,
-                "Optimization terminated with error:\n  the parameter %s has run to the bound of "
-                "its declaration: there the density grows without end; give it a prior, or use "
-                "jacobian=1\n",
-                name);
+    ctx_warn(k->c, NOWHERE,
+             "Optimization terminated with error:\n  the parameter %s has run to the bound of its "
+             "declaration: there the density grows without end; give it a prior, or use jacobian=1",
+             name);
   else if (!optimum)
-    console_say(k->out, k->c,
-                "Optimization terminated with error:\n  Line search failed to achieve a "
-                "sufficient decrease, no more progress can be made (%s)\n",
-                r->reason);
+    ctx_warn(k->c, NOWHERE,
+             "Optimization terminated with error:\n  Line search failed to achieve a sufficient "
+             "decrease, no more progress can be made (%s)",
+             r->reason);
   else
     console_say(k->out, k->c, "Optimization terminated normally:\n  %s\n",
                 r->status == OPTIM_LIMIT

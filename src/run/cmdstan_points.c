@@ -162,7 +162,8 @@ double *cmdstan_fitted(const CmdstanCall *k, const char *path, size_t *n) {
     from[p] = cmdstan_column(t, name);
     if (from[p] == t->ncols)
       ctx_fail(c, PVI_DATA, NOWHERE,
-               "Mismatch between model and fitted parameters: '%s' has no column %s", path, name);
+               "Mismatch between model and fitted_parameters csv file '%s': it has no column %s",
+               path, name);
   }
   double *theta = NEW_ARRAY(&c->arena, double, t->n * m->dim + 1),
          *values = NEW_ARRAY(&c->arena, double, parameters + 1);

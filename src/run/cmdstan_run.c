@@ -189,9 +189,10 @@ bool cmdstan_call(Ctx *c, const Console *out, const char *program, int argc,
   set_threads(&k);
   place_output(&k);
   say_settings(&k);
+  k.run = (CmdstanRun){.args = k.args, .model = k.name, .start = now(c), .seed = k.seed};
+  if (cmdstan_is(k.args, ARG_method, "sample")) cmdstan_sample_begin(&k);
   k.problem = load(&k, e.program);
   k.model = k.problem->model;
-  k.run = (CmdstanRun){.args = k.args, .model = k.name, .start = now(c), .seed = k.seed};
   say_printed(&k);
   long asked = cmdstan_whole(k.args, ARG_num_threads);
   k.pool = pool_make(c, asked > 0 ? (int)asked : 0);

@@ -51,6 +51,10 @@ typedef bool CmdstanMethod(CmdstanCall *k);
 CmdstanMethod cmdstan_sample, cmdstan_optimize, cmdstan_laplace, cmdstan_variational,
     cmdstan_pathfinder, cmdstan_generate, cmdstan_log_prob, cmdstan_diagnose;
 
+/* The files of the chains as they are while nothing is drawn: settings alone. Whoever looks after a
+ * run that failed, be it while data are read, finds them. */
+void cmdstan_sample_begin(const CmdstanCall *k);
+
 /* ---- what methods share ---------------------------------------------------------------------- */
 
 /* cmdstan_points.c: where chain number id begins, dim numbers: what the argument `init` gives, the

@@ -188,9 +188,8 @@ static bool dynamics_place(const CmdstanCall *k, size_t chains, long id, RunDir 
   return true;
 }
 
-/* The files of the chains as they are while nothing is drawn: settings alone. Whoever looks after a
- * run that failed finds them. */
-static void begin_files(const CmdstanCall *k, size_t chains) {
+void cmdstan_sample_begin(const CmdstanCall *k) {
+  size_t chains = (size_t)cmdstan_whole(k->args, ARG_num_chains);
   for (size_t j = 0; j < chains; j++) {
     long id = cmdstan_whole(k->args, ARG_id) + (long)j;
     RunDir dir;
@@ -293,8 +292,12 @@ static bool sample_fixed(CmdstanCall *k, Telling *t) {
 static void say_gradient(const CmdstanCall *k, const double *start) {
   CmdstanDensity d = cmdstan_density(k, true);
   double *gradient = NEW_ARRAY(&k->c->arena, double, d.dim + 1), began = base_seconds();
-  cmdstan_eval(&d, start, gradient);
-  double seconds = base_seconds() - began;
+  double value = cmdstan_eval(&d, start, gradient), seconds = base_seconds() - began;
+  if (!isfinite(value))
+    console_say(k->out, k->c,
+                "Rejecting initial value:\n  Log probability evaluates to %s.\n  Stan can't start "
+                "sampling from this initial value.\n",
+                isnan(value) ? "nan, no number" : "log(0), i.e. negative infinity");
   console_say(k->out, k->c,
               "\nGradient evaluation took %.3g seconds\n1000 transitions using 10 leapfrog steps "
               "per transition would take %.3g seconds.\nAdjust your expectations "
@@ -325,7 +328,6 @@ bool cmdstan_sample(CmdstanCall *k) {
                .refresh = cmdstan_whole(k->args, ARG_refresh),
                .chains = (size_t)cmdstan_whole(k->args, ARG_num_chains)};
   WarmupPlan plan;
-  begin_files(k, t.chains);
   t.total = t.warmup + cmdstan_whole(k->args, ARG_num_samples);
   if (!k->model->dim || cmdstan_is(k->args, ARG_algorithm, "fixed_param"))
     return sample_fixed(k, &t);

@@ -9,7 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { GRID = 161, MOST_MARGINALS = 6, PIT_OUTCOMES = 999, SEED_PIT = 97 };
+#define STAYED 0.05 /* moved less: the curves lie on each other */
+
+enum { GRID = 161, MOST_MARGINALS = 6, SEED_PIT = 97 };
+enum { MOST_POINTS = 1500 }; /* in a figure: more cannot be told apart */
 
 /* ---- what figures are made of ---------------------------------------------------------------- */
 
@@ -30,10 +33,21 @@ static const double *pit_of(Ctx *c, const Predictions *p, const double *y) {
   return pit;
 }
 
+/* So many of each observation, or fewer where there are many observations: at most `all` together,
+ * but `least` of each. Ranks among simulated outcomes are uniform whatever their number, and a
+ * figure shows no more of a mean than hundreds of draws tell. */
+static size_t of_each(const Model *m, size_t usual, size_t least, size_t all) {
+  size_t most = all / (m->n_obs + 1);
+  return most > usual ? usual : most < least ? least : most;
+}
+
 static void add_predictions(Findings *f, const Options *o) {
   Options *asked = options_copy(&f->c->arena, o);
-  options_set(f->c, asked, "outcomes", arena_format(&f->c->arena, "%d", PIT_OUTCOMES));
-  if (!model_has_densities(f->problem->model)) return;
+  const Model *m = f->problem->model;
+  size_t outcomes = of_each(m, 999, 49, 20000000), draws = of_each(m, 4096, 400, 100000000);
+  options_set(f->c, asked, "outcomes", arena_format(&f->c->arena, "%zu", outcomes));
+  if (!o->n) options_set(f->c, asked, "n", arena_format(&f->c->arena, "%zu", draws));
+  if (!model_has_densities(m)) return;
   f->predictions = run_predict(f->c, f->run, f->problem, asked);
   f->y = pointwise_outcomes(f->c, f->problem->model);
   f->trials = pointwise_trials(f->c, f->problem->model);
@@ -142,6 +156,18 @@ static void normal_curve(double mean, double sd, double *x, double *out) {
   }
 }
 
+static double highest(const double *y) {
+  double top = 0;
+  for (int g = 0; g < GRID; g++) top = fmax(top, y[g]);
+  return top;
+}
+
+/* Of two curves the narrow one is so much higher that the wide one could not be seen beside it. */
+static void to_height_one(double *y) {
+  double top = highest(y);
+  for (int g = 0; top > 0 && g < GRID; g++) y[g] /= top;
+}
+
 static const char *moments(const Findings *f, const SummaryParameter *p) {
   Arena *a = &f->c->arena;
   if (summary_moved(p) < 0)
@@ -172,11 +198,16 @@ static const Plot *marginal(const Findings *f, const SummaryParameter *p) {
   }
   for (int g = 0; g < GRID; g++) x[g] = low + (high - low) * g / (GRID - 1);
   density(f, draws, n, x, y);
-  Plot *plot = plot_make(&f->c->arena, &(PlotText){p->name, p->name, "density", moments(f, p)});
-  if (bayes) normal_curve(p->bayes_mean, p->bayes_sd, bx, by);
-  double top = 0;
-  for (int g = 0; g < GRID; g++) top = fmax(top, fmax(y[g], by[g]));
-  plot_y_range(plot, 0, 1.05 * top);
+  Plot *plot =
+      plot_make(&f->c->arena,
+                &(PlotText){p->name, p->name, bayes ? "density, each at its own height" : "density",
+                            moments(f, p)});
+  if (bayes) {
+    normal_curve(p->bayes_mean, p->bayes_sd, bx, by);
+    to_height_one(y);
+    to_height_one(by);
+  }
+  plot_y_range(plot, 0, 1.05 * highest(bayes ? by : y));
   plot_line(plot, PLOT_FIRST, &(PlotPoints){x, y, GRID});
   plot_label(plot, PLOT_FIRST, f->run->sampled ? "posterior" : method_name(f->s->score));
   if (bayes) {
@@ -186,15 +217,18 @@ static const Plot *marginal(const Findings *f, const SummaryParameter *p) {
   return plot;
 }
 
-/* The ones that moved most; without Bayes beside them, the first. */
+/* The ones that moved most, and none that stayed where others moved; without Bayes beside them, the
+ * first. */
 void figures_marginals(const Findings *f, FigureList *out) {
+  double most = 0;
   bool *taken = NEW_ARRAY(&f->c->arena, bool, f->s->nparameters + 1);
   for (int k = 0; k < MOST_MARGINALS; k++) {
     const SummaryParameter *best = NULL;
     for (size_t i = 0; i < f->s->nparameters; i++)
       if (!taken[i] && (!best || rank_of(&f->s->parameters[i]) > rank_of(best)))
         best = &f->s->parameters[i];
-    if (!best) return;
+    if (!best || (most > STAYED && rank_of(best) >= 0 && rank_of(best) < STAYED)) return;
+    most = fmax(most, rank_of(best));
     taken[best - f->s->parameters] = true;
     const Plot *p = marginal(f, best);
     if (p) add(f, out, arena_format(&f->c->arena, "marginal-%d", k + 1), moments(f, best), p);
@@ -217,14 +251,17 @@ void figures_lambda_path(const Findings *f, FigureList *out) {
     if (!l->prior) first = k + 1; /* behind these, the path with the prior */
   }
   const char *choice =
-      s->best < n ? names[s->best] : "none, because freeing some variables alone is better";
+      s->best < n ? arena_format(&f->c->arena, "chosen: %s%s%s",
+                                 isinf(s->path[s->best].lambda) ? "" : "lambda ", names[s->best],
+                                 s->path[s->best].prior ? ", from the prior" : "")
+                  : "chosen: no lambda for all parameters, because letting go of some of "
+                    "them alone is better";
   Plot *p = plot_make(
       &f->c->arena,
       &(PlotText){"Held-out gain by lambda", "lambda, from Bayes to prediction alone",
                   "gain over Bayes, held out",
                   arena_format(&f->c->arena,
-                               "held-out gain over Bayes along the path of lambda; chosen: %s",
-                               choice)});
+                               "held-out gain over Bayes along the path of lambda; %s", choice)});
   plot_x_names(p, names, n);
   plot_line(p, PLOT_QUIET, &(PlotPoints){(double[]){-0.5, (double)n - 0.5}, (double[]){0, 0}, 2});
   plot_whiskers(p, PLOT_FIRST, x, low, high, first);
@@ -240,7 +277,7 @@ void figures_lambda_path(const Findings *f, FigureList *out) {
     plot_dots(p, PLOT_SECOND, &(PlotPoints){&x[s->best], &y[s->best], 1});
     plot_label(p, PLOT_SECOND, "chosen");
   }
-  add(f, out, "lambda-path", arena_format(&f->c->arena, "chosen: %s", choice), p);
+  add(f, out, "lambda-path", choice, p);
 }
 
 /* ---- where outcomes fall --------------------------------------------------------------------- */
@@ -281,7 +318,9 @@ void figures_pit(const Findings *f, FigureList *out) {
   plot_x_range(p, 0, 1);
   plot_band(p, PLOT_BAND, (double[]){0, 1}, (double[]){-band, -band}, (double[]){band, band}, 2);
   plot_label(p, PLOT_BAND, "95% band, all points together");
-  plot_steps(p, PLOT_FIRST, &(PlotPoints){u, d, n});
+  size_t every = 1 + (n - 1) / MOST_POINTS, shown = 0;
+  for (size_t k = 0; k < n; k += every, shown++) u[shown] = u[k], d[shown] = d[k];
+  plot_steps(p, PLOT_FIRST, &(PlotPoints){u, d, shown});
   add(f, out, "pit", words, p);
 }
 
@@ -404,12 +443,10 @@ static const DataVar *covariate(const Findings *f) {
         !may_be_axis(f, v))
       continue;
     double r = fabs(stat_correlation(v->values, means, v->n));
-    if (r > most && r < 1) most = r, best = v;
+    if (r > most) most = r, best = v;
   }
   return best;
 }
-
-enum { MOST_POINTS = 1500 }; /* more cannot be told apart */
 
 static int by_x(const void *a, const void *b) {
   const Along *x = a, *y = b;
@@ -453,6 +490,7 @@ static void against_covariate(const Findings *f, FigureList *out) {
       arena_format(a, "outcomes and their predictive means and intervals against %s", v->name);
   Plot *p = plot_make(a, &(PlotText){"Predictions and outcomes", v->name,
                                      f->trials ? "rate of the outcome" : "outcome", words});
+  if (pointwise_is_skewed(s.x, s.n)) plot_x_log(p);
   plot_whiskers(p, PLOT_BAND, s.x, s.low, s.high, s.n);
   plot_label(p, PLOT_BAND, "5% to 95%");
   plot_dots(p, PLOT_QUIET, &(PlotPoints){s.x, s.y, s.n});
@@ -520,7 +558,7 @@ const FigureRow figure_rows[FIGURE_ROWS] = {
      "moved most come first. Where q is wider, the parameter varies in the population beyond "
      "what the data leave uncertain about it.",
      figures_marginals},
-    {"How lambda was chosen",
+    {"How this fit was chosen",
      "Each point is the sum of the scores of held-out observations, less that of Bayes, with one "
      "standard error. Above zero is better than Bayes.",
      figures_lambda_path},

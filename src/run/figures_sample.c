@@ -24,12 +24,21 @@ static void add(const Findings *f, FigureList *l, const char *id, const char *ca
 
 /* ---- which variables, which draws ------------------------------------------------------------ */
 
+/* Parameters; without the program, all that the verdict may have looked at: beyond its worst are
+ * quantities that are computed of the draws in the files alone, which are fewer. */
+static bool is_judged(const Findings *f, size_t k) {
+  double rhat = f->run->sampled->variables[k].quality.rhat;
+  return isfinite(rhat) && rhat <= f->run->sampled->rhat + 1e-9 &&
+         (!f->problem || model_output_is_parameter(f->problem->model, k));
+}
+
 /* The worst first: the larger R-hat. n of them at most; those that never change are none. */
-static size_t worst_of(const SampleSummary *s, size_t *rows, size_t n) {
+static size_t worst_of(const Findings *f, size_t *rows, size_t n) {
+  const SampleSummary *s = f->run->sampled;
   size_t count = 0;
   for (size_t k = 0; k < s->nvariables; k++) {
     double rhat = s->variables[k].quality.rhat;
-    if (!isfinite(rhat)) continue;
+    if (!is_judged(f, k)) continue;
     size_t at = count < n ? count++ : n;
     while (at > 0 && s->variables[rows[at - 1]].quality.rhat < rhat) {
       if (at < n) rows[at] = rows[at - 1];
@@ -102,8 +111,7 @@ static const Plot *rank_plot(const Findings *f, const SampledVariable *v, size_t
 }
 
 static void ranks(const Findings *f, FigureList *out) {
-  size_t rows[WORST],
-      n = f->chains && f->chains->chains > 1 ? worst_of(f->run->sampled, rows, WORST) : 0;
+  size_t rows[WORST], n = f->chains && f->chains->chains > 1 ? worst_of(f, rows, WORST) : 0;
   for (size_t k = 0; k < n; k++) {
     const SampledVariable *v = &f->run->sampled->variables[rows[k]];
     add(f, out, arena_format(&f->c->arena, "ranks_%zu", k + 1), quality_words(f, v),
@@ -144,7 +152,7 @@ static const Plot *trace_plot(const Findings *f, const SampledVariable *v, size_
 }
 
 static void traces(const Findings *f, FigureList *out) {
-  size_t rows[WORST], n = f->chains ? worst_of(f->run->sampled, rows, WORST / 2) : 0;
+  size_t rows[WORST], n = f->chains ? worst_of(f, rows, WORST / 2) : 0;
   for (size_t k = 0; k < n; k++) {
     const SampledVariable *v = &f->run->sampled->variables[rows[k]];
     add(f, out, arena_format(&f->c->arena, "chains_%zu", k + 1), quality_words(f, v),

@@ -28,6 +28,11 @@ const double *pointwise_trials(Ctx *c, const Model *m) {
   return known == m->n_obs && known ? trials : NULL;
 }
 
+bool pointwise_is_skewed(const double *x, size_t n) {
+  const double far = 8;
+  return n > 0 && x[0] > 0 && x[n - 1] > far * x[n / 2];
+}
+
 /* ---- columns --------------------------------------------------------------------------------- */
 
 /* A column of the data with a value for every observation: of a vector, or of a matrix. */
@@ -138,6 +143,7 @@ static Plot *plot_of(Ctx *c, const PlotText *text, const Point *points, size_t n
   Grouped g = group(points, n);
   for (size_t k = 0; k < n; k += every, shown++) x[shown] = points[k].x, d[shown] = points[k].d;
   Plot *plot = plot_make(&c->arena, text);
+  if (pointwise_is_skewed(x, shown)) plot_x_log(plot);
   plot_line(plot, PLOT_QUIET,
             &(PlotPoints){(double[]){points[0].x, points[n - 1].x}, (double[]){0, 0}, 2});
   plot_dots(plot, PLOT_QUIET, &(PlotPoints){x, d, shown});

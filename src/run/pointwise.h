@@ -31,5 +31,8 @@ Figure pointwise_figure(Ctx *c, const Problem *p, const Pointwise *w, size_t n_o
  * else NULL. */
 const double *pointwise_outcomes(Ctx *c, const Model *m);
 const double *pointwise_trials(Ctx *c, const Model *m);
+/* Positive numbers in ascending order, of which a few are far from all others: for an axis by
+ * logarithms. */
+bool pointwise_is_skewed(const double *x, size_t n);
 
 #endif

@@ -99,8 +99,9 @@ static void describe(Ctx *c, const Run *r, const Model *m, const Options *o, Poo
     if (observed->kinds[b] == KIND_NONE && m->blocks[b].sim == NO_NODE)
       p->note = arena_format(
           &c->arena,
-          "means and quantiles are not available for the observations of line %u (%s), because the "
-          "distribution of a single outcome is not known there",
+          "means and quantiles are not available for the observations of line %u (%s): pvi has the "
+          "density of such an outcome, not its distribution. Outcomes that generated quantities "
+          "draw are in the draws of the run",
           m->blocks[b].loc.line, m->blocks[b].name);
   temp_close(temp);
 }

@@ -84,7 +84,7 @@ static void put_gains(Page *p, const char *caption, const SummaryFreed *v, size_
   page_table(p, caption, heads, 3);
   for (size_t k = 0; k < n; k++) {
     bool known = isfinite(v[k].gain);
-    const char *cells[] = {v[k].name,
+    const char *cells[] = {summary_freed_name(&p->c->arena, v[k].name),
                            known ? page_number(p, v[k].gain, 4) : "no gain in the first fold",
                            known ? page_number(p, v[k].se, 2) : ""};
     page_row(p, cells, 3);
@@ -94,8 +94,10 @@ static void put_gains(Page *p, const char *caption, const SummaryFreed *v, size_
 
 static void put_freed(Page *p, const Summary *s) {
   put_gains(p,
-            "Variables that were let go from their Bayes distribution, one after the other; "
-            "the gain is with all those above.",
+            s->freeing ? "Chosen: variables that were let go from their Bayes distribution, one "
+                         "after the other; the gain is with all those above."
+                       : "Also tried, and not chosen: some variables let go from their Bayes "
+                         "distribution, one after the other; the gain is with all those above.",
             s->freed, s->nfreed);
   put_gains(p, "What each variable gains when it alone is let go.", s->tried, s->ntried);
 }
@@ -114,15 +116,16 @@ static void put_parameters(Page *p, const Summary *s) {
              heads, columns);
   for (size_t k = 0; k < s->nparameters && k < MOST; k++) {
     const SummaryParameter *x = &s->parameters[k];
-    const char *cells[] = {x->name,
-                           page_number(p, x->mean, 4),
-                           page_number(p, x->sd, 3),
-                           page_number(p, x->q5, 4),
-                           page_number(p, x->q50, 4),
-                           page_number(p, x->q95, 4),
-                           page_number(p, x->bayes_mean, 4),
-                           page_number(p, x->bayes_sd, 3),
-                           page_number(p, x->sd / x->bayes_sd, 3)};
+    const char *cells[] = {
+        x->name,
+        page_number(p, x->mean, summary_digits(x->mean, x->sd)),
+        page_number(p, x->sd, 3),
+        page_number(p, x->q5, summary_digits(x->q5, x->sd)),
+        page_number(p, x->q50, summary_digits(x->q50, x->sd)),
+        page_number(p, x->q95, summary_digits(x->q95, x->sd)),
+        page_number(p, x->bayes_mean, summary_digits(x->bayes_mean, x->bayes_sd)),
+        page_number(p, x->bayes_sd, 3),
+        page_number(p, x->sd / x->bayes_sd, 3)};
     page_row(p, cells, columns);
   }
   page_table_end(p);
@@ -197,10 +200,10 @@ void page_program(Page *out, const Problem *problem) {
     if (loc.source == p->source && loc.line <= lines) kind[loc.line] = LINE_OBSERVATIONS;
   }
   page_raw(out, "<h2>The program</h2>\n<p class=\"soft\">Marked: what makes observations, and what "
-                "is prior.</p>\n<pre tabindex=\"0\">");
-  for (size_t line = 1; *text; line++) {
+                "is prior.</p>\n<pre class=\"program\" tabindex=\"0\">");
+  for (size_t line = 1; text[strspn(text, " \t\r\n")]; line++) {
     size_t n = strcspn(text, "\n");
-    text_printf(&out->text, "<span class=\"gutter\">%4zu %s </span>", line, words[kind[line]]);
+    text_printf(&out->text, "<span class=\"gutter\">%3zu %s </span>", line, words[kind[line]]);
     if (classes[kind[line]]) text_printf(&out->text, "<span class=\"%s\">", classes[kind[line]]);
     plot_escape(&out->text, arena_text(&out->c->arena, text, n));
     page_raw(out, classes[kind[line]] ? "</span>\n" : "\n");
@@ -225,7 +228,7 @@ void page_command(Page *p, const char *command, const Options *o) {
       else
         text_printf(&t, " --%s %s", option_row(k)->name, o->given[k].items[i]);
   page_raw(p, "<h2>To do it again</h2>\n");
-  page_put(p, "<pre tabindex=\"0\">", t.s, "</pre>\n");
+  page_put(p, "<pre class=\"command\" tabindex=\"0\">", t.s, "</pre>\n");
 }
 
 static void put_command(Page *p, const Run *r) {
@@ -249,9 +252,10 @@ static void put_command(Page *p, const Run *r) {
 static void put_figure_row(Page *p, const Findings *f, const FigureRow *row) {
   FigureList l = {.n = 0};
   row->make(f, &l);
-  page_figures(p, row->heading, row->reading, &l);
+  page_figures_begin(p, row->heading, row->reading, &l);
   if (l.n && row->make == figures_lambda_path) put_freed(p, f->s);
   if (l.n && row->make == figures_pit) put_coverage(p, f);
+  page_figures_end(p, &l);
 }
 
 static void put_figures(Page *p, const Findings *f) {
@@ -273,6 +277,8 @@ static void put_run(Page *p, const Run *r, const Options *o) {
              "this run cannot be read: ",
              f->no_problem, ".</p>\n");
   put_figures(p, f);
+  if (f->predictions && f->predictions->note)
+    page_put(p, "<p class=\"soft\">note: ", f->predictions->note, ".</p>\n");
   put_scores(p, r->summary);
   if (r->sampled && r->sampled->loo)
     page_put(p, "<p>", sample_loo_words(p->c, r->sampled->loo), ".</p>\n");

@@ -56,8 +56,22 @@ static bool has_moments(const Predictions *p) {
   return false;
 }
 
+/* Of counts and of zeros and ones quantiles are whole numbers. */
+static bool all_whole(const Predictions *p) {
+  for (size_t k = 0; k < p->n * p->nlevels; k++)
+    if (!(p->quantiles[k] == rint(p->quantiles[k]) && fabs(p->quantiles[k]) < 1e15)) return false;
+  return true;
+}
+
+static void put_quantile(Table *t, double x, bool whole) {
+  if (whole)
+    table_integer(t, (long long)x);
+  else
+    table_number(t, x, 4);
+}
+
 static void text_form(Ctx *c, const Predictions *p, const Options *o, Text *out) {
-  bool moments = has_moments(p);
+  bool moments = has_moments(p), whole = all_whole(p);
   size_t levels = moments ? p->nlevels : 0, n = 1;
   const char **headers = NEW_ARRAY(&c->arena, const char *, 4 + levels);
   headers[0] = "observation";
@@ -70,7 +84,7 @@ static void text_form(Ctx *c, const Predictions *p, const Options *o, Text *out)
   for (size_t i = 0; i < p->n; i++) {
     table_integer(t, (long long)i + 1);
     if (moments) table_number(t, p->mean[i], 4), table_number(t, p->sd[i], 3);
-    for (size_t k = 0; k < levels; k++) table_number(t, p->quantiles[i * p->nlevels + k], 4);
+    for (size_t k = 0; k < levels; k++) put_quantile(t, p->quantiles[i * p->nlevels + k], whole);
     if (p->scored) table_number(t, shown.sign * p->scores->by_obs[i * p->scores->list.count], 4);
   }
   table_print(t, report_width(o), out);

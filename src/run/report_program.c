@@ -112,16 +112,22 @@ static void json_units(Ctx *c, JsonWriter *j, const Problem *p) {
   json_array_end(j);
 }
 
+/* Of two groups, those with an event and those without, nobody makes two observations. */
 static void text_units(Ctx *c, const Problem *p, size_t width, Text *out) {
-  int n;
+  int n, told = 0;
   const ModelUnit *u = units_of(c, p, &n);
   Text t = text_make(&c->arena);
-  if (n < 2 && !p->model->unit) return;
   text_printf(&t, "  one observation is a %s", u[0].name);
-  if (n > 1) text_printf(&t, "; %sunit could make it", c->option_prefix ? c->option_prefix : "");
-  for (int k = 1; k < n; k++)
-    text_printf(&t, "%s %s (%zu)", k > 1 ? "," : "", u[k].name, u[k].count);
-  text_wrap(out, width, 4, t.s);
+  for (int k = 1; k < n; k++) {
+    if (u[k].count <= 2) continue;
+    if (told)
+      text_puts(&t, ",");
+    else
+      text_printf(&t, "; %sunit could make it", c->option_prefix ? c->option_prefix : "");
+    text_printf(&t, " %s (%zu)", u[k].name, u[k].count);
+    told++;
+  }
+  if (told || p->model->unit) text_wrap(out, width, 4, t.s);
 }
 
 /* What is unusual about the observations, in words; NULL: nothing. */

@@ -103,7 +103,9 @@ Rightness rightness_of(Ctx *c, const Model *m, const Scores *bayes, double gain)
 }
 
 const char *rightness_words(Arena *a, const Rightness *r) {
-  return arena_format(a,
-                      "of the %.0f nats that can be said about %zu observations it leaves %.2g%%",
-                      r->total, r->n, 100 * r->share);
+  return arena_format(
+      a,
+      "of the %.0f nats by which %zu observations can be predicted better than by one "
+      "distribution for all of them Bayes misses %.2g%%",
+      r->total, r->n, 100 * r->share);
 }

@@ -17,18 +17,13 @@ static size_t count_parameters(const Model *m, const Draws *d) {
 
 /* sigma, beta[2] and the elements of alpha by one common width */
 static const char *listed(Ctx *c, const TunePath *t) {
-  static const char common[] = "common:";
   Text out = text_make(&c->arena);
-  for (size_t k = 0; k < t->nfreed; k++) {
-    const char *name = t->freed[k].name;
-    bool all = !strncmp(name, common, sizeof common - 1);
-    text_printf(&out, "%s%s%s%s",
+  for (size_t k = 0; k < t->nfreed; k++)
+    text_printf(&out, "%s%s",
                 k == 0              ? ""
                 : k + 1 < t->nfreed ? ", "
                                     : " and ",
-                all ? "the elements of " : "", all ? name + sizeof common - 1 : name,
-                all ? " by one common width" : "");
-  }
+                summary_freed_name(&c->arena, t->freed[k].name));
   return out.s;
 }
 
