@@ -690,6 +690,76 @@ static void test_writer_round_trip(void **state) {
   ctx_free(&c);
 }
 
+/* Values of a long text stay where they are read: they must be those of the same arrays read one at
+ * a time, whatever their shapes, in whatever order, and also where digits without a point are more
+ * than the memory that was reserved for the text. */
+static const char *array_text(Ctx *c, uint64_t *s, int kind) {
+  enum { ROWS = 300 };
+  Text t = text_make(&c->arena);
+  size_t width = kind == 2 ? 40 : 1, n = 1 + (random_bits(s) >> 33) % (kind == 0 ? 300000 : ROWS);
+  text_puts(&t, "[");
+  for (size_t k = 0; k < n; k++) {
+    text_puts(&t, k ? "," : "");
+    text_puts(&t, width > 1 ? "[" : "");
+    size_t own = kind == 3 && k % 2 ? 2 : width; /* uneven: numbers and pairs of them */
+    if (kind == 3 && k % 2) text_puts(&t, "[");
+    for (size_t i = 0; i < own; i++)
+      text_printf(&t, kind == 1 ? "%s%.17g" : "%s%.0f", i ? "," : "",
+                  kind == 1 ? (double)random_bits(s) * 0x1p-60
+                            : (double)((random_bits(s) >> 33) % 10));
+    if (kind == 3 && k % 2) text_puts(&t, "]");
+    text_puts(&t, width > 1 ? "]" : "");
+  }
+  text_puts(&t, "]");
+  return t.s;
+}
+
+static const Json *read_text(Ctx *c, const char *text) {
+  Source *source = NEW(&c->arena, Source);
+  *source = (Source){.name = "x", .text = text, .length = strlen(text)};
+  return json_read(c, source, JSON_STAN);
+}
+
+static void expect_same(Ctx *c, const Json *a, const Json *b) {
+  size_t n, m;
+  const Json *bad;
+  const double *x = json_flatten(c, a, &n, &bad), *y = json_flatten(c, b, &m, &bad);
+  assert_int_equal(a->kind, b->kind);
+  assert_int_equal(n, m);
+  assert_memory_equal(x, y, n * sizeof *x);
+  for (int k = 0; k < a->ndims; k++) assert_int_equal(a->dims[k], b->dims[k]);
+}
+
+/* Returns the length of the text. */
+static size_t read_long_text(uint64_t *seed) {
+  enum { ARRAYS = 24 };
+  Ctx c;
+  jmp_buf trap;
+  ctx_init(&c);
+  c.trap = &trap;
+  if (setjmp(trap)) fail();
+  Text all = text_make(&c.arena);
+  const char *one[ARRAYS];
+  for (int k = 0; k < ARRAYS; k++) {
+    one[k] = array_text(&c, seed, (int)((random_bits(seed) >> 33) % 4));
+    text_printf(&all, "%s\"x%d\": %s", k ? ",\n" : "{", k, one[k]);
+  }
+  text_puts(&all, "}");
+  const Json *j = read_text(&c, all.s);
+  for (int k = 0; k < ARRAYS; k++) expect_same(&c, j->items[k], read_text(&c, one[k]));
+  size_t n = all.n;
+  ctx_free(&c);
+  return n;
+}
+
+static void test_long_text(void **state) {
+  (void)state;
+  int is_long = 0;
+  uint64_t seed = 5;
+  for (int round = 0; round < 4; round++) is_long += read_long_text(&seed) > 1 << 20;
+  assert_true(is_long > 1);
+}
+
 /* ---- CSV ------------------------------------------------------------------------------------- */
 
 static const GoodRow good_csv[] = {
@@ -1274,39 +1344,23 @@ static void test_paper_splits(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_bad_json),
-      cmocka_unit_test(test_several_errors),
-      cmocka_unit_test(test_deep_nesting),
-      cmocka_unit_test(test_good_json),
-      cmocka_unit_test(test_long_array),
-      cmocka_unit_test(test_truncation),
-      cmocka_unit_test(test_truncated_csv),
-      cmocka_unit_test(test_mutations),
-      cmocka_unit_test(test_out_of_memory),
-      cmocka_unit_test(test_number_read),
-      cmocka_unit_test(test_number_write),
-      cmocka_unit_test(test_locale),
-      cmocka_unit_test(test_json_writer),
-      cmocka_unit_test(test_json_plain),
-      cmocka_unit_test(test_writer_round_trip),
-      cmocka_unit_test(test_good_csv),
-      cmocka_unit_test(test_bad_csv),
-      cmocka_unit_test(test_sets),
-      cmocka_unit_test(test_bad_sets),
-      cmocka_unit_test(test_absent_file),
-      cmocka_unit_test(test_bind),
-      cmocka_unit_test(test_bind_places),
-      cmocka_unit_test(test_bind_tuple),
-      cmocka_unit_test(test_bounds),
-      cmocka_unit_test(test_structures),
-      cmocka_unit_test(test_good_dump),
-      cmocka_unit_test(test_bad_dump),
-      cmocka_unit_test(test_bad_splits),
-      cmocka_unit_test(test_split_read),
-      cmocka_unit_test(test_random_splits),
-      cmocka_unit_test(test_holdout_is_fair),
-      cmocka_unit_test(test_posteriordb),
-      cmocka_unit_test(test_paper_splits),
+      cmocka_unit_test(test_bad_json),      cmocka_unit_test(test_several_errors),
+      cmocka_unit_test(test_deep_nesting),  cmocka_unit_test(test_good_json),
+      cmocka_unit_test(test_long_array),    cmocka_unit_test(test_truncation),
+      cmocka_unit_test(test_truncated_csv), cmocka_unit_test(test_mutations),
+      cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_number_read),
+      cmocka_unit_test(test_long_text),     cmocka_unit_test(test_number_write),
+      cmocka_unit_test(test_locale),        cmocka_unit_test(test_json_writer),
+      cmocka_unit_test(test_json_plain),    cmocka_unit_test(test_writer_round_trip),
+      cmocka_unit_test(test_good_csv),      cmocka_unit_test(test_bad_csv),
+      cmocka_unit_test(test_sets),          cmocka_unit_test(test_bad_sets),
+      cmocka_unit_test(test_absent_file),   cmocka_unit_test(test_bind),
+      cmocka_unit_test(test_bind_places),   cmocka_unit_test(test_bind_tuple),
+      cmocka_unit_test(test_bounds),        cmocka_unit_test(test_structures),
+      cmocka_unit_test(test_good_dump),     cmocka_unit_test(test_bad_dump),
+      cmocka_unit_test(test_bad_splits),    cmocka_unit_test(test_split_read),
+      cmocka_unit_test(test_random_splits), cmocka_unit_test(test_holdout_is_fair),
+      cmocka_unit_test(test_posteriordb),   cmocka_unit_test(test_paper_splits),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # bench.sh: what evaluations cost on this machine: vector mathematics against libm, the engine against hand-written kernels, how
-# cost grows, and a draw's gradient against Stan's (measured elsewhere: stan_speed.md in the shared data folder, ../shared or
+# cost grows, reading of data files, and a draw's gradient against Stan's (measured elsewhere: stan_speed.md in the shared data folder, ../shared or
 # PVI_SHARED). Argument: the folder of the bench programs.
 set -eu
 cd "$(dirname "$0")/.."
@@ -14,6 +14,10 @@ echo
 "$bench/bench_kernels" examples/paper
 echo
 "$bench/bench_scaling" examples
+echo
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+"$bench/bench_loading" "$scratch"
 echo
 
 echo "one gradient of the log density: Stan's median, and a draw of 128 together (elbo, mean-field, 1 thread)"

@@ -33,8 +33,8 @@ check(grepl("scoer", said(pvi_fit(golf, data, scoer = "crps"))), "an unknown opt
 check(nchar(said(pvi_fit("parameters { real x; } model { x ~ normal(0, y); }"))) > 10, "an error of the program is an R error")
 check(stan_json(list(a = 1L, m = matrix(1:6, 2), v = c(0.5, Inf))) == "{\"a\":1,\n\"m\":[[1,3,5],[2,4,6]],\n\"v\":[0.5,\"Inf\"]}", "matrices are written by rows")
 
-s <- pvi_sample(golf, data, seed = 3, method = "nuts", chains = 2, draws = 200)
-check(nrow(s$draws) == 400 && s$rhat["log_sigma"] < 1.05, "draws of the posterior")
+s <- pvi_sample(golf, data, seed = 3, method = "nuts", chains = 2, draws = 1000)
+check(nrow(s$draws) == 2000 && s$rhat["log_sigma"] < 1.05, "draws of the posterior")
 if (requireNamespace("posterior", quietly = TRUE)) {
   d <- posterior::as_draws(s)
   check(posterior::nchains(d) == 2 && "log_sigma" %in% posterior::variables(d), "posterior reads the draws")

@@ -22,7 +22,9 @@ typedef struct {
   JsonStyle style;
   int depth;
   const char *variable; /* the key of the outermost object that we are in, or NULL */
-  Arena *temp;          /* of the stack */
+  Arena *temp;          /* of the stack, where it is not */
+  double *room;         /* this, reserved for the numbers of a long text, */
+  size_t nroom;         /* of which so many are left; 0: there is none */
   double *stack;
   size_t nstack, cap_stack;
 } Reader;
@@ -229,6 +231,30 @@ static Json *keep(Reader *r, const Json *v) {
   return j;
 }
 
+/* A long text has its numbers in one piece of memory, which is as large as they can be if they take
+ * four bytes each on average, commas included: pages that are never written cost nothing, and the
+ * numbers stay where they were read. */
+static void reserve(Reader *r) {
+  enum { LONG = 1 << 20, BYTES = 4 };
+  const size_t most = (size_t)1 << 30; /* numbers: no system refuses that much */
+  size_t room = (size_t)(r->end - r->p) / BYTES;
+  if (room * BYTES < LONG || room > most) return;
+  r->stack = r->room = NEW_ARRAY(&r->c->arena, double, room);
+  r->cap_stack = r->nroom = room;
+}
+
+/* The numbers at the bottom of the stack, all of it, stay; the stack begins behind them. */
+static Json *leave_numbers(Reader *r, const Json *v) {
+  enum { ALIGNED = 8 };
+  Json *j = keep(r, v);
+  size_t n = (j->n + ALIGNED - 1) / ALIGNED * ALIGNED;
+  n = n < r->nroom ? n : r->nroom;
+  j->values = r->stack;
+  r->stack = r->room += n;
+  r->cap_stack = r->nroom -= n;
+  return j;
+}
+
 /* Numbers [from, from + n) of the stack into memory of their own. */
 static Json *keep_numbers(Reader *r, const Json *v, size_t from) {
   Json *j = keep(r, v);
@@ -241,6 +267,7 @@ static Json *keep_numbers(Reader *r, const Json *v, size_t from) {
 static Json *settle(Reader *r, const Json *v) {
   if (v->kind != JSON_NUMBERS) return keep(r, v);
   r->nstack -= v->n;
+  if (r->nstack == 0 && v->n && r->stack == r->room) return leave_numbers(r, v);
   return keep_numbers(r, v, r->nstack);
 }
 
@@ -508,6 +535,7 @@ Json *json_read(Ctx *c, const Source *source, JsonStyle style) {
               .style = style,
               .temp = &temp->arena};
   r.line_start = r.p;
+  reserve(&r);
   if (strncmp(r.p, "\xEF\xBB\xBF", 3) == 0) r.p += 3; /* a byte order mark */
   Json v = read_value(&r);
   skip_space(&r);

@@ -12,14 +12,12 @@ enum { MOST_PASSES = 20 };
  * not count. */
 #define NEGLIGIBLE 1e-10
 
-/* Are the nodes of component c where f is, given y? ll: log densities on them. If not, they move:
- * where f is among them, to its mean and spread; where it is beyond the last one, after it, with
- * longer and longer strides. */
-static void settle(Integral *I, size_t row, size_t c, const double *ll, double *p, int worker) {
-  size_t at = row * I->e->laws.count + c, n = I->nodes, padded = (n + LANES - 1) / LANES * LANES;
-  double mean = 0, square = 0, most = 0, *l = p + padded;
-  for (size_t k = 0; k < padded; k++) l[k] = k < n ? ll[k] + I->log_node_weight[k] : -INFINITY;
-  I->e->k->softmax(p, l, n);
+/* Are the nodes of component c where f is, given y? p: the nodes' probabilities given y. If not,
+ * they move: where f is among them, to its mean and spread; where it is beyond the last one, after
+ * it, with longer and longer strides. */
+static void settle(Integral *I, size_t row, size_t c, const double *p, int worker) {
+  size_t at = row * I->e->laws.count + c, n = I->nodes;
+  double mean = 0, square = 0, most = 0;
   for (size_t k = 0; k < n; k++) {
     mean += p[k] * I->x1[k];
     square += p[k] * I->x1[k] * I->x1[k];
@@ -30,6 +28,16 @@ static void settle(Integral *I, size_t row, size_t c, const double *ll, double *
   I->centre[at] += I->width[at] * mean;
   I->width[at] *= fabs(mean) > 0.7 * most ? 4 : fmin(fmax(sd, 0.2), 4);
   I->e->unsettled[worker] = true;
+}
+
+/* The nodes' probabilities from their log densities ll, into p, behind which there is room for as
+ * many. */
+static const double *probabilities(const Integral *I, const double *ll, double *p) {
+  size_t n = I->nodes, padded = (n + LANES - 1) / LANES * LANES;
+  double *l = p + padded;
+  for (size_t k = 0; k < padded; k++) l[k] = k < n ? ll[k] + I->log_node_weight[k] : -INFINITY;
+  I->e->k->softmax(p, l, n);
+  return p;
 }
 
 /* The weighted mean of a head of log densities; adds factor times its adjoints (the head may be the
@@ -71,7 +79,7 @@ static double score_row(Integral *I, const TileView *t, size_t r, double *adj_w)
   }
   double s = e->score(&c, &adj), factor = e->target.score_weight * observed_count(o, obs);
   for (size_t k = 0; I->centred && k < e->laws.count; k++)
-    settle(I, t->row + r, k, c.ll + k * I->nodes, p, t->worker);
+    settle(I, t->row + r, k, probabilities(I, c.ll + k * I->nodes, p), t->worker);
   times(adj.ll, factor, ld);
   for (int k = 0; k < KIND_PARAMETERS; k++) times(adj.par[k], factor, ld);
   for (size_t j = 0; adj_w && j < I->M; j++) adj_w[j] += factor * mine[j];
@@ -79,18 +87,21 @@ static double score_row(Integral *I, const TileView *t, size_t r, double *adj_w)
 }
 
 /* The log score of all rows of the tile at once, where there is one component and so no weights to
- * differentiate. */
+ * differentiate. Its derivatives are the nodes' probabilities. */
 static bool log_rows(Integral *I, const TileView *t) {
   Exact *e = I->e;
   if (I->prior || e->target.score != SCORE_log || I->adj_w) return false;
   double *adj = t->adj[HEAD_LL], *p = e->lane_row + (size_t)t->worker * 3 * e->lane_size;
   e->k->softmax_rows(&(SoftmaxRows){adj, t->heads[HEAD_LL], I->log_weights, I->ld, t->rows, I->M,
                                     e->row_score + I->first + t->row});
+  for (size_t r = 0; I->centred && r < t->rows; r++) {
+    size_t at = r * I->ld;
+    settle(I, t->row + r, 0, adj ? adj + at : probabilities(I, t->heads[HEAD_LL] + at, p),
+           t->worker);
+  }
   for (size_t r = 0; adj && r < t->rows; r++)
     times(adj + r * I->ld, e->target.score_weight * observed_count(e->o, I->first + t->row + r),
           I->ld);
-  for (size_t r = 0; I->centred && r < t->rows; r++)
-    settle(I, t->row + r, 0, t->heads[HEAD_LL] + r * I->ld, p, t->worker);
   return true;
 }
 

@@ -247,8 +247,9 @@ static void find_scales(Block *b) {
 /* ---- axes: which of the scales a row sees ---------------------------------------------------- */
 
 typedef struct {
-  Node node;
   const int32_t *map;
+  uint64_t hash; /* of the map */
+  size_t before; /* the node's visit before this one, + 1; 0: none */
 } Visit;
 
 /* What each row reads. Of the watched inputs, the one element of each; `many`: those of which a row
@@ -262,6 +263,7 @@ typedef struct {
   uint64_t many;
   Visit *seen;
   size_t nseen, cap;
+  size_t *last; /* of each node: its last visit, + 1; 0: none */
 } Reads;
 
 static void note_reads(Reads *s, Node id, const int32_t *map);
@@ -356,6 +358,19 @@ static bool is_predictor(const Block *b, Node id) {
   return false;
 }
 
+/* Was the node read by this map before? If not, it is now. A recurrence in time is read by as many
+ * maps as it has steps. */
+static bool was_seen(Reads *s, Node id, const int32_t *map) {
+  uint64_t hash = 0;
+  for (int32_t r = 0; r < s->n; r++) hash = hash * 0x9E3779B97F4A7C15u + (uint32_t)map[r];
+  for (size_t k = s->last[id]; k; k = s->seen[k - 1].before)
+    if (s->seen[k - 1].hash == hash && !memcmp(s->seen[k - 1].map, map, (size_t)s->n * sizeof *map))
+      return true;
+  PUSH(s->b->temp, s->seen, s->nseen, s->cap, ((Visit){map, hash, s->last[id]}));
+  s->last[id] = s->nseen;
+  return false;
+}
+
 static void note_reads(Reads *s, Node id, const int32_t *map) {
   uint64_t mask = s->b->all->mask[id] & s->watched;
   if (!(mask & ~s->many)) return;
@@ -363,9 +378,7 @@ static void note_reads(Reads *s, Node id, const int32_t *map) {
     note_elements(s, s->predictor, map, mask);
     return;
   }
-  for (size_t k = 0; k < s->nseen; k++)
-    if (s->seen[k].node == id && !memcmp(s->seen[k].map, map, (size_t)s->n * sizeof *map)) return;
-  PUSH(s->b->temp, s->seen, s->nseen, s->cap, ((Visit){id, map}));
+  if (was_seen(s, id, map)) return;
   if (ir_node(s->b->g, id)->op == IR_INPUT) {
     note_input(s, id, map);
   } else {
@@ -377,6 +390,7 @@ static void note_reads(Reads *s, Node id, const int32_t *map) {
 static uint64_t seen_once(Block *b) {
   Reads s = {.b = b, .n = b->root->n, .watched = b->r.scales};
   if (b->dense) return 0;
+  s.last = NEW_ARRAY(b->temp, size_t, b->all->count);
   for (int k = 0; k < b->all->ninputs; k++) {
     s.element[k] = NEW_ARRAY(b->temp, int32_t, s.n);
     for (int32_t r = 0; r < s.n; r++) s.element[k][r] = -1;
@@ -392,6 +406,7 @@ static bool one_element(Block *b) {
   if (single) return true;
   Reads s = {.b = b, .n = b->root->n, .watched = open_inputs(b, b->root->root)};
   s.predictor = NEW_ARRAY(b->temp, int32_t, s.n);
+  s.last = NEW_ARRAY(b->temp, size_t, b->all->count);
   for (int32_t r = 0; r < s.n; r++) s.predictor[r] = -1;
   note_reads(&s, b->root->root, b->root->select);
   return !s.many;

@@ -249,10 +249,14 @@ VFN vd v_log(vd x) {
   return log_core(m - 1.0, k, v_splat(0));
 }
 
+/* 1 + f = (x + l) / 2^k: m - 1 is exact, and l 2^-k is added to it with an error below the last bit
+ * of f, so that there is nothing to divide. */
 VFN vd v_log_sum(vd x, vd l) {
-  if (__builtin_expect(!log_plain(x), 0)) return log_rare(x, l);
+  bool plain = v_all(v_and(v_le(v_splat(0x1p-1022), x), v_lt(x, v_splat(0x1p1023))));
+  if (__builtin_expect(!plain, 0)) return log_rare(x, l);
   vd k, m = log_reduce_plain(x, &k);
-  return log_core(m - 1.0, k, l / x);
+  vd by = (vd)((vu)m - (vu)x + (vu)v_splat(1.0)); /* 2^-k */
+  return log_core(v_fma(l, by, m - 1.0), k, v_splat(0));
 }
 #endif
 

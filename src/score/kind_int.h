@@ -45,7 +45,7 @@ typedef struct {
 
 /* ---- cells of a grid: cells.c ---------------------------------------------------------------- */
 
-enum { CELL_POINTS = 6, CELLS_AT_ONCE = 64, CELL_ROW = CELL_POINTS * CELLS_AT_ONCE };
+enum { CELL_POINTS = 4, CELLS_AT_ONCE = 64, CELL_ROW = CELL_POINTS * CELLS_AT_ONCE };
 
 /* Some cells of a grid: the outcome t at their points, log(weight T'), and two features of the
  * outcome in which the kind's log density is linear. */

@@ -271,7 +271,7 @@ static double student_sample(const double *p, size_t size, RngStream *r) {
 /* The cdf has branch points at location +- i scale sqrt(nu); its tail is (z / sqrt(nu))^-nu. */
 static Reach student_reach(const double *p) {
   double tail = p[2] * fmin(sqrt(p[0]) * exp(28 / (p[0] - 1)), 1e140);
-  return (Reach){p[1] - tail, p[1] + tail, p[1], p[2] * fmin(0.2 * sqrt(p[0]), 0.6)};
+  return (Reach){p[1] - tail, p[1] + tail, p[1], p[2] * fmin(0.24 * sqrt(p[0]), 0.7)};
 }
 
 /* log f = constant - (nu + 1) / 2 log(1 + z^2 / nu): one log1p a point. z and l of the lane hold z

@@ -343,39 +343,57 @@ static void start_by_few(const ScoreCase *c, double p, Search *s) {
 
 /* Newton on the probit scale, where a mixture's cdf is nearly straight: g(x) = inv_Phi(F(T(x))) -
  * inv_Phi(p), g' = f(T(x)) T'(x) / phi(inv_Phi(F)). Converges quadratically, so a step from |g| <
- * 1e-8 is the last one. */
+ * 1e-8 is the last one; and so is the cubic through two places whose product is small. */
+typedef struct {
+  double x, g, dx; /* a place, g there and dx/dg */
+} Probe;
+
+/* x where g is 0, by the cubic in g through two places: its error is of the order of both g
+ * squared.
+ */
+static double inverse_cubic(const Probe *a, const Probe *b) {
+  double h = b->g - a->g, t = -a->g / h, u = 1 - t;
+  return u * u * (1 + 2 * t) * a->x + t * t * (1 + 2 * u) * b->x +
+         t * u * h * (u * a->dx - t * b->dx);
+}
+
+/* From the search's start to where F is p; nan where F is. */
+static double probit_search(const ScoreCase *c, double z, Search *s) {
+  Probe last = {0, (double)INFINITY, 0};
+  double x = s->start, slope, f;
+  for (int round = 0; round < 200; round++) {
+    double F = mixture_cdf_pdf(c, search_outcome(c, s, x, &slope), &f), at = num_inv_Phi(F);
+    Probe here = {x, at - z, exp(-0.5 * at * at) / (SQRT_2PI * f * slope)};
+    if (isnan(F)) return F;
+    if (here.g == 0) break;
+    *(here.g < 0 ? &s->lo : &s->hi) = x;
+    bool near = fabs(here.g * last.g) < 1e-6 && fabs(here.g) < 0.1 * fabs(last.g);
+    double next = near ? inverse_cubic(&last, &here) : x - here.g * here.dx;
+    bool inside = next >= s->lo && next <= s->hi;
+    if (!inside) next = fall_back(s, x, here.g < 0, round);
+    bool done = (inside && (near || fabs(here.g) < 1e-8)) || fabs(next - x) <= 1e-16 * fabs(x);
+    x = next;
+    last = here;
+    if (done) break;
+  }
+  return x;
+}
+
 static double continuous_quantile(const ScoreCase *c, double p, double *hint) {
-  double z = num_inv_Phi(p), slope, f;
+  double z = num_inv_Phi(p), slope;
   Search s = quantile_start(c, z);
   quantile_bracket(c, p, z, &s);
   start_by_few(c, p, &s);
-  double x = s.start;
   if (hint && *hint != 0 && normality(c)) {
-    x = fmin(fmax(*hint, s.lo), s.hi);
+    double x = fmin(fmax(*hint, s.lo), s.hi);
     if (normal_quantile(c, p, &s, mixture_mean(c, c->q.par[1]), &x)) {
       *hint = x;
       return search_outcome(c, &s, x, &slope);
     }
-    x = s.start;
   }
-  for (int round = 0; round < 200; round++) {
-    double F = mixture_cdf_pdf(c, search_outcome(c, &s, x, &slope), &f), at = num_inv_Phi(F),
-           g = at - z;
-    if (isnan(F)) return F;
-    if (g == 0) break;
-    if (g < 0)
-      s.lo = x;
-    else
-      s.hi = x;
-    double next = x - g * exp(-0.5 * at * at) / (SQRT_2PI * f * slope);
-    bool inside = next >= s.lo && next <= s.hi;
-    if (!inside) next = fall_back(&s, x, g < 0, round);
-    bool last = (inside && fabs(g) < 1e-8) || fabs(next - x) <= 1e-16 * fabs(x);
-    x = next;
-    if (last) break;
-  }
-  if (hint) *hint = x;
-  return search_outcome(c, &s, x, &slope);
+  double x = probit_search(c, z, &s);
+  if (hint && !isnan(x)) *hint = x;
+  return isnan(x) ? x : search_outcome(c, &s, x, &slope);
 }
 
 void mixture_quantile_adjoint(const ScoreCase *c, double Q, double g, const ScoreAdjoint *adj) {

@@ -7,7 +7,7 @@
  * which the integrand is analytic and falls off fast: t = c + s sinh x on the line, exp x on the
  * half line, inv_logit x on (0, 1). The rule then converges exponentially in 1/h (Trefethen and
  * Weideman 2014): 18 nodes for one normal. The sum over every second node comes free and tells the
- * error: that of the whole is the square or better. G M evaluations for G nodes (cells.c: of six
+ * error: that of the whole is the square or better. G M evaluations for G nodes (cells.c: of four
  * densities). Unlike int (F(t) - 1{y <= t})^2 dt the integrand has no jump, so there is nothing to
  * split. The derivatives are those of the integral at the same nodes: d = int (1 - 2 F) dF T' dx.
  */

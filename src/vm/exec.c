@@ -98,6 +98,7 @@ static void density_forward(const Frame *f, const Instr *i, size_t n, size_t fir
 
 static void density_backward(const Frame *f, const Instr *i, size_t n, size_t first) {
   DensityRows x = density_rows(f, i, n, first, true);
+  x.value = result_row(f, i, 0);
   f->w->k->density_adjoint[i->op](result_adjoint(f, i, 0), f->ld, &x, n, f->n);
 }
 

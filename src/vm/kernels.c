@@ -109,7 +109,8 @@ static inline vd v_atan2(vd a, vd b) {
       for (size_t r = 0; r < rows; r++) {                                                          \
         vd gj = v_load(g + r * ldg + j);                                                           \
         vm idle = v_eq(gj, ZERO);                                                                  \
-        slopes_##NAME(v_splat(x->y[r * x->y_step]), v_load(x->b[r] + j), c, d, ZERO, by);          \
+        slopes_##NAME(v_splat(x->y[r * x->y_step]), v_load(x->b[r] + j), c, d,                     \
+                      v_load(x->value + r * ldg + j), by);                                         \
         if (x->b_adj)                                                                              \
           v_store(x->b_adj[r] + j, PULLED(by[1]) + (x->fresh ? ZERO : v_load(x->b_adj[r] + j)));   \
         if (x->shared_adj[0]) to_c += PULLED(by[2]);                                               \
@@ -130,9 +131,10 @@ DENSITIES(DENSITY)
       vd gj = v_load(g + j), c = SHARED(0, j), d = SHARED(1, j), to_c = ZERO, to_d = ZERO, by[4];  \
       vm idle = v_not(v_lt(v_iota() + (double)j, v_splat((double)m)));                             \
       for (size_t r = 0; r < rows; r++) {                                                          \
-        vd y = v_splat(x->y[r * x->y_step]), b = v_load(x->b[r] + j);                              \
-        sum[r] += SEL(idle, ZERO, value_##NAME(y, b, c, d));                                       \
-        slopes_##NAME(y, b, c, d, ZERO, by);                                                       \
+        vd y = v_splat(x->y[r * x->y_step]), b = v_load(x->b[r] + j),                              \
+           v = value_##NAME(y, b, c, d);                                                           \
+        sum[r] += SEL(idle, ZERO, v);                                                              \
+        slopes_##NAME(y, b, c, d, v, by);                                                          \
         v_store(x->b_adj[r] + j, PULLED(by[1]) + (x->fresh ? ZERO : v_load(x->b_adj[r] + j)));     \
         if (x->shared_adj[0]) to_c += PULLED(by[2]);                                               \
         if (x->shared_adj[1]) to_d += PULLED(by[3]);                                               \

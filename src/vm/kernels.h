@@ -62,6 +62,7 @@ typedef struct {
   const double *shared[2]; /* c, d */
   size_t step[2];
   double *shared_adj[2]; /* NULL: data */
+  const double *value;   /* on the way back: what it came to, row by row like its adjoint */
 } DensityRows;
 
 /* The same of an objective that is linear in the density, sum_j g[j] density[r, j]: totals and
