@@ -5,6 +5,7 @@
 
 #include "infer/exact.h"
 #include "infer/fit.h"
+#include "num/sobol.h"
 #include "num/hermite.h"
 #include "num/logistic.h"
 
@@ -138,11 +139,27 @@ static const Shown one_slope = {
     "one discrimination",
     DATA GROUPS "z ~ bernoulli_logit((1 - a[g] - 0.5 * b[1] * x) / exp(0.3 * tau)); }",
     "quadrature over two"};
+/* Several elements of a predictor, each in a density of its own: the density is integrated, but not
+ * its logarithm. */
+static const Shown two_normals = {
+    "a mixture of normals",
+    DATA APART "for (i in 1:N) target += log_mix(inv_logit(mu), normal_lpdf(y[i] | b[1], s), "
+               "normal_lpdf(y[i] | b[2], 2 * s)); }",
+    "analytic in the locations of a mixture"};
+/* A prior given its scales. */
+static const Shown pairs_of_effects = {
+    "correlated effects with a prior of their own",
+    DATA
+    "parameters { array[J] vector[2] e; vector[2] mu; real<lower=0> sd; real r; } model { for "
+    "(j in 1:J) e[j] ~ multi_normal_cholesky(mu, [[sd, 0], [sd * r, 1]]); mu ~ normal(0, 1); "
+    "sd ~ normal(0, 1); r ~ normal(0, 0.5); for (i in 1:N) z[i] ~ bernoulli_logit(e[g[i], 1] + "
+    "e[g[i], 2] * x[i]); }",
+    "quadrature over one"};
 static const Shown *const shown[] = {
-    &normal,      &fixed,   &lognormal,   &skewed,    &logistic, &probit, &binomial,
-    &poisson,     &student, &negative,    &groups,    &counts,   &pairs,  &scales,
-    &mixture,     &curve,   &three,       &apart,     &twice,    &factor, &apart_logit,
-    &apart_count, &items,   &many_scales, &two_items, &one_slope};
+    &normal,      &fixed,   &lognormal,   &skewed,    &logistic,  &probit,      &binomial,
+    &poisson,     &student, &negative,    &groups,    &counts,    &pairs,       &scales,
+    &mixture,     &curve,   &three,       &apart,     &twice,     &factor,      &apart_logit,
+    &apart_count, &items,   &many_scales, &two_items, &one_slope, &two_normals, &pairs_of_effects};
 
 TEST(reduces) {
   const Shown *p = row;
@@ -163,9 +180,16 @@ static const Shown not_reduced[] = {
      DATA APART "vector[J] f = tau * a; for (i in 1:N) w[i] ~ poisson_log(log_sum_exp(f[g[i]], "
                 "f[h[i]])); }",
      "more than two affine functions"},
-    {"two elements of one vector",
-     DATA APART "for (i in 1:N) target += log_mix(inv_logit(mu), normal_lpdf(y[i] | b[1], s), "
-                "normal_lpdf(y[i] | b[2], s)); }",
+    {"a mixture of many scales",
+     DATA
+     "parameters { simplex[4] p; vector[4] b; vector<lower=0>[4] s; } model { b ~ normal(0, 1);"
+     " for (i in 1:N) { vector[4] l = log(p); for (j in 1:4) l[j] += normal_lpdf(y[i] | b[j], "
+     "s[j]); target += log_sum_exp(l); } }",
+     "more than two affine functions"},
+    {"a mixture of other densities",
+     DATA APART
+     "for (i in 1:N) target += log_mix(inv_logit(mu), student_t_lpdf(y[i] | 4, b[1], s), "
+     "student_t_lpdf(y[i] | 4, b[2], s)); }",
      "more than two affine functions"},
     {"two products", DATA GROUPS "z ~ bernoulli_logit(mu * b[1] + tau * a[g] + b[2] * b[3] * x); }",
      "more than two affine functions"},
@@ -441,6 +465,11 @@ static const GradientRow gradients[] = {
     {&apart_logit, "quadratic", "fullrank", REG_PRIOR, 0.1, 1, false},
     {&apart_count, "log", "fullrank", REG_PRIOR, 0.1, 1, false},
     {&items, "log", "meanfield", REG_POSTERIOR, 0.1, 1, false},
+    {&two_items, "log", "meanfield", REG_POSTERIOR, 0.1, 1, false},
+    {&pairs_of_effects, "log", "meanfield", REG_POSTERIOR, 0.1, 1, false},
+    {&pairs_of_effects, "log", "meanfield", REG_PRIOR, 0.5, 1, true},
+    {&two_normals, "log", "meanfield", REG_PRIOR, 0.1, 1, false},
+    {&two_normals, "log", "fullrank", REG_PRIOR, 0.1, 1, true},
 };
 
 static Predictive *exact_objective(Ctx *c, const Model *m, const Target *t, const Q *q,
@@ -479,6 +508,85 @@ TEST(gradient) {
   check_gradient(p, phi, grad, n, 3e-6);
 }
 
+/* ---- priors: against draws ------------------------------------------------------------------- */
+
+/* Sums of every kind: of elements of vectors, up to an element, of what loops leave one by one, of
+ * differences and products with numbers; the same elements in several of them. */
+static const Shown priors[] = {
+    {"a simplex",
+     "parameters { simplex[6] p; real b; } model { p ~ dirichlet([1, 2, 3, 0.5, 1.5, "
+     "4]'); y ~ normal(b, 1); }",
+     ""},
+    {"many simplexes",
+     "parameters { array[20] simplex[4] p; real b; } model { for (j in 1:20) p[j] ~ "
+     "dirichlet([1, 2, 0.7, 3]'); y ~ normal(b, 1); }",
+     ""},
+    {"pieces of vectors",
+     "parameters { vector[5] a; vector<lower=0>[5] s; real b; } model { target += -0.5 * "
+     "dot_self(a[2:4]) - 2 * sum(cumulative_sum(exp(a))) + sum(s[1:2] .* [3, -4]') / 7 - sum(s); "
+     "a ~ normal(0, 1.5); s[3] ~ gamma(2, 3); s[{1, 5, 5}] ~ lognormal(0, 1); y ~ normal(b, 1); }",
+     ""},
+    {"one by one",
+     "parameters { vector[70] a; real b; } model { for (j in 2:70) target += normal_lpdf(a[j] | 0, "
+     "1 + 0.1 * (j % 3)) - exp(a[j - 1]) * j / 70; y ~ normal(b, 1); }",
+     ""},
+};
+
+TEST(prior_by_draws) {
+  enum { M = 1 << 17 };
+  const Shown *p = row;
+  Model *m = model_of(c, arena_format(&c->arena, "%s%s", DATA, p->program), data);
+  Target t = {.score = SCORE_log, .regularizer = REG_PRIOR, .lambda = 1, .score_weight = 1};
+  Q q = q_make(&c->arena, FAMILY_meanfield, (Shape){0}, m->dim, NULL);
+  double *phi = some_phi(c, &q), *grad = NEW_ARRAY(&c->arena, double, q_size(&q));
+  double *theta = NEW_ARRAY(&c->arena, double, m->dim *M),
+         *mean = NEW_ARRAY(&c->arena, double, m->dim), *sd = NEW_ARRAY(&c->arena, double, m->dim);
+  PredictiveValue exact, draws;
+  Predictive *e = exact_objective(c, m, &t, &q, NULL);
+  assert_true(predictive_eval(e, phi, &exact, grad));
+  check_gradient(e, phi, grad, q_size(&q), 3e-6);
+  q_moments(&q, phi, mean, sd);
+  sobol_normal(theta, m->dim, M, M, 12, false);
+  for (size_t k = 0; k < m->dim * M; k++) theta[k] = mean[k / M] + sd[k / M] * theta[k];
+  Observed *o = observed_make(&c->arena, m, NULL, 0, target_wants(&t));
+  ModelPoints points = {theta, M, 1, M};
+  Predictive *d = predictive_of_draws(&c->arena, o, &t, &q, &points, NULL);
+  assert_true(predictive_eval(d, phi, &draws, NULL));
+  if (!(fabs(exact.regularizer - draws.regularizer) <= 2e-4 * (1 + fabs(draws.regularizer))))
+    fail_msg("%.8g, by draws %.8g", exact.regularizer, draws.regularizer);
+}
+
+/* A mixture's score without draws and its regularizer with them: the gradient is that of the
+ * value, and the value that of many draws. */
+TEST(split_objective) {
+  Model *m = model_of(c, two_normals.program, data);
+  for (int f = 0; f < 2; f++) {
+    Target t = {.score = SCORE_log,
+                .regularizer = REG_POSTERIOR,
+                .lambda = 0.3,
+                .score_weight = 1,
+                .nodes = 48};
+    Q q = q_make(&c->arena, f ? FAMILY_fullrank : FAMILY_meanfield, (Shape){0}, m->dim, NULL);
+    Observed *o = observed_make(&c->arena, m, NULL, 0, target_wants(&t));
+    observed_reduce(o);
+    Predictive *p = predictive_make(&c->arena, o, &t, &q, (NoiseSet){64, 5}, NULL);
+    assert_true(predictive_is_split(p) && !predictive_is_exact(p));
+    double *phi = some_phi(c, &q), *grad = NEW_ARRAY(&c->arena, double, q_size(&q));
+    PredictiveValue v, many;
+    assert_true(predictive_eval(p, phi, &v, grad));
+    check_gradient(p, phi, grad, q_size(&q), 3e-6);
+    Target by_draws = t;
+    by_draws.integrate = INTEGRATE_DRAWS;
+    NoiseSet noise = {1 << 16, 7};
+    Predictive *d = predictive_make(&c->arena, o, &by_draws, &q, noise, NULL);
+    p = predictive_make(&c->arena, o, &t, &q, noise, NULL);
+    assert_true(predictive_eval(p, phi, &v, NULL) && predictive_eval(d, phi, &many, NULL));
+    assert_true(fabs(v.score - many.score) <= 2e-3);
+    assert_true(fabs(v.regularizer - many.regularizer) <= 1e-9 * fabs(many.regularizer));
+    assert_true(fabs(v.value - (v.score - 0.3 * v.regularizer)) <= 1e-9 * fabs(v.value));
+  }
+}
+
 /* Minus the Hessian is what differences of the gradient say. Families without it say so. */
 TEST(curvature) {
   const GradientRow *g = row;
@@ -495,8 +603,8 @@ TEST(curvature) {
   Objective f = predictive_objective(p);
   Observed *o = observed_make(&c->arena, m, NULL, 0, target_wants(&t));
   observed_reduce(o);
-  bool known =
-      (q.family == FAMILY_meanfield || q.family == FAMILY_fullrank) && !exact_has_scales(o);
+  bool known = (q.family == FAMILY_meanfield || q.family == FAMILY_fullrank) &&
+               o->reduction->blocks[0].form != FORM_GIVEN;
   assert_true((f.curvature != NULL) == known);
   if (!known || !strcmp(g->score, "interval")) return; /* that one has kinks */
   for (int k = 0; k < 2; k++) assert_true(predictive_eval(p, phi, &v, up));
@@ -898,6 +1006,9 @@ int main(void) {
   SUITE_ADD(&s, normal_is_closed_form);
   SUITE_ADD(&s, peaked_counts);
   SUITE_ADD(&s, threads_do_not_matter);
+  suite_add(&s, "a mixture, its regularizer by draws", split_objective, NULL);
+  for (size_t k = 0; k < sizeof priors / sizeof *priors; k++)
+    suite_add(&s, priors[k].name, prior_by_draws, &priors[k]);
   for (size_t k = 0; k < sizeof outcomes / sizeof *outcomes; k++)
     suite_add(&s, outcomes[k].name, centred_or_not, &outcomes[k]);
   SUITE_ADD(&s, rules);

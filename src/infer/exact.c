@@ -40,11 +40,20 @@ static bool has_large_counts(const Observed *o, int block) {
   return false;
 }
 
+/* Of mixtures the density is integrated, but not the log density. */
+static bool has_no_mean(const Reduction *r) {
+  for (int b = 0; b < r->nblocks; b++)
+    if (r->blocks[b].rows && r->blocks[b].mean == NO_NODE) return true;
+  return false;
+}
+
 static const char *cannot(const Observed *o, const Target *t, const Q *q) {
   unsigned needs = target_needs(t);
   if (!q_is_normal(q)) return "q is not normal";
   if (needs & (NEEDS_SIM | NEEDS_VECTOR_SIM)) return "the score simulates outcomes";
   if (!o->reduction) return o->not_reduced ? o->not_reduced : "the observations were not reduced";
+  if ((t->score == SCORE_elbo || target_posterior(t) != 0) && has_no_mean(o->reduction))
+    return "the mean log density of a mixture has no form of its own";
   if (t->lambda != 0 && !o->prior) return o->prior_not_reduced;
   if (family_of(q->family)->dense &&
       !(all_dense(o->reduction) && all_dense(t->lambda != 0 ? o->prior : NULL)))
@@ -60,6 +69,24 @@ static const char *cannot(const Observed *o, const Target *t, const Q *q) {
 bool exact_applies(const Observed *o, const Target *t, const Q *q, const char **why) {
   *why = cannot(o, t, q);
   return !*why;
+}
+
+static Target only_score(const Target *t) {
+  Target only = *t;
+  only.regularizer = REG_PRIOR;
+  only.lambda = 0;
+  return only;
+}
+
+bool exact_score_applies(const Observed *o, const Target *t, const Q *q) {
+  Target only = only_score(t);
+  return t->lambda != 0 && o->reduction && has_no_mean(o->reduction) && !cannot(o, &only, q);
+}
+
+Exact *exact_score(Arena *a, const Observed *o, const Target *t, const Q *q, uint64_t seed,
+                   Pool *pool) {
+  Target only = only_score(t);
+  return exact_make(a, o, &only, q, seed, pool);
 }
 
 static bool has_plane(const Reduction *r) {

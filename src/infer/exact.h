@@ -35,6 +35,11 @@ Exact *exact_make(Arena *a, const Observed *o, const Target *t, const Q *q, uint
 bool exact_prior_applies(const Observed *o, const Target *t, const Q *q);
 Exact *exact_prior(Arena *a, const Observed *o, const Target *t, const Q *q, uint64_t seed,
                    Pool *pool);
+/* Only the sum of scores, where these are integrated but the mean log density, which the
+ * regularizer needs, is not: for an objective that has that by draws. */
+bool exact_score_applies(const Observed *o, const Target *t, const Q *q);
+Exact *exact_score(Arena *a, const Observed *o, const Target *t, const Q *q, uint64_t seed,
+                   Pool *pool);
 bool exact_eval(Exact *e, const double *phi, PredictiveValue *v, double *grad);
 /* H becomes the Hessian of the objective at phi, size x size; returns how many evaluations that
  * cost, 0: it is not finite. To be prepared first; false: it is not to be had. */

@@ -101,6 +101,7 @@ void fit_note(Fitter *f, const char *text);
  * through rounded ones, and an optimum may be a kink. */
 static inline bool fit_kinked(const Fitter *f) { return target_needs(&f->target) & KINKED; }
 bool fit_is_exact(const Fitter *f);
+bool fit_is_split(const Fitter *f); /* the score is exact, and the regularizer by draws */
 /* Families that can put a component on a single datum need more draws from the beginning. */
 bool fit_is_rich(const Fitter *f);
 size_t fit_draws(const Fitter *f, size_t draws); /* what so many draws are for this fit */

@@ -26,6 +26,7 @@
 #define MAX_WINDOW 64
 #define RENEWAL 8
 #define FIRST_RENEWAL 6 /* easy ones end before */
+#define MOST_DENSE 600  /* numbers of a curvature that is factored as if none of them were zero */
 
 typedef struct {
   Run *r;
@@ -58,7 +59,7 @@ static size_t pair(const Lbfgs *b, size_t k) {
 static double precondition(Lbfgs *b, const double *x) {
   const Objective *f = b->r->f;
   memcpy(b->room, x, b->dim * sizeof *x);
-  if (b->curved && b->sparse) {
+  if (b->curved && b->sparse) { /* by differences, or few numbers of the curvature */
     sparse_hessian_solve(b->sparse, x, b->room);
   } else if (b->curved) {
     la_cholesky_solve(b->root, x, b->room, b->dim);
@@ -176,7 +177,9 @@ static bool renew_dense(Lbfgs *b) {
   Run *r = b->r;
   long cost = r->f->curvature(r->f->self, r->phi, b->curvature);
   r->evaluations += cost;
-  return cost > 0 && decompose(b);
+  if (!cost || b->dim <= MOST_DENSE) return cost > 0 && decompose(b);
+  if (!b->sparse) b->sparse = sparse_hessian_of(r->arena, b->curvature, b->dim);
+  return b->sparse && sparse_hessian_set(b->sparse, b->curvature);
 }
 
 /* H0 from the curvature here, where it is due; the pairs are of H0s before. False: nothing has
@@ -189,7 +192,7 @@ static bool renew(Lbfgs *b) {
   if (r->iterations < (b->renewed ? b->renewed - 1 + RENEWAL : first)) return false;
   if (!f->curvature && !b->sought) seek_sparse(b, probe_until_cancelled);
   if (!f->curvature && (!b->sparse || r->iterations < b->renewed - 1 + cost_of(b))) return false;
-  bool curved = b->sparse ? renew_sparse(b) : renew_dense(b);
+  bool curved = f->curvature ? renew_dense(b) : renew_sparse(b);
   if (r->interrupted) return false;
   b->curved = curved;
   b->renewed = r->iterations + 1;
@@ -331,10 +334,10 @@ static bool line_search(Line *l, double a) {
 static Lbfgs make(Run *r) {
   size_t n = r->f->dim, m = r->o->history;
   Arena *a = r->arena;
-  size_t square = r->f->curvature ? n * n : 0;
+  size_t square = r->f->curvature ? n * n : 0, dense = n <= MOST_DENSE ? square : 0;
   return (Lbfgs){.r = r,
                  .curvature = NEW_ARRAY(a, double, square),
-                 .root = NEW_ARRAY(a, double, square),
+                 .root = NEW_ARRAY(a, double, dense),
                  .dim = n,
                  .start = memcpy(NEW_ARRAY(a, double, n), r->phi, n * sizeof *r->phi),
                  .cap = m,
@@ -428,7 +431,9 @@ static void state(void *own, Archive *a) {
   archive_bool(a, &b->curved);
   archive_long(a, &b->renewed);
   archive_long(a, &b->promised);
-  if (b->curved && b->r->f->curvature) archive_doubles(a, b->root, n * n);
+  if (b->curved && b->r->f->curvature && n <= MOST_DENSE) archive_doubles(a, b->root, n * n);
+  if (b->curved && b->r->f->curvature && n > MOST_DENSE)
+    sparse_hessian_whole_state(b->r->arena, &b->sparse, n, a);
   if (b->curved && !b->r->f->curvature) {
     if (!b->sought) seek_sparse(b, probe_at);
     if (b->sparse)

@@ -12,7 +12,9 @@
 #include <string.h>
 
 struct Predictive {
-  Exact *exact; /* all of it is done there; NULL: by draws, for which the rest is */
+  Exact *exact;            /* all of it is done there; NULL: by draws, for which the rest is */
+  struct Predictive *rest; /* of what is done there, only the score is: this is the regularizer, by
+                              draws */
   Exact *prior; /* KL(q || prior) without draws, where the observations need them; NULL: with */
   const Observed *o;
   Target target;
@@ -154,6 +156,17 @@ static void make_work(Arena *a, Predictive *p, size_t M, Pool *pool) {
     p->linear = NEW_ARRAY(a, double, p->ld);
 }
 
+/* lambda times the regularizer alone, by draws: as an elbo whose observations have the posterior's
+ * weight. */
+static Predictive *regularizer_by_draws(Arena *a, const Predictive *p, NoiseSet noise, Pool *pool) {
+  Target t = p->target;
+  t.score_weight = target_posterior(&t);
+  t.score = SCORE_elbo;
+  t.regularizer = REG_PRIOR;
+  t.integrate = INTEGRATE_DRAWS;
+  return predictive_make(a, p->o, &t, p->q, noise, pool);
+}
+
 Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const Q *q,
                             NoiseSet noise, Pool *pool) {
   Predictive *p = NEW(a, Predictive);
@@ -162,6 +175,12 @@ Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const 
   p->precondition = NEW_ARRAY(a, double, q_size(q));
   if (t->integrate != INTEGRATE_DRAWS && exact_applies(o, t, q, &why)) {
     p->exact = exact_make(a, o, t, q, noise.seed, pool);
+    return p;
+  }
+  if (t->integrate != INTEGRATE_DRAWS && noise.M && exact_score_applies(o, t, q)) {
+    p->exact = exact_score(a, o, t, q, noise.seed, pool);
+    p->rest = regularizer_by_draws(a, p, noise, pool);
+    p->gradient = NEW_ARRAY(a, double, q_size(q));
     return p;
   }
   if (exact_prior_applies(o, t, q)) p->prior = exact_prior(a, o, t, q, noise.seed, pool);
@@ -183,13 +202,14 @@ Predictive *predictive_of_draws(Arena *a, const Observed *o, const Target *t, co
 
 void predictive_set_units(Predictive *p, const double *unit) { p->unit = unit; }
 void predictive_use_curvature(Arena *a, Predictive *p) {
-  p->curved = p->exact && exact_prepare_hessian(a, p->exact);
+  p->curved = predictive_is_exact(p) && exact_prepare_hessian(a, p->exact);
 }
 bool predictive_is_curved(const Predictive *p) { return p->curved; }
 void predictive_use_probe(Predictive *p, Predictive *cheap) {
   p->probe = predictive_objective(cheap);
 }
-bool predictive_is_exact(const Predictive *p) { return p->exact != NULL; }
+bool predictive_is_exact(const Predictive *p) { return p->exact && !p->rest; }
+bool predictive_is_split(const Predictive *p) { return p->rest != NULL; }
 const double *predictive_rows(const Predictive *p) {
   return p->exact ? exact_rows(p->exact) : p->row_score;
 }
@@ -197,6 +217,7 @@ const Q *predictive_q(const Predictive *p) { return p->q; }
 const Target *predictive_target(const Predictive *p) { return &p->target; }
 
 void predictive_renew(Predictive *p, uint64_t seed, bool random) {
+  if (p->rest) predictive_renew(p->rest, seed, random);
   if (p->exact) return;
   size_t rows = p->given ? 0 : q_noise(p->q);
   if (random) {
@@ -356,8 +377,20 @@ static void pull_back(Predictive *p, const double *phi, double *grad) {
   if (!draws_by_rows(p)) q_adjoint(p->q, phi, &p->draws, p->adj, sum_adj_w(p), grad);
 }
 
+/* The regularizer's gradient is added. */
+static bool add_rest(Predictive *p, const double *phi, PredictiveValue *v, double *grad) {
+  PredictiveValue rest;
+  double lambda = p->target.lambda;
+  if (!predictive_eval(p->rest, phi, &rest, grad ? p->gradient : NULL)) return false;
+  v->regularizer = -rest.value / lambda;
+  v->value += rest.value;
+  for (size_t k = 0; grad && k < q_size(p->q); k++) grad[k] += p->gradient[k];
+  return true;
+}
+
 static bool eval_exact(Predictive *p, const double *phi, PredictiveValue *v, double *grad) {
   if (!exact_eval(p->exact, phi, v, grad)) return false;
+  if (p->rest && !add_rest(p, phi, v, grad)) return false;
   p->last = *v;
   return true;
 }
@@ -375,7 +408,9 @@ void predictive_time(Arena *a, Predictive *p, Stages *stages) {
 const Work *predictive_work(const Predictive *p) {
   return p->exact ? exact_work(p->exact) : p->work;
 }
-size_t predictive_lanes(const Predictive *p) { return p->exact ? exact_lanes(p->exact) : p->M; }
+size_t predictive_lanes(const Predictive *p) {
+  return p->rest ? p->rest->M : p->exact ? exact_lanes(p->exact) : p->M;
+}
 
 /* The elbo is linear in the log densities: score and regularizer together. */
 static void set_linear(Predictive *p) {

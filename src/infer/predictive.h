@@ -65,6 +65,8 @@ Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const 
 Predictive *predictive_of_draws(Arena *a, const Observed *o, const Target *t, const Q *q,
                                 const ModelPoints *draws, Pool *pool);
 bool predictive_is_exact(const Predictive *p);
+/* Is the score without draws, and the regularizer with them? */
+bool predictive_is_split(const Predictive *p);
 const Q *predictive_q(const Predictive *p);
 const Target *predictive_target(const Predictive *p);
 /* From now on its Objective tells its curvature, where formulas do (predictive_is_curved). */

@@ -8,9 +8,12 @@
  *
  * One number of the laws of all rows is moved at once, and the change of every row's own
  * derivatives is a column of all G_r: an evaluation per number. The second term is differences of
- * the family's own adjoints. Where there are many rows, every n-th of them stands for all. A row
- * that sees few numbers of phi (a group's, say) has a T_r of few columns, and adds to few places of
- * H.
+ * the family's own adjoints. Where there are many rows, every n-th of them stands for all. Where
+ * the parameters are independent under q, each has numbers of phi of its own, and a *narrow* row,
+ * of few parameters (a group's, a person's and an item's), adds to few places of H.
+ *
+ * A term of the prior given its scales has no laws of rows: its share are differences of its own
+ * gradient, in the numbers of phi that it sees.
  */
 #include "infer/exact_int.h"
 
@@ -19,11 +22,26 @@
 
 enum {
   MOST_SIZE = 600,    /* numbers of phi, */
+  MOST_NARROW = 2500, /* where all rows are narrow, */
   MOST_ROWS = 100000, /* and rows of a block, for which it is done */
   BATCH_ROWS = 32,    /* rows whose tangents are multiplied together */
   ENOUGH_ROWS = 8     /* rows for every number of phi: as many as are needed at least, */
 };
 #define MOST_PRODUCTS 5e8 /* and more only while the products are fewer than this */
+
+/* The numbers of phi that one parameter has for itself, and the derivatives of its mean and its
+ * variance in them. */
+typedef struct {
+  size_t at[2];
+  double mean[2], variance[2];
+  int count;
+} Own;
+
+/* A number of phi that a row sees, and the derivatives of the row's law in it. */
+typedef struct {
+  size_t at;
+  double law[LAW_NUMBERS];
+} Tangent;
 
 struct ExactHessian {
   Exact *e;
@@ -37,8 +55,9 @@ struct ExactHessian {
   double *x, *w, *room;        /* coefficients of a row's functions; 2 dim */
   QLaws laws;                  /* of moved phi */
   double *phi, *reach, *slope_at, *slope;
-  size_t batch; /* rows of tangents that are filled */
-  size_t *seen; /* numbers of phi that a row sees */
+  size_t batch;  /* rows of tangents that are filled */
+  Own *own;      /* of every parameter; NULL: they are not independent */
+  Tangent *list; /* of a narrow row */
 };
 
 /* ---- does it apply, and its memory ------------------------------------------------------------
@@ -49,10 +68,40 @@ static size_t rows_of(const Integral *I) {
   return (size_t)(I->centred ? I->r->rows : I->r->first_rows);
 }
 
+/* Numbers of phi that a row of it sees, at most, where parameters are independent. */
+static size_t width_of(const Reduced *r) {
+  size_t terms = 0;
+  for (int k = 0; k < r->count; k++) terms += (size_t)r->f[k].nterms;
+  return 2 * terms;
+}
+
+static bool is_narrow(const Exact *e, const Integral *I) {
+  enum { FEW = 8 }; /* so many times fewer than all are quicker one by one */
+  return !e->laws.dense && FEW * width_of(I->r) <= q_size(e->q);
+}
+
+/* Differences are for terms of the prior only, and while they take no longer than some evaluations
+ * of all, or next to no time. */
+static bool given_are_cheap(const Exact *e) {
+  enum { EVALUATIONS = 20, LITTLE = 4000000 };
+  double given = 0, others = 0;
+  for (int k = 0; k < e->count; k++) {
+    const Integral *I = &e->integrals[k];
+    if (I->given && !I->prior) return false;
+    *(I->given ? &given : &others) += (double)I->r->rows * (double)I->M;
+  }
+  return given * (double)q_size(e->q) <= fmax(EVALUATIONS * others, LITTLE);
+}
+
 static bool applies(const Exact *e) {
-  if (e->laws.count != 1 || !q_pulls(e->q) || q_size(e->q) > MOST_SIZE) return false;
-  for (int k = 0; k < e->count; k++)
-    if (e->integrals[k].given || rows_of(&e->integrals[k]) > MOST_ROWS) return false;
+  bool narrow = q_size(e->q) > MOST_SIZE;
+  if (e->laws.count != 1 || !q_pulls(e->q) || q_size(e->q) > MOST_NARROW || !given_are_cheap(e))
+    return false;
+  for (int k = 0; k < e->count; k++) {
+    const Integral *I = &e->integrals[k];
+    if (I->given) continue;
+    if (rows_of(I) > MOST_ROWS || (narrow && !is_narrow(e, I))) return false;
+  }
   return true;
 }
 
@@ -89,7 +138,8 @@ bool exact_prepare_hessian(Arena *a, Exact *e) {
   h->reach = NEW_ARRAY(a, double, size);
   h->slope_at = NEW_ARRAY(a, double, size);
   h->slope = NEW_ARRAY(a, double, size);
-  h->seen = NEW_ARRAY(a, size_t, size);
+  h->own = e->laws.dense ? NULL : NEW_ARRAY(a, Own, e->q->dim);
+  h->list = NEW_ARRAY(a, Tangent, size);
   return true;
 }
 
@@ -194,38 +244,8 @@ static void find_tangents(ExactHessian *h, const Integral *I, const double *phi,
   }
 }
 
-/* Columns in which one of a row's n tangents is not zero. */
-static size_t find_seen(ExactHessian *h, int n) {
-  size_t count = 0;
-  for (size_t k = 0; k < h->size; k++) {
-    bool any = false;
-    for (int i = 0; i < n; i++) any = any || tangent(h, h->tangents, (size_t)i)[k] != 0;
-    if (any) h->seen[count++] = k;
-  }
-  return count;
-}
-
-/* T' G T of one row, `times` over, added at once where the row sees few numbers; false: many. */
-static bool add_few(ExactHessian *h, int n, const double *G, double times_over) {
-  enum { FEW = 8 }; /* so many times fewer than all are quicker one by one */
-  size_t count = find_seen(h, n);
-  if (FEW * count > h->size) return false;
-  for (size_t a = 0; a < count; a++) {
-    double by[LAW_NUMBERS] = {0}, *out = h->sum + h->seen[a] * h->ld;
-    for (int i = 0; i < n; i++)
-      for (int k = 0; k < n; k++)
-        by[k] +=
-            times_over * G[i * LAW_NUMBERS + k] * tangent(h, h->tangents, (size_t)i)[h->seen[a]];
-    for (size_t b = 0; b < count; b++)
-      for (int k = 0; k < n; k++)
-        out[h->seen[b]] += by[k] * tangent(h, h->tangents, (size_t)k)[h->seen[b]];
-  }
-  return true;
-}
-
-/* The same, or it joins the batch. */
-static void add_row(ExactHessian *h, int n, const double *G, double times_over) {
-  if (add_few(h, n, G, times_over)) return;
+/* T' G T of one row, `times` over: it joins the batch. */
+static void add_wide_row(ExactHessian *h, int n, const double *G, double times_over) {
   for (int i = 0; i < n; i++) {
     double *out = tangent(h, h->products, (size_t)i);
     memset(out, 0, h->ld * sizeof *out);
@@ -237,8 +257,85 @@ static void add_row(ExactHessian *h, int n, const double *G, double times_over) 
   if (h->batch + LAW_NUMBERS > BATCH_ROWS * LAW_NUMBERS) flush(h);
 }
 
+/* ---- narrow rows ------------------------------------------------------------------------------
+ */
+
+static void find_own(ExactHessian *h, const double *phi) {
+  const Q *q = h->e->q;
+  double *mean = h->slope_at, *variance = h->slope;
+  memset(h->x, 0, q->dim * sizeof *h->x);
+  for (size_t i = 0; h->own && i < q->dim; i++) {
+    Own *own = &h->own[i];
+    memset(mean, 0, h->size * sizeof *mean);
+    memset(variance, 0, h->size * sizeof *variance);
+    h->x[i] = 1;
+    q_pull(q, phi, h->x, NULL, h->room, mean);
+    q_pull(q, phi, h->x, h->x, h->room, variance);
+    h->x[i] = 0;
+    own->count = 0;
+    for (size_t k = 0; k < h->size && own->count < 2; k++) {
+      if (mean[k] == 0 && variance[k] == 0) continue;
+      own->at[own->count] = k;
+      own->mean[own->count] = mean[k];
+      own->variance[own->count++] = variance[k];
+    }
+  }
+}
+
+/* The coefficients x and w of parameter i in a row's two functions, to the row's list; they are
+ * cleared, for it may be met again. */
+static size_t list_parameter(ExactHessian *h, size_t i, size_t count) {
+  const Own *own = &h->own[i];
+  double x = h->x[i], w = h->w[i];
+  for (int k = 0; (x != 0 || w != 0) && k < own->count; k++) {
+    double m = own->mean[k], v = own->variance[k];
+    h->list[count++] = (Tangent){own->at[k], {x * m, x * x * v, x * w * v, w * m, w * w * v}};
+  }
+  h->x[i] = h->w[i] = 0;
+  return count;
+}
+
+static size_t list_row(ExactHessian *h, const Reduced *r, size_t row) {
+  size_t count = 0;
+  laws_coefs(&r->f[0], row, h->x);
+  if (r->count == 2) laws_coefs(&r->f[1], row, h->w);
+  for (int f = 0; f < r->count; f++)
+    for (int t = 0; t < r->f[f].nterms; t++) {
+      const AffineTerm *term = &r->f[f].terms[t];
+      size_t at = r->f[f].rows == 1 ? 0 : row;
+      count = list_parameter(h, (size_t)(term->index ? term->index[at] : term->input), count);
+    }
+  return count;
+}
+
+static void add_narrow_row(ExactHessian *h, const Reduced *r, size_t row, const double *G) {
+  int n = numbers_of(r);
+  size_t count = list_row(h, r, row);
+  for (size_t a = 0; a < count; a++) {
+    double by[LAW_NUMBERS] = {0}, *out = h->sum + h->list[a].at * h->ld;
+    for (int i = 0; i < n; i++)
+      for (int k = 0; k < n; k++) by[k] += G[i * LAW_NUMBERS + k] * h->list[a].law[i];
+    for (size_t b = 0; b < count; b++)
+      for (int k = 0; k < n; k++) out[h->list[b].at] += by[k] * h->list[b].law[k];
+  }
+}
+
+/* ---- all rows ---------------------------------------------------------------------------------
+ */
+
+static void add_row(ExactHessian *h, const Integral *I, const double *phi, size_t row,
+                    const double *G, double times_over) {
+  if (is_narrow(h->e, I)) {
+    add_narrow_row(h, I->r, row, G);
+  } else {
+    find_tangents(h, I, phi, row);
+    add_wide_row(h, numbers_of(I->r), G, times_over);
+  }
+}
+
 /* Every so many rows are enough. */
 static size_t stride_of(const ExactHessian *h, const Integral *I) {
+  if (is_narrow(h->e, I)) return 1;
   double rows = (double)rows_of(I), size = (double)h->size,
          each = (double)numbers_of(I->r) * size * size;
   double most = fmax(ENOUGH_ROWS * size, MOST_PRODUCTS / each);
@@ -248,19 +345,17 @@ static size_t stride_of(const ExactHessian *h, const Integral *I) {
 static void add_rows(ExactHessian *h, const Integral *I, const double *phi) {
   size_t rows = rows_of(I), stride = stride_of(h, I);
   size_t used = (rows + stride - 1) / stride;
-  int n = numbers_of(I->r);
-  for (size_t r = 0; r < rows; r += stride) {
-    find_tangents(h, I, phi, r);
-    add_row(h, n, h->second + r * LAW_NUMBERS * LAW_NUMBERS, (double)rows / (double)used);
-  }
+  memset(h->x, 0, h->e->q->dim * sizeof *h->x);
+  memset(h->w, 0, h->e->q->dim * sizeof *h->w);
+  for (size_t r = 0; r < rows; r += stride)
+    add_row(h, I, phi, r, h->second + r * LAW_NUMBERS * LAW_NUMBERS, (double)rows / (double)used);
   if (is_shared(I->r)) {
     double G[LAW_NUMBERS * LAW_NUMBERS] = {0};
     for (int i = 0; i < 2; i++)
       for (int k = 0; k < 2; k++)
         G[(LAW_MEAN_2 + i) * LAW_NUMBERS + LAW_MEAN_2 + k] =
             0.5 * (h->shared[i][k] + h->shared[k][i]);
-    find_tangents(h, I, phi, 0);
-    add_row(h, n, G, 1);
+    add_row(h, I, phi, 0, G, 1);
   }
   flush(h);
 }
@@ -297,6 +392,38 @@ static void add_family(ExactHessian *h, const double *phi) {
   }
 }
 
+/* ---- given scales -----------------------------------------------------------------------------
+ */
+
+/* The gradient at h->phi of the terms given their scales. */
+static void slope_given(ExactHessian *h, double *slope) {
+  Exact *e = h->e;
+  q_laws_at(e->q, h->phi, &e->laws);
+  for (int k = 0; k < e->count; k++)
+    if (e->integrals[k].given) tiles_integrate(&e->integrals[k], true);
+  memset(slope, 0, h->size * sizeof *slope);
+  q_laws_adjoint(e->q, h->phi, &e->laws, slope);
+}
+
+/* A number with no slope at all is not seen. */
+static void add_given(ExactHessian *h, const double *phi) {
+  bool any = false;
+  for (int k = 0; k < h->e->count; k++) any = any || h->e->integrals[k].given;
+  if (!any) return;
+  memcpy(h->phi, phi, h->size * sizeof *phi);
+  slope_given(h, h->slope_at);
+  for (size_t k = 0; k < h->size; k++) {
+    double step = 1e-5 * h->reach[k];
+    if (h->slope_at[k] == 0) continue;
+    h->phi[k] = phi[k] + step;
+    slope_given(h, h->slope);
+    h->phi[k] = phi[k];
+    for (size_t i = 0; i < h->size; i++)
+      h->sum[k * h->ld + i] += (h->slope[i] - h->slope_at[i]) / step;
+  }
+  q_laws_at(h->e->q, phi, &h->e->laws);
+}
+
 /* ---- all --------------------------------------------------------------------------------------
  */
 
@@ -307,15 +434,18 @@ long exact_hessian(Exact *e, const double *phi, double *H) {
   q_laws_at(e->q, phi, &e->laws);
   size_t from = 0;
   for (int k = 0; k < e->count; from += rows_of(&e->integrals[k++]) * LAW_NUMBERS) {
+    if (e->integrals[k].given) continue;
     e->integrals[k].row_laws = h->law + from;
     slopes_with(&e->integrals[k], -1, h->first + from);
     e->integrals[k].row_laws = NULL;
   }
   add_family(h, phi);
+  add_given(h, phi);
+  find_own(h, phi);
   from = 0;
   for (int k = 0; k < e->count; from += rows_of(&e->integrals[k++]) * LAW_NUMBERS) {
     Integral *I = &e->integrals[k];
-    int n = numbers_of(I->r);
+    int n = I->given ? 0 : numbers_of(I->r);
     most = n > most ? n : most;
     if (!n) continue;
     row_hessians(

@@ -28,6 +28,11 @@ bool fit_is_exact(const Fitter *f) {
   return f->target.integrate != INTEGRATE_DRAWS && exact_applies(f->train, &f->target, &f->q, &why);
 }
 
+bool fit_is_split(const Fitter *f) {
+  return f->target.integrate != INTEGRATE_DRAWS && !fit_is_exact(f) &&
+         exact_score_applies(f->train, &f->target, &f->q);
+}
+
 bool fit_is_rich(const Fitter *f) { return f->q.family != FAMILY_meanfield; }
 
 static bool is_continuous(const Fitter *f) {
@@ -37,10 +42,12 @@ static bool is_continuous(const Fitter *f) {
 }
 
 /* Scores of a continuous outcome's distribution integrate over it exactly, draw by draw: they are
- * smooth in theta and need fewer draws, and each draw costs more. */
+ * smooth in theta and need fewer draws, and each draw costs more. Where draws are for the
+ * regularizer alone, their errors are as small as its weight. */
 size_t fit_draws(const Fitter *f, size_t draws) {
   bool fewer = target_needs(&f->target) & NEEDS_KIND && is_continuous(f);
-  return (fewer ? draws / 4 : draws) * (fit_is_rich(f) ? 2 : 1);
+  size_t part = fit_is_split(f) ? 16 : fewer ? 4 : 1;
+  return draws / part * (fit_is_rich(f) ? 2 : 1);
 }
 
 double fit_outcome_sd(const Fitter *f) {
@@ -140,7 +147,8 @@ static void say_integration(Fitter *f) {
   if (f->target.integrate == INTEGRATE_EXACT)
     ctx_fail(f->ctx, PVI_USAGE, NOWHERE, OPTION("integrate") " exact is not available, because %s",
              why);
-  fit_note(f, arena_format(&f->ctx->arena, "integrated by draws, because %s", why));
+  fit_note(f, arena_format(&f->ctx->arena, "%s by draws, because %s",
+                           fit_is_split(f) ? "the regularizer is integrated" : "integrated", why));
 }
 
 static void reduce(const Fitter *f, Observed *o) {

@@ -1,4 +1,4 @@
-/* sparse_hessian.c: what may be moved at once, and what each move tells.
+/* sparse_hessian.c: what may be moved at once, and what each move tells; or what a matrix has.
  *
  * A number that meets many others (a scale, a common slope) is moved alone. Of the others two are
  * moved at once when none of these others meets both: then every difference of a gradient's entry
@@ -226,4 +226,53 @@ void sparse_hessian_state(SparseHessian *h, Archive *a) {
   size_t n;
   double *x = sparse_numbers(h->factor, &n);
   archive_doubles(a, x, n);
+}
+
+/* ---- a known matrix -------------------------------------------------------------------------- */
+
+static SparseHessian *with_pattern(Arena *a, SparseHessian *h, size_t n) {
+  h->pattern = (SparsePattern){n, h->first, h->row};
+  h->x = NEW_ARRAY(a, double, h->first[n] + 1);
+  h->factor = sparse_factor_make(a, &h->pattern, MOST_NUMBERS);
+  return h->factor ? h : NULL;
+}
+
+SparseHessian *sparse_hessian_of(Arena *a, const double *A, size_t n) {
+  SparseHessian *h = NEW(a, SparseHessian);
+  size_t end = 0;
+  h->first = NEW_ARRAY(a, size_t, n + 1);
+  for (size_t i = 0; i < n * n; i++) end += A[i] != 0 || i % (n + 1) == 0;
+  h->row = NEW_ARRAY(a, int32_t, end + 1);
+  end = 0;
+  for (size_t k = 0; k < n; k++) {
+    for (size_t i = 0; i < n; i++)
+      if (i == k || A[k * n + i] != 0) h->row[end++] = (int32_t)i;
+    h->first[k + 1] = end;
+  }
+  return with_pattern(a, h, n);
+}
+
+bool sparse_hessian_set(SparseHessian *h, const double *A) {
+  size_t n = h->pattern.n;
+  for (size_t k = 0; k < n; k++)
+    for (size_t e = h->first[k]; e < h->first[k + 1]; e++) h->x[e] = A[k * n + (size_t)h->row[e]];
+  return sparse_factor(h->factor, h->x);
+}
+
+void sparse_hessian_whole_state(Arena *room, SparseHessian **h, size_t n, Archive *a) {
+  SparseHessian *s = *h ? *h : NEW(room, SparseHessian);
+  bool fresh = !*h;
+  if (fresh) s->first = NEW_ARRAY(room, size_t, n + 1);
+  for (size_t k = 1; k <= n; k++) archive_count(a, &s->first[k], n * n);
+  if (fresh) s->row = NEW_ARRAY(room, int32_t, s->first[n] + 1);
+  for (size_t e = 0; e < s->first[n]; e++) {
+    size_t row = (size_t)s->row[e];
+    archive_count(a, &row, n - 1);
+    s->row[e] = (int32_t)row;
+  }
+  if (fresh && !a->bad) *h = with_pattern(room, s, n);
+  if (*h && !a->bad)
+    sparse_hessian_state(*h, a);
+  else
+    a->bad = true;
 }

@@ -1,5 +1,5 @@
-/* sparse_hessian.h: the Hessian of an objective by few differences of its gradient, for Newton's
- * method.
+/* sparse_hessian.h: the Hessian of an objective by few differences of its gradient, or a known one
+ * of few numbers, for Newton's method.
  *
  * Numbers of phi that no observation and no term of the prior sees together have no second
  * derivative in common, so they can be moved at once. With many groups, items or persons, a dozen
@@ -33,5 +33,13 @@ bool sparse_hessian_renew(SparseHessian *h, const Gradient *g, const double *phi
 void sparse_hessian_solve(SparseHessian *h, const double *b, double *x); /* x may be b */
 /* The factor, for runs that are interrupted. */
 void sparse_hessian_state(SparseHessian *h, Archive *a);
+
+/* For a Hessian that is known as a matrix A, n x n, most of whose numbers are zero: where they are
+ * not is seen in A. NULL: the factor would have too many numbers. */
+SparseHessian *sparse_hessian_of(Arena *a, const double *A, size_t n);
+bool sparse_hessian_set(SparseHessian *h, const double *A); /* A is factored, likewise */
+/* Where its numbers are and the factor, for runs that are interrupted; *h is made where the archive
+ * reads. */
+void sparse_hessian_whole_state(Arena *room, SparseHessian **h, size_t n, Archive *a);
 
 #endif

@@ -115,6 +115,14 @@ static double few_draws_gap(const Fitter *f) {
   return f->target.score == SCORE_elbo ? 0.01 : 0.1 * fit_tolerated_gap(f);
 }
 
+/* Where the score has nodes, fresh draws come with twice as many of them. */
+static Predictive *judge_of(Fitter *f, Predictive *p, size_t M) {
+  if (!predictive_is_split(p)) return p;
+  Target twice = f->target;
+  twice.nodes *= 2;
+  return fit_objective_of(f, f->train, &twice, &f->q, (NoiseSet){M, fit_seed(f, SEED_FRESH)});
+}
+
 /* Does the fixed set of draws tell the truth about phi? Says so in the stage's row and in the
  * verdict. */
 static bool draws_agree(Fitter *f, Predictive *p, const double *phi, const OptimResult *r,
@@ -300,6 +308,8 @@ static size_t first_nodes(Fitter *f, const double *phi) {
 static void finish_draws(Fitter *f, double *phi) {
   size_t size = q_size(&f->q);
   double *start = memcpy(NEW_ARRAY(f->arena, double, size), phi, size * sizeof *phi);
+  bool split = fit_is_split(f);
+  if (split && !f->o->nodes) f->target.nodes = EXACT_NODES;
   for (size_t M = first_draws(f);; M *= 4) {
     FitMark mark = fit_mark(f);
     Predictive *p = fit_objective(f, M, fit_seed(f, SEED_FIT + M));
@@ -311,9 +321,11 @@ static void finish_draws(Fitter *f, double *phi) {
     f->watched = false;
     name_edge(f, p, phi, &r);
     bool away = fit_unbounded(f, p, &f->q, phi) != NULL,
-         done = (draws_agree(f, p, phi, &r, M) && r.status != OPTIM_STOPPED) || away || last;
+         done = (draws_agree(f, judge_of(f, p, M), phi, &r, M) && r.status != OPTIM_STOPPED) ||
+                away || last;
     fit_release(f, mark);
     if (done) return;
+    if (split) f->target.nodes *= 2;
   }
 }
 

@@ -6,7 +6,8 @@
  *   2. What is affine now, and as large as it can be, is a predictor (find_predictors). Where an
  *      observation has several, the parameters of all but the one that sees most are given, too.
  *   3. The heads are rebuilt with the predictor f + sqrt(V) x in the place of f, or integrated over
- *      f where they are normal(f, sigma) (make_heads).
+ *      f where they are normal(f, sigma) (make_heads). A mixture of normals sees several elements
+ *      of f, but a density that is a sum has the sum of its terms' means (mixture_head).
  *
  * Sets of inputs (the parameters of the program, each a range of theta) are bits of a number.
  */
@@ -43,6 +44,7 @@ typedef struct {
   Node *made;               /* of each node: on the new predictor, + 1; 0: not yet */
   Node variance, deviation; /* V; sqrt(V) x */
   const GivenTerms *terms;
+  bool mixture; /* a row sees several elements of the predictor */
 } Block;
 
 /* ---- the graph and its inputs ---------------------------------------------------------------- */
@@ -613,10 +615,58 @@ static void wide_heads(Block *b, Condition *c) {
     if (ir_size(b->g, c->wide[k]) != c->rows) c->wide[0] = NO_NODE;
 }
 
+/* ---- mixtures -------------------------------------------------------------------------------- */
+
+static Node mixture_head(Block *b, Node id);
+
+static Node mixture_pack(Block *b, const IrNode *x) {
+  Pick *picks = NEW_ARRAY(b->temp, Pick, x->n);
+  for (int32_t e = 0; e < x->n; e++) {
+    picks[e] = (Pick){mixture_head(b, x->u.picks[e].node), x->u.picks[e].elem};
+    if (picks[e].node == NO_NODE) return NO_NODE;
+  }
+  return ir_pack(b->g, picks, x->n);
+}
+
+static Node mixture_of(Block *b, Node id, const IrNode *x) {
+  NormalHeads h;
+  Node args[IR_MAX_ARGS];
+  switch (x->op) {
+  case IR_NORMAL:
+  case IR_ADD:
+  case IR_SUB: return normal_heads(b, id, &h) ? h.density : NO_NODE;
+  case IR_PACK: return mixture_pack(b, x);
+  case IR_GATHER:
+  case IR_LSE:
+  case IR_LOG_SUM_EXP2: break;
+  default: return NO_NODE;
+  }
+  for (int k = 0; k < x->nargs; k++)
+    if ((args[k] = mixture_head(b, x->args[k])) == NO_NODE) return NO_NODE;
+  if (x->op == IR_GATHER) return ir_gather_kept(b->g, args[0], x->u.index, x->n);
+  return x->op == IR_LSE ? ir_reduce(b->g, x->op, args[0], x->attr) : ir_map(b->g, x->op, args);
+}
+
+/* log E[exp(id)] given the scales, for a log sum of normal densities, each of one element of f. Of
+ * such a sum the mean log density is no sum. NO_NODE: it is something else. */
+static Node mixture_head(Block *b, Node id) {
+  if (!open_inputs(b, id)) return id;
+  if (b->made[id]) return b->made[id] - 1;
+  IrNode x = *ir_node(b->g, id);
+  Node made = mixture_of(b, id, &x);
+  b->made[id] = made + 1;
+  return made;
+}
+
 static void make_heads(Block *b, Condition *c) {
   NormalHeads h;
   for (int k = 0; k < 3; k++) c->par[k] = c->wide[k] = NO_NODE;
   b->made = NEW_ARRAY(b->temp, Node, b->all->count);
+  if (b->mixture) {
+    c->density = mixture_head(b, b->root->root);
+    c->mean = NO_NODE;
+    return;
+  }
   if (b->variance != NO_NODE && normal_heads(b, b->root->root, &h)) {
     c->density = h.density;
     c->mean = h.mean;
@@ -630,6 +680,9 @@ static void make_heads(Block *b, Condition *c) {
 }
 
 /* ---- one block ------------------------------------------------------------------------------- */
+
+static const char *const too_many =
+    "an observation sees more than two affine functions of the parameters";
 
 static const Condition *condition(const Reducible *t, const ConditionRoot *root, bool dense,
                                   const char **why) {
@@ -652,8 +705,8 @@ static const Condition *condition(const Reducible *t, const ConditionRoot *root,
   if (!b.r.why) find_scales(&b);
   Condition *c = NEW(b.arena, Condition);
   *c = (Condition){.graph = all->g, .dim = all->dim, .rows = ir_size(b.g, root->root)};
-  if (!b.r.why && b.terms && !one_element(&b))
-    b.r.why = "an observation sees more than two affine functions of the parameters";
+  b.mixture = !b.r.why && b.terms && !one_element(&b);
+  if (b.mixture && root->needs_mean) b.r.why = too_many;
   if (!b.r.why) make_axes(&b, c);
   *why = b.r.why;
   if (b.r.why) return NULL;
@@ -661,8 +714,10 @@ static const Condition *condition(const Reducible *t, const ConditionRoot *root,
   make_variance(&b, c);
   make_heads(&b, c);
   c->sampled = c->axes + c->line > GRID_AXES;
-  if (c->sampled && (c->line || c->axes > MOST_AXES)) *why = "an observation sees too many scales";
-  if (c->density == NO_NODE) *why = "an observation sees more than its predictor and scales";
+  bool few = c->axes <= MOST_AXES && !c->line && !b.mixture;
+  if (c->sampled && !few) *why = "an observation sees too many scales";
+  if (c->density == NO_NODE)
+    *why = b.mixture ? too_many : "an observation sees more than its predictor and scales";
   c->select = memcpy(NEW_ARRAY(b.arena, int32_t, root->n), root->select,
                      (size_t)root->n * sizeof *root->select);
   return *why ? NULL : c;

@@ -10,7 +10,7 @@
 typedef struct {
   Node root, par[3];
   int npar;
-  bool normal;
+  bool normal, needs_mean; /* needs_mean: a density without a mean log density will not do */
   const int32_t *select;
   int32_t n;
 } ConditionRoot;

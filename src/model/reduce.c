@@ -622,9 +622,8 @@ bool reduce_elements(const Reducible *t, const ReducedElements *e, Reduced *b, c
   Node sigma;
   bool ok = reduce_root(&r, e->node, e->map, b, &sigma);
   const char *no_scales;
-  if (!ok && condition_elements(t, &(ConditionRoot){.root = e->node, .select = e->map, .n = e->n},
-                                b, &no_scales))
-    return true;
+  ConditionRoot root = {.root = e->node, .select = e->map, .n = e->n, .needs_mean = true};
+  if (!ok && condition_elements(t, &root, b, &no_scales)) return true;
   if (!ok) *why = r.why ? r.why : "not reducible";
   return ok;
 }
@@ -678,6 +677,9 @@ Reduction *reduce_observations(Arena *a, const Model *m, const ModelRows *rows, 
 }
 
 const char *reduced_text(const Reduced *r) {
+  if (r->mean == NO_NODE)
+    return "analytic in the locations of a mixture, quadrature over the scales; VI, and the "
+           "posterior as regularizer, by draws";
   if (r->form == FORM_GIVEN)
     return r->given[0]->line ? "quadrature over one function of the parameters and over the scales"
            : r->given[0]->sampled ? "analytic in the location, quasi-random points of the scales"

@@ -56,7 +56,8 @@ typedef struct {
   Affine f[2];
   int32_t first_rows;        /* rows of the leaves of f[0]: 1 or rows */
   Node density;              /* its log-mean-exp over the nodes is the log predictive density */
-  Node mean;                 /* its mean over the nodes is the mean log density */
+  Node mean;                 /* its mean over the nodes is the mean log density; NO_NODE: that of a
+                                mixture is not to be had */
   Node centred;              /* FORM_LINE: density on centred nodes, weighted; else NO_NODE */
   Node wide[3];              /* of a binary outcome, given u: density, mean and parameter, on the
                                 leaves of FORM_NORMAL and on the lane's; [0] NO_NODE: it is none */
