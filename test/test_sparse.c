@@ -285,11 +285,42 @@ static void interrupted(void **unused) {
   }
 }
 
+/* Minus the Hessian. */
+static long bowl_curvature(void *self, const double *x, double *H) {
+  const Bowl *b = self;
+  memcpy(H, b->A, b->n * b->n * sizeof *H);
+  for (size_t i = 0; i < b->n; i++) H[i * (b->n + 1)] += 3 * b->quartic * (x[i] - 1) * (x[i] - 1);
+  return 1;
+}
+
+/* A curvature by formula of more numbers than are factored as if none were zero: Newton's method
+ * all the same, and the same bits wherever it is interrupted. */
+static void known_curvature(void **unused) {
+  (void)unused;
+  Bowl b = {.A = make_matrix(ARROW, 5, 640, true), .n = 640, .quartic = 3};
+  Objective f = {.dim = b.n, .self = &b, .eval = bowl, .unit = units}, g = f;
+  Interruption never = {.stop = -1}, slow = {.stop = -1};
+  g.curvature = bowl_curvature;
+  OptimResult plain = climb(&f, &slow, NULL), whole = climb(&g, &never, NULL);
+  assert_true(whole.converged && whole.evaluations < plain.evaluations / 2);
+  for (size_t i = 0; i < b.n; i++)
+    assert_true(fabs(whole.phi[i] - 1) < 1e-5 * pow(10, 2 - (double)(i % 5)));
+  for (long at = 3; at < never.asked; at += 4) {
+    Interruption first = {.stop = at}, last = {.stop = -1};
+    OptimResult r = climb(&g, &first, NULL);
+    assert_int_equal(r.status, OPTIM_INTERRUPTED);
+    r = climb(&g, &last, &first);
+    assert_memory_equal(r.phi, whole.phi, b.n * sizeof *r.phi);
+    assert_true(r.value == whole.value && r.evaluations == whole.evaluations);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(solves),      cmocka_unit_test(made_definite), cmocka_unit_test(few_numbers),
-      cmocka_unit_test(hessians),    cmocka_unit_test(not_to_be_had), cmocka_unit_test(newton),
-      cmocka_unit_test(interrupted),
+      cmocka_unit_test(solves),        cmocka_unit_test(made_definite),
+      cmocka_unit_test(few_numbers),   cmocka_unit_test(hessians),
+      cmocka_unit_test(not_to_be_had), cmocka_unit_test(newton),
+      cmocka_unit_test(interrupted),   cmocka_unit_test(known_curvature),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }
