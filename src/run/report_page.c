@@ -78,14 +78,19 @@ static void put_scores(Page *p, const Summary *s) {
   page_table_end(p);
 }
 
+/* Short, for a table: common:NAME is one number more for all of its elements. */
+static const char *freed_words(Page *p, const char *name) {
+  bool common = !strncmp(name, "common:", 7);
+  return common ? arena_format(&p->c->arena, "%s, common width", name + 7) : name;
+}
+
 static void put_gains(Page *p, const char *caption, const SummaryFreed *v, size_t n) {
   static const char *const heads[] = {"freed", "gain over Bayes, held out", "se"};
   if (!n) return;
   page_table(p, caption, heads, 3);
   for (size_t k = 0; k < n; k++) {
     bool known = isfinite(v[k].gain);
-    const char *cells[] = {summary_freed_name(&p->c->arena, v[k].name),
-                           known ? page_number(p, v[k].gain, 4) : "no gain in the first fold",
+    const char *cells[] = {freed_words(p, v[k].name), known ? page_number(p, v[k].gain, 4) : "none",
                            known ? page_number(p, v[k].se, 2) : ""};
     page_row(p, cells, 3);
   }
@@ -99,7 +104,11 @@ static void put_freed(Page *p, const Summary *s) {
                        : "Also tried, and not chosen: some variables let go from their Bayes "
                          "distribution, one after the other; the gain is with all those above.",
             s->freed, s->nfreed);
-  put_gains(p, "What each variable gains when it alone is let go.", s->tried, s->ntried);
+  put_gains(
+      p,
+      "What each variable gains when it alone is let go; none: not in the first fold, and the "
+      "others were not asked.",
+      s->tried, s->ntried);
 }
 
 static void put_parameters(Page *p, const Summary *s) {
