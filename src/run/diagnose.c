@@ -271,12 +271,14 @@ static bool simulate_one(Ctx *c, void *self, size_t k) {
   return true;
 }
 
-/* The usual size of a gain where nothing varies, to compare variables by. */
-static double usual_gain(const Null *t, size_t variable) {
+/* The usual size of a gain where nothing varies, to compare variables by. The data's own gain is
+ * one of those it is the mean of: if nothing varies, the data are like any of the simulated ones,
+ * and a measure that left them alone out would make them look larger. */
+static double usual_gain(const Null *t, size_t variable, double own) {
   const double least = 0.05;
-  double sum = 0;
+  double sum = own;
   for (size_t k = 0; k < t->count; k++) sum += t->gains[k * t->s->n + variable];
-  return fmax(sum / (double)t->count, least);
+  return fmax(sum / (double)(t->count + 1), least);
 }
 
 /* How often the simulated data reach a gain: that of the variable itself, and of whichever variable
@@ -285,7 +287,7 @@ static double usual_gain(const Null *t, size_t variable) {
 static void judge(const Null *t, Diagnosed *v) {
   size_t n = t->s->n;
   double *usual = NEW_ARRAY(&t->s->c->arena, double, n + 1);
-  for (size_t k = 0; k < n; k++) usual[k] = usual_gain(t, k);
+  for (size_t k = 0; k < n; k++) usual[k] = usual_gain(t, k, v[k].inside);
   for (size_t k = 0; k < n; k++) {
     double alone = 1, any = 1;
     for (size_t b = 0; b < t->count; b++) {
