@@ -115,6 +115,11 @@ typedef struct {
   "model { y ~ bernoulli_logit(a + b * x); }"
 #define SEPARABLE "{\"N\": 6, \"x\": [-2, -1, -0.5, 0.4, 1, 3], \"y\": [0, 0, 0, 1, 1, 1]}"
 
+#define EVERY_MEAN(least)                                                                          \
+  "data { int N; vector[N] y; } parameters { vector[N] z; real<lower=" least "> s; }"              \
+  "model { z ~ std_normal(); s ~ std_normal(); y ~ normal(z, s); }"
+#define OUTCOMES "{\"N\": 6, \"y\": [1.3, -0.4, 0.2, 0.9, -1.7, 0.1]}"
+
 static const BoundRow bounds[] = {
     {"a parameter that is not used",
      "data { vector[4] y; } parameters { real m; real k; } model { m ~ std_normal(); y ~ normal(m, "
@@ -137,6 +142,12 @@ static const BoundRow bounds[] = {
      "data { vector[4] y; } parameters { real m; real<lower=0> k; } model { m ~ std_normal(); "
      "target += -log(k); y ~ normal(m, 1); }",
      "{\"y\": [1, 2, 0, 3]}", SCORE_elbo, 1, "bounds k (on its unconstrained scale)"},
+    {"a mean for every outcome, and the noise", EVERY_MEAN("0"), OUTCOMES, SCORE_log, 0.01,
+     "can reproduce the data"},
+    {"the same, half regularized", EVERY_MEAN("0"), OUTCOMES, SCORE_log, 0.5,
+     "can reproduce the data"},
+    {"a mean for every outcome, and noise that is no less than so much", EVERY_MEAN("0.1"),
+     OUTCOMES, SCORE_log, 0.01, NULL},
     {"far, but for good reasons",
      "data { vector[4] y; } parameters { real m; } model { y ~ normal(m, 1e5); }",
      "{\"y\": [1e7, 2e7, 0, 3e7]}", SCORE_elbo, 1, NULL},

@@ -205,6 +205,7 @@ Fit *fit_run(Ctx *c, const Model *m, const Split *split, const FitOptions *o, Po
                 .target = o->target,
                 .pool = pool,
                 .fit = NEW(&c->arena, Fit),
+                .memorised = INFINITY,
                 .started = base_seconds()};
   Fit *fit = f->fit;
   fit_setup(f, split);

@@ -68,6 +68,7 @@ typedef struct {
   Predictive *running; /* of the optimizer at work, */
   Subspace *within;    /* and the part of phi on which it works; NULL: all */
   bool watched;        /* its fixed draws are compared with fresh ones on the way */
+  double memorised;    /* a log score that no q comes to but one that reproduces the data */
   const char *stage;
   long planned;                   /* iterations of the run that is under way; 0: not known */
   Memory memories[MOST_MEMORIES]; /* of what is in use */
@@ -100,6 +101,7 @@ void fit_note(Fitter *f, const char *text);
 /* Scores with kinks (the interval score, wherever a quantile crosses a datum) are approached
  * through rounded ones, and an optimum may be a kink. */
 static inline bool fit_kinked(const Fitter *f) { return target_needs(&f->target) & KINKED; }
+bool fit_is_continuous(const Fitter *f); /* some outcomes are */
 bool fit_is_exact(const Fitter *f);
 bool fit_is_split(const Fitter *f); /* the score is exact, and the regularizer by draws */
 /* Families that can put a component on a single datum need more draws from the beginning. */

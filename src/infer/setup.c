@@ -35,7 +35,7 @@ bool fit_is_split(const Fitter *f) {
 
 bool fit_is_rich(const Fitter *f) { return f->q.family != FAMILY_meanfield; }
 
-static bool is_continuous(const Fitter *f) {
+bool fit_is_continuous(const Fitter *f) {
   for (int b = 0; b < f->model->nblocks; b++)
     if (!kind_discrete(f->train->kinds[b])) return true;
   return false;
@@ -45,7 +45,7 @@ static bool is_continuous(const Fitter *f) {
  * smooth in theta and need fewer draws, and each draw costs more. Where draws are for the
  * regularizer alone, their errors are as small as its weight. */
 size_t fit_draws(const Fitter *f, size_t draws) {
-  bool fewer = target_needs(&f->target) & NEEDS_KIND && is_continuous(f);
+  bool fewer = target_needs(&f->target) & NEEDS_KIND && fit_is_continuous(f);
   size_t part = fit_is_split(f) ? 16 : fewer ? 4 : 1;
   return draws / part * (fit_is_rich(f) ? 2 : 1);
 }

@@ -252,6 +252,43 @@ static void name_edge(Fitter *f, Predictive *p, const double *phi, OptimResult *
   if (why) r->reason = why;
 }
 
+/* With a parameter for every observation a program may reproduce them all: the noise shrinks, the
+ * densities grow without bound, and whatever an optimizer ends with is a matter of rounding. Where
+ * VI's densities are exceeded so many times over, on average, that is what happens. */
+enum { MEMORISED_NATS = 5 };
+
+static double memorised_score(Fitter *f) {
+  FitMark mark = fit_mark(f);
+  PredictiveValue v;
+  double *vi = NEW_ARRAY(f->arena, double, q_size(&f->q));
+  fit_at_centre(f, vi);
+  Predictive *p = fit_objective(f, fit_draws(f, JUDGE_DRAWS), fit_seed(f, SEED_JUDGE));
+  bool finite = fit_evaluate(f, p, vi, &v);
+  fit_release(f, mark);
+  return finite ? v.score + MEMORISED_NATS * (double)f->n : INFINITY;
+}
+
+static bool may_memorise(const Fitter *f) {
+  bool vi_is_known = f->unit != NULL;
+  return vi_is_known && f->target.score == SCORE_log && fit_is_continuous(f) &&
+         f->model->dim >= f->n && !f->o->rough;
+}
+
+/* Is that why the optimizer was stopped? */
+static bool memorises(Fitter *f, Predictive *p, const double *phi, OptimResult *r) {
+  PredictiveValue v;
+  if (r->status != OPTIM_STOPPED || !isfinite(f->memorised) || !fit_evaluate(f, p, phi, &v) ||
+      !(v.score > f->memorised))
+    return false;
+  r->reason = arena_format(
+      &f->ctx->arena,
+      "unbounded: with %zu parameters for %zu observations q can reproduce the data, "
+      "whose densities are already more than %.0f times VI's on average and grow as the noise "
+      "shrinks; use a larger " OPTION("lambda") ", or " OPTION("lambda") " auto",
+      f->model->dim, f->n, exp(MEMORISED_NATS));
+  return true;
+}
+
 /* A score with kinks is approached through rounded ones, each a start of the next: widths of the
  * rounding, in standard deviations of the outcome. */
 static void anneal(Fitter *f, double *phi) {
@@ -320,7 +357,7 @@ static void finish_draws(Fitter *f, double *phi) {
     OptimResult r = to_convergence(f, p, phi);
     f->watched = false;
     name_edge(f, p, phi, &r);
-    bool away = fit_unbounded(f, p, &f->q, phi) != NULL,
+    bool away = memorises(f, p, phi, &r) || fit_unbounded(f, p, &f->q, phi) != NULL,
          done = (draws_agree(f, judge_of(f, p, M), phi, &r, M) && r.status != OPTIM_STOPPED) ||
                 away || last;
     fit_release(f, mark);
@@ -352,7 +389,8 @@ static void finish_exact(Fitter *f, double *phi) {
     use_probe(f, p);
     OptimResult r = to_convergence(f, p, phi);
     name_edge(f, p, phi, &r);
-    f->unbounded = fit_unbounded(f, p, &f->q, phi);
+    bool memorised = memorises(f, p, phi, &r);
+    f->unbounded = memorised ? r.reason : fit_unbounded(f, p, &f->q, phi);
     fit_release(f, mark); /* what comes next is as large */
     bool agree = nodes_agree(f, phi, &r, nodes), last = nodes >= exact_most_nodes(f->train);
     fit_release(f, mark);
@@ -362,6 +400,7 @@ static void finish_exact(Fitter *f, double *phi) {
 }
 
 void fit_finish(Fitter *f, double *phi) {
+  if (may_memorise(f)) f->memorised = memorised_score(f);
   anneal(f, phi);
   (fit_is_exact(f) ? finish_exact : finish_draws)(f, phi);
 }
