@@ -24,6 +24,10 @@ echo '#include "base/base.h"' >"$dir/src/else/x.c"
 ! tool/layers.sh "$dir/src" >/dev/null
 check $? "a folder that is in no layer"
 
+# mutants.py: each still changes one place of the source
+python3 tool/mutants.py --stale
+check $? "no mutant is stale"
+
 # deps.sh: nothing to do, and nothing that could be done
 tool/deps.sh make libc6-dev >"$dir/said" 2>&1 && [ ! -s "$dir/said" ]
 check $? "nothing is missing"

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""mutants.py [NUMBER ...]: would the tests notice? Each mutant changes one line of a copy of the tree; the tests named with it run first, and
-where they pass all others (make test). A mutant that passes everything survives: the suite lacks a test. Prints one line each and the count."""
+"""mutants.py [--stale | NUMBER ...]: would the tests notice? Each mutant changes one line of a copy of the tree; the tests named with it run first, and
+where they pass all others (make test). A mutant that passes everything survives: the suite lacks a test. Prints one line each and the count.
+--stale only looks whether each is still a change of exactly one place, and names those that are not."""
 import os, resource, shutil, subprocess, sys, tempfile
 
 # file, what stands there, what takes its place, tests that should notice
@@ -24,7 +25,7 @@ MUTANTS = [
     ("src/model/fun_laplace.c", "return eval_as_likelihood(E, SUB(d.l, MUL(NUM(0.5), ADD(quadratic, log_det))));", "return eval_as_likelihood(E, SUB(d.l, MUL(NUM(0.5), log_det)));", "test_laplace"),
     # solvers
     ("src/vm/radau.c", "static const double newton_tolerance =\n    1e-2;", "static const double newton_tolerance =\n    1e3;", "test_ode"),
-    ("src/vm/radau.c", "combine(s, error, error, s->h, s->slopes, &gamma_0, 1, 0, s->R, n);", "", "test_ode"),
+    ("src/vm/radau.c", "combine(s, error, error, s->h, (Terms){s->slopes, &w->rule->gamma, 1}, (Span){0, s->R, n});", "", "test_ode"),
     ("src/vm/solver.c", "double step = s->error[j] < 0.5 ? s->h[j] * 0.9 * s->factor[j] : s->h[j];", "double step = s->h[j] * 0.9 * s->factor[j] * 10;", "test_ode test_oracle"),
     # optimizer
     ("src/infer/optim_lbfgs.c", "if (!(sy > 1e-12 * la_norm(s, n) * la_norm(y, n)) || b->cap == 0) return;", "if (b->cap == 0) return;", "test_optim test_fit"),
@@ -62,13 +63,19 @@ def passes(folder, test):
     return run(folder, "make", "-j2", "build/test/" + test) and run(folder, "build/test/" + test)
 
 
+def places(folder, mutant):
+    """The text of the mutant's file, and in how many places what it changes stands there."""
+    with open(os.path.join(folder, mutant[0])) as f:
+        text = f.read()
+    return text, text.count(mutant[1])
+
+
 def judge(folder, mutant):
     name, old, new, tests = mutant
     path = os.path.join(folder, name)
-    with open(path) as f:
-        text = f.read()
-    if text.count(old) != 1:
-        return "STALE: %d places" % text.count(old)
+    text, count = places(folder, mutant)
+    if count != 1:
+        return "STALE: %d places" % count
     try:
         with open(path, "w") as f:
             f.write(text.replace(old, new))
@@ -85,6 +92,9 @@ def judge(folder, mutant):
 
 def main():
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    if sys.argv[1:] == ["--stale"]:
+        stale = [f"{k:3} {m[0]}" for k, m in enumerate(MUTANTS, 1) if places(here, m)[1] != 1]
+        sys.exit("\n".join(stale) or 0)
     wanted = [int(k) for k in sys.argv[1:]] or range(1, len(MUTANTS) + 1)
     with tempfile.TemporaryDirectory(dir=os.path.dirname(here)) as parent:
         folder, survivors = os.path.join(parent, "tree"), 0
