@@ -799,7 +799,7 @@ TEST(draws_of_q) {
   succeeds(p, pvi_load(p, LOGISTIC, GOLF, NULL, &m));
   for (int f = 0; f < 7; f++) {
     char text[96];
-    snprintf(text, sizeof text, "lambda=0.1 draws=32 iterations=20 family=%s", families[f]);
+    snprintf(text, sizeof text, "lambda=1 draws=32 iterations=20 family=%s", families[f]);
     pvi_run *r = run_of(p, m, text, NULL);
     pvi_draws *d;
     const int n = f < 4 ? MANY : SOME;

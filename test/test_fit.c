@@ -144,7 +144,8 @@ TEST(exact_optimum) {
   double score = log_score(c, m, f, s->rows[part], s->count[part]);
   if (!accurate) return;
   assert_true(f->converged);
-  if (!strcmp(a->family, "meanfield") && f->evaluations > 300)
+  /* some 150 of them look for denser places: points, at an eighth of the price */
+  if (!strcmp(a->family, "meanfield") && f->evaluations > 450)
     fail_msg("%ld evaluations", f->evaluations);
   if (!(fabs(score - a->anchor) <= a->tolerance))
     fail_msg("log score %.4f, exact %.4f", score, a->anchor);

@@ -257,8 +257,8 @@ TEST(given_start_is_kept) {
   }
 }
 
-/* Three groups and three components, of which VI on few draws leaves some to nothing: a predictive
- * fit begins at least as well as with the q at which VI ends. */
+/* Three groups and three components: whatever the seed, VI and a predictive fit find all of them.
+ * From zero VI leaves two components to nothing, and so does many a climb. */
 static const double three_groups[] = {
     5.323,  -4.165, 4.869,  -0.741, -0.517, -5.231, -0.629, 5.994,  3.957,  -4.446, -2.347, 0.096,
     0.475,  -0.384, -2.685, -3.801, 0.749,  -4.019, 5.472,  3.441,  0.115,  4.095,  5.887,  0.71,
@@ -272,21 +272,20 @@ enum { THREE_GROUPS = sizeof three_groups / sizeof *three_groups };
   "model { array[3] real ps; mu ~ normal(0, 10); for (n in 1:N) { for (k in 1:3)"                  \
   " ps[k] = log(theta[k]) + normal_lpdf(y[n] | mu[k], sigma[k]); target += log_sum_exp(ps); } }"
 
-TEST(begins_no_worse_than_vi) {
+TEST(three_components) {
   Text t = text_make(&c->arena);
   text_printf(&t, "{\"N\": %d, \"y\": [", THREE_GROUPS);
   for (int i = 0; i < THREE_GROUPS; i++) text_printf(&t, "%s%.17g", i ? ", " : "", three_groups[i]);
   text_printf(&t, "]}");
-  FitOptions vi = options_of(SCORE_elbo, FAMILY_meanfield, 1),
-             log = options_of(SCORE_log, FAMILY_meanfield, 0.01);
-  const Fit *bayes = fit_of(c, THREE_COMPONENTS, t.s, &vi);
-  log.iterations = 1;
-  log.draws = 256;
-  const Fit *alone = fit_of(c, THREE_COMPONENTS, t.s, &log);
-  log.start = the_start;
-  log.start_self = bayes->phi;
-  const Fit *begun_there = fit_of(c, THREE_COMPONENTS, t.s, &log);
-  if (accurate) assert_true(alone->value.value >= begun_there->value.value - 0.1);
+  for (uint64_t seed = 1; accurate && seed <= 12; seed++) {
+    FitOptions vi = options_of(SCORE_elbo, FAMILY_meanfield, 1),
+               log = options_of(SCORE_log, FAMILY_meanfield, 0.01);
+    vi.seed = log.seed = seed;
+    double elbo = fit_of(c, THREE_COMPONENTS, t.s, &vi)->value.value,
+           objective = fit_of(c, THREE_COMPONENTS, t.s, &log)->value.value;
+    assert_true(fabs(elbo + 152.46) < 1);      /* others are below -162, */
+    assert_true(fabs(objective + 135.52) < 1); /* and below -150 */
+  }
 }
 
 static bool same_value(const Fit *a, const Fit *b) {
@@ -467,7 +466,7 @@ int main(void) {
   SUITE_ADD(&s, nowhere_finite);
   SUITE_ADD(&s, given_point);
   SUITE_ADD(&s, given_start_is_kept);
-  SUITE_ADD(&s, begins_no_worse_than_vi);
+  SUITE_ADD(&s, three_components);
   SUITE_ADD(&s, mixture_of_two);
   SUITE_ADD(&s, nodes_forget);
   for (size_t k = 0; k < sizeof tails / sizeof *tails; k++)

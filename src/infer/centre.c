@@ -6,13 +6,14 @@
  * that began at one of the better of many random points; what reaches the higher ELBO is the
  * centre.
  *
- *   points   zero (or the point that was given), and RANDOM points, uniform in (-2, 2) as Stan's,
- * or closer to zero; a few of them where VI from zero converged climbs   L-BFGS on the log density,
- * in rounds, for the mode of a hierarchical program may be where nothing varies any more, at
- * infinite density: of the places on the way, that with the best ELBO is kept, and a round that
- * finds no better one is the last VI       from zero, and from the two best places, for as long as
- * they promise more
+ * - Points: zero (or the point that was given), and RANDOM points, uniform in (-2, 2) as Stan's, or
+ *   closer to zero; a few of them where VI from zero converged.
+ * - Climbs: L-BFGS on the log density, in rounds, for the mode of a hierarchical program may be
+ *   where nothing varies any more, at infinite density: of the places on the way, that with the
+ *   best ELBO is kept, and a round that finds no better one is the last.
+ * - VI: from zero, and from the best places, for as long as they promise more.
  */
+#include "infer/exact.h"
 #include "infer/fit_int.h"
 
 #include "num/rng.h"
@@ -20,7 +21,15 @@
 #include <math.h>
 #include <string.h>
 
-enum { RANDOM = 64, FEW = 8, CLIMBS = 3, TRIAL_ITERATIONS = 50, CENTRE_ITERATIONS = 2000 };
+enum {
+  RANDOM = 64,
+  FEW = 8,
+  LOOKS = 6,
+  CLIMBS = 8,
+  TRIALS = 3,
+  TRIAL_ITERATIONS = 50,
+  CENTRE_ITERATIONS = 2000
+};
 static const double first_sds[] = {0.1, 1, 0.01, 0.001};
 enum { NSDS = sizeof first_sds / sizeof *first_sds };
 static const long rounds[] = {20, 60, 120}; /* iterations of a climb */
@@ -208,31 +217,57 @@ _Noreturn static void nowhere_finite(const Fitter *f) {
            RANDOM);
 }
 
-/* Where VI from zero converged, one climb from elsewhere says whether there is a place that is much
- * denser than VI's mean; that of the same optimum is denser by half a nat or less per parameter.
- * With exact integration a program sees its parameters through linear predictors: a short one will
- * do. */
-static bool is_denser_elsewhere(const Centre *c, const double *mean) {
-  bool exact = predictive_is_exact(c->elbo);
-  Place p = new_place(c, c->point);
-  random_points(c, exact ? FEW : RANDOM / 4, &p, 1);
-  if (!isfinite(p.value)) return false;
-  double top = fit_lbfgs(c->f, c->log, p.at, rounds[exact ? 0 : 1], 1e-4, "climbing").value;
-  return top > log_density(c, mean) + 3 + 0.5 * (double)c->dim;
+/* The data see the parameters through linear predictors, so that there is hardly more than one
+ * optimum: is the ELBO integrated exactly, or might it be? */
+static bool is_linear(const Centre *c) {
+  Target t = fit_vi_target(c->f, 8);
+  const char *why;
+  return exact_applies(c->f->train_ll, &t, c->vi, &why);
 }
 
-/* The best of the random points, and the first one if VI from there was in vain; the climbs from
- * them, VI from where these lead. */
-static void search(Centre *c, const Place *first) {
+/* Where VI from zero converged, climbs from elsewhere say whether there is a place that is much
+ * denser than VI's mean; that of the same optimum is denser by half a nat or less per parameter.
+ * With linear predictors a short one will do. Others may be mixtures, of which a climb may leave
+ * components without data: a few of them. */
+static bool is_denser_elsewhere(const Centre *c, const double *mean, Place *there) {
+  bool linear = is_linear(c);
+  int looks = linear ? 1 : LOOKS;
+  double enough = log_density(c, mean) + 3 + 0.5 * (double)c->dim;
+  Place p[LOOKS];
+  for (int k = 0; k < looks; k++) p[k] = new_place(c, c->point);
+  random_points(c, linear ? FEW : RANDOM / 4, p, looks);
+  for (int k = 0; k < looks && isfinite(p[k].value); k++) {
+    long most = rounds[linear ? 0 : 1];
+    p[k].value = fit_lbfgs(c->f, c->log, p[k].at, most, 1e-4, "climbing").value;
+    if (p[k].value > there->value) copy_place(c->point, there, &p[k]);
+  }
+  return there->value > enough;
+}
+
+/* Moves the best of n places to the front. */
+static Place *take_best(Place *places, int n) {
+  for (int k = 1; k < n; k++)
+    if (places[k].value > places[0].value) {
+      Place better = places[k];
+      places[k] = places[0];
+      places[0] = better;
+    }
+  return places;
+}
+
+/* The best of the random points, and where a climb has been or, if VI from there was in vain, the
+ * first one; the climbs from them, VI from where these lead. */
+static void search(Centre *c, const Place *also) {
+  int climbs = is_linear(c) ? TRIALS : CLIMBS;
   Place points[CLIMBS], places[CLIMBS];
-  for (int k = 0; k < CLIMBS; k++) {
+  for (int k = 0; k < climbs; k++) {
     points[k] = new_place(c, c->point);
     places[k] = new_place(c, c->vi);
   }
-  if (!c->converged) copy_place(c->point, &points[0], first);
-  random_points(c, RANDOM, points + 1, CLIMBS - 1);
-  for (int k = 0; k < CLIMBS; k++) climb(c, &points[k], &places[k]);
-  for (int k = 0; k < CLIMBS; k++) vi_from_place(c, &places[k]);
+  copy_place(c->point, &points[0], also);
+  random_points(c, RANDOM, points + 1, climbs - 1);
+  for (int k = 0; k < climbs; k++) climb(c, &points[k], &places[k]);
+  for (int k = 0; k < TRIALS; k++) vi_from_place(c, take_best(places + k, climbs - k));
 }
 
 /* VI's q as it is so far: its moments, and whether it has an optimum at all. */
@@ -245,12 +280,12 @@ static void take_moments(const Centre *c) {
 void fit_centre(Fitter *f) {
   FitMark mark = fit_mark(f);
   Centre c = make(f);
-  Place first = new_place(&c, c.point);
+  Place first = new_place(&c, c.point), there = new_place(&c, c.point);
   first_point(&c, &first);
   vi_from_first(&c, &first);
   take_moments(&c);
-  if (!c.converged || f->vi_unbounded || is_denser_elsewhere(&c, f->mean)) {
-    search(&c, &first);
+  if (!c.converged || f->vi_unbounded || is_denser_elsewhere(&c, f->mean, &there)) {
+    search(&c, c.converged ? &there : &first);
     take_moments(&c);
   }
   if (!isfinite(c.best.value)) nowhere_finite(f);
