@@ -223,6 +223,21 @@ TEST(nowhere_finite) {
   expect_message(c, "give a point where it is finite with init");
 }
 
+/* No bounds are declared, and every wider q has draws that the prior does not allow. */
+static void fit_beyond_edge(Ctx *c, void *unused) {
+  (void)unused;
+  FitOptions o = options_of(SCORE_log, FAMILY_meanfield, 0.01);
+  fit_of(c,
+         "data { array[6] int y; } parameters { real a; real b; }"
+         "model { a ~ normal(0, 10); b ~ uniform(0, 100); y ~ poisson_log(a - 5 * b); }",
+         "{\"y\": [0, 0, 1, 0, 0, 0]}", &o);
+}
+
+TEST(no_start_for_an_edge) {
+  assert_int_equal(attempt(c, fit_beyond_edge, NULL), PVI_FAILURE);
+  expect_message(c, "it has no density where b is below about 0");
+}
+
 TEST(given_point) {
   FitOptions o = options_of(SCORE_elbo, FAMILY_meanfield, 1);
   double at[] = {1.4, 1.3}, *mean, *sd;
@@ -464,6 +479,7 @@ int main(void) {
   SUITE_ADD(&s, better_mode);
   SUITE_ADD(&s, random_points);
   SUITE_ADD(&s, nowhere_finite);
+  SUITE_ADD(&s, no_start_for_an_edge);
   SUITE_ADD(&s, given_point);
   SUITE_ADD(&s, given_start_is_kept);
   SUITE_ADD(&s, three_components);

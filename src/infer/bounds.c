@@ -169,24 +169,54 @@ static bool finite_with(Trial *t, size_t k, double factor, double move) {
   return fit_evaluate(t->f, t->p, t->try, &v);
 }
 
-/* How far from the mean, in direction `sign` of parameter k, the log density is finite. */
-static double edge_at(Fitter *f, const Trial *t, size_t k, double sign) {
-  FitMark mark = fit_mark(f);
-  Predictive *log = fit_log_density(f, fit_point_q(f));
-  double *theta = NEW_ARRAY(f->arena, double, t->q->dim), in = 0, out = 16 * t->sd[k];
-  memcpy(theta, t->mean, t->q->dim * sizeof *theta);
-  for (int i = 0; i < 60; i++) {
-    PredictiveValue v;
-    double mid = 0.5 * (in + out);
-    theta[k] = t->mean[k] + sign * mid;
-    *(fit_evaluate(f, log, theta, &v) ? &in : &out) = mid;
-  }
-  fit_release(f, mark);
-  return t->mean[k] + sign * in;
+/* A way from a mean along one parameter. */
+typedef struct {
+  Fitter *f;
+  const double *mean, *sd;
+  size_t k;
+  double sign;
+  Predictive *log; /* the log density at a point */
+  double *theta;   /* room for that */
+} Way;
+
+static Way way_from(Fitter *f, const double *mean, const double *sd) {
+  return (Way){.f = f,
+               .mean = mean,
+               .sd = sd,
+               .log = fit_log_density(f, fit_point_q(f)),
+               .theta = NEW_ARRAY(f->arena, double, f->model->dim)};
 }
 
+static bool is_inside(const Way *w, double distance) {
+  PredictiveValue v;
+  memcpy(w->theta, w->mean, w->f->model->dim * sizeof *w->theta);
+  w->theta[w->k] += w->sign * distance;
+  return fit_evaluate(w->f, w->log, w->theta, &v);
+}
+
+/* How far the log density is finite. */
+static double edge_at(const Way *w) {
+  double in = 0, out = 16 * w->sd[w->k];
+  for (int i = 0; i < 60; i++) {
+    double mid = 0.5 * (in + out);
+    *(is_inside(w, mid) ? &in : &out) = mid;
+  }
+  return w->mean[w->k] + w->sign * in;
+}
+
+static const char *edge_sentence(const Way *w) {
+  double edge = edge_at(w);
+  const char *name = name_of(w->f, w->k);
+  return arena_format(&w->f->ctx->arena,
+                      "q reaches the edge of the program's support: it has no density where %s "
+                      "is %s about %.3g; declare that bound, or give %s a tighter prior",
+                      name, w->sign < 0 ? "below" : "above",
+                      fabs(edge) < 1e-9 * w->sd[w->k] ? 0 : edge, name);
+}
+
+enum { MOST_TRIED = 200 }; /* parameters that are asked for an edge */
+
 const char *fit_edge(Fitter *f, Predictive *p, const Q *q, const double *phi) {
-  enum { MOST_TRIED = 200 };
   size_t dim = q->dim;
   FitMark mark = fit_mark(f);
   Trial t = {.f = f, .p = p, .q = q, .phi = phi};
@@ -195,16 +225,22 @@ const char *fit_edge(Fitter *f, Predictive *p, const Q *q, const double *phi) {
   t.mean = NEW_ARRAY(f->arena, double, dim);
   t.sd = NEW_ARRAY(f->arena, double, dim);
   q_moments(q, phi, t.mean, t.sd);
-  for (size_t k = 0; k < dim && k < MOST_TRIED && !why; k++)
-    for (int sign = -1; sign <= 1 && !why; sign += 2) {
-      if (!(t.sd[k] > 0) || finite_with(&t, k, 1, sign * 0.5 * t.sd[k])) continue;
-      double edge = edge_at(f, &t, k, sign);
-      why = arena_format(&f->ctx->arena,
-                         "q reaches the edge of the program's support: it has no density where %s "
-                         "is %s about %.3g; declare that bound, or give %s a tighter prior",
-                         name_of(f, k), sign < 0 ? "below" : "above",
-                         fabs(edge) < 1e-9 * t.sd[k] ? 0 : edge, name_of(f, k));
-    }
+  Way w = way_from(f, t.mean, t.sd);
+  for (w.k = 0; w.k < dim && w.k < MOST_TRIED && !why; w.k++)
+    for (w.sign = -1; w.sign <= 1 && !why; w.sign += 2)
+      if (t.sd[w.k] > 0 && !finite_with(&t, w.k, 1, w.sign * 0.5 * t.sd[w.k]))
+        why = edge_sentence(&w);
+  fit_release(f, mark);
+  return why;
+}
+
+const char *fit_edge_of_vi(Fitter *f) {
+  FitMark mark = fit_mark(f);
+  const char *why = NULL;
+  Way w = way_from(f, f->mean, f->sd);
+  for (w.k = 0; w.k < f->model->dim && w.k < MOST_TRIED && !why; w.k++)
+    for (w.sign = -1; w.sign <= 1 && !why; w.sign += 2)
+      if (f->sd[w.k] > 0 && !is_inside(&w, 8 * f->sd[w.k])) why = edge_sentence(&w);
   fit_release(f, mark);
   return why;
 }

@@ -64,6 +64,13 @@ static void find_centre(Fitter *f) {
   f->fit->vi = (FitCentre){kept, kept + dim, NULL};
 }
 
+_Noreturn static void no_start(Fitter *f) {
+  const char *edge = fit_edge_of_vi(f);
+  ctx_fail(f->ctx, PVI_FAILURE, NOWHERE, "the objective is not finite at any of %zu starts%s%s",
+           f->fit->nstarts, edge ? ": " : "",
+           edge ? edge : "; check priors and data, or give " OPTION("init"));
+}
+
 /* VI's q, or the best of the starts for predictive scores. */
 static void begin(Fitter *f, double *phi) {
   if (begin_warm(f, phi)) return;
@@ -76,11 +83,7 @@ static void begin(Fitter *f, double *phi) {
     begin_correlated(f, phi);
     return;
   }
-  if (!fit_explore(f, phi))
-    ctx_fail(f->ctx, PVI_FAILURE, NOWHERE,
-             "the objective is not finite at any of %zu starts; check priors and data, or "
-             "give " OPTION("init"),
-             f->fit->nstarts);
+  if (!fit_explore(f, phi)) no_start(f);
 }
 
 /* The same on a sample, and on to its optimum, before all observations are asked. They have the

@@ -166,6 +166,7 @@ bool fit_components(Fitter *f, uint64_t seed, double *phi);
 const char *fit_unbounded(Fitter *f, Predictive *p, const Q *q, const double *phi);
 /* At which edge of the program's support q is, likewise; NULL: at none. */
 const char *fit_edge(Fitter *f, Predictive *p, const Q *q, const double *phi);
+const char *fit_edge_of_vi(Fitter *f); /* and which one is near VI's mean */
 
 /* ---- stages.c -------------------------------------------------------------------------------- */
 
