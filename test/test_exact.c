@@ -146,6 +146,17 @@ static const Shown two_normals = {
     DATA APART "for (i in 1:N) target += log_mix(inv_logit(mu), normal_lpdf(y[i] | b[1], s), "
                "normal_lpdf(y[i] | b[2], 2 * s)); }",
     "analytic in the locations of a mixture"};
+static const Shown two_lines = {
+    "a mixture of regressions",
+    DATA APART "for (i in 1:N) target += log_mix(inv_logit(mu), normal_lpdf(y[i] | b[1] + a[1] * "
+               "x[i], s), normal_lpdf(y[i] | b[2] + tau * a[g[i]], 2)); }",
+    "analytic in the locations of a mixture"};
+static const Shown three_normals = {
+    "a mixture of three normals, each with its scale",
+    DATA "parameters { simplex[3] p; vector[3] b; vector<lower=0>[3] s; } model { b ~ normal(0, 1);"
+         " s ~ lognormal(0, 1); for (i in 1:N) { vector[3] l = log(p); for (j in 1:3) l[j] += "
+         "normal_lpdf(y[i] | b[j], s[j]); target += log_sum_exp(l); } }",
+    "analytic in the locations of a mixture"};
 /* A prior given its scales. */
 static const Shown pairs_of_effects = {
     "correlated effects with a prior of their own",
@@ -156,10 +167,11 @@ static const Shown pairs_of_effects = {
     "e[g[i], 2] * x[i]); }",
     "quadrature over one"};
 static const Shown *const shown[] = {
-    &normal,      &fixed,   &lognormal,   &skewed,    &logistic,  &probit,      &binomial,
-    &poisson,     &student, &negative,    &groups,    &counts,    &pairs,       &scales,
-    &mixture,     &curve,   &three,       &apart,     &twice,     &factor,      &apart_logit,
-    &apart_count, &items,   &many_scales, &two_items, &one_slope, &two_normals, &pairs_of_effects};
+    &normal,    &fixed,     &lognormal,   &skewed,      &logistic,        &probit,
+    &binomial,  &poisson,   &student,     &negative,    &groups,          &counts,
+    &pairs,     &scales,    &mixture,     &curve,       &three,           &apart,
+    &twice,     &factor,    &apart_logit, &apart_count, &items,           &many_scales,
+    &two_items, &one_slope, &two_normals, &two_lines,   &pairs_of_effects};
 
 TEST(reduces) {
   const Shown *p = row;
@@ -559,8 +571,10 @@ TEST(prior_by_draws) {
 /* A mixture's score without draws and its regularizer with them: the gradient is that of the
  * value, and the value that of many draws. */
 TEST(split_objective) {
-  Model *m = model_of(c, two_normals.program, data);
-  for (int f = 0; f < 2; f++) {
+  const Shown *shape = row;
+  Model *m = model_of(c, shape->program, data);
+  bool wide = shape == &three_normals; /* with covariances, five axes are too many */
+  for (int f = 0; f < (wide ? 1 : 2); f++) {
     Target t = {.score = SCORE_log,
                 .regularizer = REG_POSTERIOR,
                 .lambda = 0.3,
@@ -1006,7 +1020,8 @@ int main(void) {
   SUITE_ADD(&s, normal_is_closed_form);
   SUITE_ADD(&s, peaked_counts);
   SUITE_ADD(&s, threads_do_not_matter);
-  suite_add(&s, "a mixture, its regularizer by draws", split_objective, NULL);
+  static const Shown *const mixtures[] = {&two_normals, &two_lines, &three_normals};
+  for (int k = 0; k < 3; k++) suite_add(&s, mixtures[k]->name, split_objective, mixtures[k]);
   for (size_t k = 0; k < sizeof priors / sizeof *priors; k++)
     suite_add(&s, priors[k].name, prior_by_draws, &priors[k]);
   for (size_t k = 0; k < sizeof outcomes / sizeof *outcomes; k++)

@@ -6,8 +6,12 @@
  *   2. What is affine now, and as large as it can be, is a predictor (find_predictors). Where an
  *      observation has several, the parameters of all but the one that sees most are given, too.
  *   3. The heads are rebuilt with the predictor f + sqrt(V) x in the place of f, or integrated over
- *      f where they are normal(f, sigma) (make_heads). A mixture of normals sees several elements
- *      of f, but a density that is a sum has the sum of its terms' means (mixture_head).
+ *      f where they are normal(f, sigma) (make_heads).
+ *
+ * A mixture of normals sees several predictors, one in each of its densities. But the mean of a sum
+ * is the sum of the means, so all that is not a location is given (find_mixture), every density is
+ * integrated over its own location (mixture_head), and no two of them need different axes for
+ * scales that each sees but one of (seen_in_terms).
  *
  * Sets of inputs (the parameters of the program, each a range of theta) are bits of a number.
  */
@@ -44,7 +48,8 @@ typedef struct {
   Node *made;               /* of each node: on the new predictor, + 1; 0: not yet */
   Node variance, deviation; /* V; sqrt(V) x */
   const GivenTerms *terms;
-  bool mixture; /* a row sees several elements of the predictor */
+  bool mixture;        /* of normals: every density has a predictor of its own */
+  const Condition *to; /* what is made */
 } Block;
 
 /* ---- the graph and its inputs ---------------------------------------------------------------- */
@@ -246,6 +251,71 @@ static void find_scales(Block *b) {
   if (!b->npredictors) b->terms = NULL;
 }
 
+/* ---- mixtures of normals --------------------------------------------------------------------- */
+
+/* Which nodes are densities of a normal whose location is open, or made of such. */
+static bool *find_densities(const Block *b) {
+  bool *is = NEW_ARRAY(b->temp, bool, b->all->count);
+  for (Node k = 0; k <= b->root->root; k++) {
+    const IrNode *x = ir_node(b->g, k);
+    if (!b->reached[k]) continue;
+    bool any = false;
+    for (int a = 0; a < x->nargs; a++) any = any || is[x->args[a]];
+    for (int32_t e = 0; x->op == IR_PACK && e < x->n; e++) any = any || is[x->u.picks[e].node];
+    is[k] = any || (x->op == IR_NORMAL && open_inputs(b, x->args[1]));
+  }
+  return is;
+}
+
+/* What a node that is made of densities sees besides their locations; false: it is no log sum of
+ * densities with weights. */
+static bool seen_besides(const Block *b, const bool *density, const IrNode *x, uint64_t *seen) {
+  int densities = 0;
+  for (int a = 0; a < x->nargs; a++) {
+    bool location = x->op == IR_NORMAL && a == 1;
+    densities += density[x->args[a]];
+    if (!location && !density[x->args[a]]) *seen |= b->all->mask[x->args[a]];
+  }
+  for (int32_t e = 0; x->op == IR_PACK && e < x->n; e++)
+    if (!density[x->u.picks[e].node]) *seen |= b->all->mask[x->u.picks[e].node];
+  switch (x->op) {
+  case IR_NORMAL: return !densities;
+  case IR_ADD: return densities == 1;
+  case IR_SUB: return densities == 1 && density[x->args[0]];
+  case IR_LSE:
+  case IR_LOG_SUM_EXP2:
+  case IR_GATHER:
+  case IR_PACK: return true;
+  default: return false;
+  }
+}
+
+/* All inputs that are not of locations are given; false: it is no mixture of normals. */
+static bool find_mixture(Block *b) {
+  const bool *density = find_densities(b);
+  bool sum = false;
+  if (b->root->needs_mean || !density[b->root->root]) return false;
+  find_products(b);
+  for (Node k = 0; k <= b->root->root; k++) {
+    const IrNode *x = ir_node(b->g, k);
+    if (!b->reached[k] || !density[k]) continue;
+    sum = sum || x->op == IR_LSE || x->op == IR_LOG_SUM_EXP2;
+    if (!seen_besides(b, density, x, &b->r.scales)) sum = false, k = b->root->root;
+  }
+  const bool *affine = sum ? find_affine(b) : NULL;
+  for (Node k = 0; sum && k <= b->root->root; k++) {
+    const IrNode *x = ir_node(b->g, k);
+    if (!b->reached[k] || !density[k] || x->op != IR_NORMAL || !open_inputs(b, x->args[1]))
+      continue;
+    sum = affine[x->args[1]] && given_terms(&b->r, source_of(b, x->args[1]));
+  }
+  if (sum) return true;
+  b->r.scales = 0;
+  b->r.why = b->all->why;
+  begin_terms(b);
+  return false;
+}
+
 /* ---- axes: which of the scales a row sees ---------------------------------------------------- */
 
 typedef struct {
@@ -388,17 +458,50 @@ static void note_reads(Reads *s, Node id, const int32_t *map) {
   }
 }
 
-/* Parameters that are independent under q can move along one axis, where no row sees two. */
-static uint64_t seen_once(Block *b) {
+/* Of the scales, those of which a row reads more than one element in this node. */
+static uint64_t seen_often(Block *b, Node id, const int32_t *map) {
   Reads s = {.b = b, .n = b->root->n, .watched = b->r.scales};
-  if (b->dense) return 0;
   s.last = NEW_ARRAY(b->temp, size_t, b->all->count);
   for (int k = 0; k < b->all->ninputs; k++) {
     s.element[k] = NEW_ARRAY(b->temp, int32_t, s.n);
     for (int32_t r = 0; r < s.n; r++) s.element[k][r] = -1;
   }
-  note_reads(&s, b->root->root, b->root->select);
-  return b->r.scales & ~s.many;
+  note_reads(&s, id, map);
+  return s.many;
+}
+
+/* The same for each term of a log sum by itself. */
+static uint64_t seen_in_terms(Block *b, Node id, const int32_t *map) {
+  IrNode x = *ir_node(b->g, id);
+  int32_t n = b->root->n, *at = NEW_ARRAY(b->temp, int32_t, n);
+  uint64_t often = 0;
+  if (x.op == IR_GATHER) {
+    for (int32_t r = 0; r < n; r++) at[r] = x.u.index[map[r]];
+    return seen_in_terms(b, x.args[0], at);
+  }
+  if (x.op == IR_LSE) {
+    for (int32_t w = 0; w < x.attr; w++) {
+      for (int32_t r = 0; r < n; r++) at[r] = map[r] * x.attr + w;
+      often |= seen_often(b, x.args[0], at);
+    }
+    return often;
+  }
+  if (x.op != IR_LOG_SUM_EXP2) return seen_often(b, id, map);
+  for (int a = 0; a < 2; a++) {
+    for (int32_t r = 0; r < n; r++) at[r] = ir_size(b->g, x.args[a]) == 1 ? 0 : map[r];
+    often |= seen_in_terms(b, x.args[a], at);
+  }
+  return often;
+}
+
+/* Parameters that are independent under q can move along one axis, where no row, or no term of it,
+ * sees two. */
+static uint64_t seen_once(Block *b) {
+  const ConditionRoot *r = b->root;
+  if (b->dense) return 0;
+  uint64_t often =
+      b->mixture ? seen_in_terms(b, r->root, r->select) : seen_often(b, r->root, r->select);
+  return b->r.scales & ~often;
 }
 
 /* All predictors have the same elements, and x is one number: so a row may see one of them. */
@@ -448,9 +551,9 @@ static int32_t pair_at(const Block *b, int32_t i, int32_t j) {
   return b->dense ? high * (high + 1) / 2 + (i > j ? j : i) : i;
 }
 
-/* What two terms add to V: data data scale scale cov(theta, theta). */
-static Node pair_share(Block *b, const Condition *c, const GivenTerm *t, const GivenTerm *u) {
-  int32_t n = b->terms->n, *at = NEW_ARRAY(b->temp, int32_t, n);
+/* What two terms of n elements add to V: data data scale scale cov(theta, theta). */
+static Node pair_share(Block *b, int32_t n, const GivenTerm *t, const GivenTerm *u) {
+  int32_t *at = NEW_ARRAY(b->temp, int32_t, n);
   double *w = NEW_ARRAY(b->temp, double, n);
   bool any = false;
   for (int32_t e = 0; e < n; e++) {
@@ -460,7 +563,7 @@ static Node pair_share(Block *b, const Condition *c, const GivenTerm *t, const G
     any = any || w[e] != 0;
   }
   if (!any) return NO_NODE;
-  Node cov = ir_input(b->g, c->dim, c->npairs), scale = t->scale;
+  Node cov = ir_input(b->g, b->to->dim, b->to->npairs), scale = t->scale;
   if (t == u && scale != NO_NODE) scale = map1(b->g, IR_SQUARE, scale);
   if (t != u && u->scale != NO_NODE)
     scale = scale == NO_NODE ? u->scale : map2(b->g, IR_MUL, scale, u->scale);
@@ -473,14 +576,21 @@ static Node pair_share(Block *b, const Condition *c, const GivenTerm *t, const G
 /* sqrt(V) has no derivative at 0, where all parameters are points; V is kept above what matters. */
 static const double LEAST_VARIANCE = 1e-200;
 
-static void make_variance(Block *b, const Condition *c) {
-  b->variance = NO_NODE;
-  for (int t = 0; b->terms && t < b->terms->count; t++)
-    for (int u = t; u < b->terms->count; u++) {
-      Node share = pair_share(b, c, &b->terms->term[t], &b->terms->term[u]);
+/* NO_NODE: there are no terms. */
+static Node variance_from(Block *b, const GivenTerms *terms) {
+  Node variance = NO_NODE;
+  for (int t = 0; terms && t < terms->count; t++)
+    for (int u = t; u < terms->count; u++) {
+      Node share = pair_share(b, terms->n, &terms->term[t], &terms->term[u]);
       if (share == NO_NODE) continue;
-      b->variance = b->variance == NO_NODE ? share : map2(b->g, IR_ADD, b->variance, share);
+      variance = variance == NO_NODE ? share : map2(b->g, IR_ADD, variance, share);
     }
+  return variance;
+}
+
+static void make_variance(Block *b) {
+  const Condition *c = b->to;
+  b->variance = variance_from(b, b->terms);
   if (b->variance == NO_NODE) return;
   Node sd = map1(b->g, IR_SQRT, map2(b->g, IR_ADD, b->variance, ir_number(b->g, LEAST_VARIANCE)));
   b->deviation = map2(b->g, IR_MUL, sd, ir_input(b->g, c->dim + c->npairs, 1));
@@ -540,16 +650,14 @@ typedef struct {
 static bool normal_heads(Block *b, Node id, NormalHeads *h);
 
 /* The variance of the predictor where f is that, element by element; NO_NODE: f is something else.
- */
+ * In a mixture every location is a predictor. */
 static Node variance_of(Block *b, Node f) {
-  IrNode x = *ir_node(b->g, f);
-  Node v = b->variance, source = f;
-  while (x.op == IR_GATHER) { /* from where the predictor was found */
-    source = x.args[0];
-    x = *ir_node(b->g, source);
-  }
+  Node source = source_of(b, f); /* where the predictor was found */
   const GivenTerms *terms = given_terms(&b->r, source);
-  if (!terms || !b->terms || !given_compare(b->terms, terms)) return NO_NODE;
+  if (!terms) return NO_NODE;
+  if (!b->mixture && (!b->terms || !given_compare(b->terms, terms))) return NO_NODE;
+  Node v = b->mixture ? variance_from(b, terms) : b->variance;
+  if (v == NO_NODE) return NO_NODE;
   for (Node at = f; at != source; at = ir_node(b->g, at)->args[0]) {
     IrNode g = *ir_node(b->g, at);
     if (g.args[0] != source) return NO_NODE; /* gathers of gathers are one */
@@ -615,7 +723,7 @@ static void wide_heads(Block *b, Condition *c) {
     if (ir_size(b->g, c->wide[k]) != c->rows) c->wide[0] = NO_NODE;
 }
 
-/* ---- mixtures -------------------------------------------------------------------------------- */
+/* ---- heads of mixtures ----------------------------------------------------------------------- */
 
 static Node mixture_head(Block *b, Node id);
 
@@ -647,8 +755,8 @@ static Node mixture_of(Block *b, Node id, const IrNode *x) {
   return x->op == IR_LSE ? ir_reduce(b->g, x->op, args[0], x->attr) : ir_map(b->g, x->op, args);
 }
 
-/* log E[exp(id)] given the scales, for a log sum of normal densities, each of one element of f. Of
- * such a sum the mean log density is no sum. NO_NODE: it is something else. */
+/* log E[exp(id)] given the scales, for a log sum of normal densities. Of such a sum the mean log
+ * density is no sum. NO_NODE: it is something else. */
 static Node mixture_head(Block *b, Node id) {
   if (!open_inputs(b, id)) return id;
   if (b->made[id]) return b->made[id] - 1;
@@ -702,16 +810,17 @@ static const Condition *condition(const Reducible *t, const ConditionRoot *root,
     b.r.why = "q has too many covariances to condition on scales";
   begin_terms(&b);
   reach(&b, root->root);
-  if (!b.r.why) find_scales(&b);
+  b.mixture = !b.r.why && find_mixture(&b);
+  if (!b.r.why && !b.mixture) find_scales(&b);
+  if (!b.r.why && b.terms && !one_element(&b)) b.r.why = too_many;
   Condition *c = NEW(b.arena, Condition);
   *c = (Condition){.graph = all->g, .dim = all->dim, .rows = ir_size(b.g, root->root)};
-  b.mixture = !b.r.why && b.terms && !one_element(&b);
-  if (b.mixture && root->needs_mean) b.r.why = too_many;
+  b.to = c;
   if (!b.r.why) make_axes(&b, c);
   *why = b.r.why;
   if (b.r.why) return NULL;
   make_pairs(&b, c);
-  make_variance(&b, c);
+  make_variance(&b);
   make_heads(&b, c);
   c->sampled = c->axes + c->line > GRID_AXES;
   bool few = c->axes <= MOST_AXES && !c->line && !b.mixture;
