@@ -1,5 +1,5 @@
-/* starts.c: where predictive scores start: VI's q in several widths, on more draws, with
- * correlations, in the parts in which the observations fall, and what was given.
+/* starts.c: where predictive scores start: VI's q in several widths, with correlations, in the
+ * parts in which the observations fall, and what was given.
  *
  * VI's own narrow q is a flat saddle of the predictive scores, so they start from several widths,
  * and from whatever else the family allows: a few iterations from each, more from the two best, and
@@ -155,32 +155,6 @@ static void add_correlated(Search *s) {
   if (!best_width(s, phi, new_start(s, "correlated VI at its best width"))) s->n--;
 }
 
-/* On few draws VI may come to rest on a saddle, such as a mixture with components that nothing
- * belongs to. On more draws, and others, it goes on; false: that gains next to nothing. */
-static bool vi_on_more_draws(Fitter *f, double *mean, double *sd) {
-  FitMark mark = fit_mark(f);
-  PredictiveValue v;
-  Q q = q_make(f->arena, FAMILY_meanfield, (Shape){0}, f->model->dim, NULL);
-  double *phi = NEW_ARRAY(f->arena, double, q_size(&q)), gain = 0;
-  Target vi = fit_vi_target(f, EXPLORE_NODES / 2);
-  NoiseSet more = {4 * VI_DRAWS, fit_seed(f, SEED_EXPLORE)};
-  Predictive *p = fit_objective_of(f, f->train_ll, &vi, &q, more);
-  q_start(&q, phi, f->mean, f->sd);
-  if (fit_evaluate(f, p, phi, &v))
-    gain = fit_lbfgs(f, p, phi, FINAL_ITERATIONS, 1e-6, "VI on more draws").value - v.value;
-  q_moments(&q, phi, mean, sd);
-  fit_release(f, mark);
-  return gain > fit_tolerated_gap(f);
-}
-
-static void add_more_draws(Search *s) {
-  Fitter *f = s->f;
-  size_t dim = f->model->dim;
-  if (predictive_is_exact(s->p) || f->o->vi.mean) return;
-  double *mean = NEW_ARRAY(f->arena, double, dim), *sd = NEW_ARRAY(f->arena, double, dim);
-  if (vi_on_more_draws(f, mean, sd)) q_start(s->q, new_start(s, "VI on more draws"), mean, sd);
-}
-
 static void add_components(Search *s) {
   Fitter *f = s->f;
   if (s->q->family != FAMILY_mixture) return;
@@ -216,7 +190,6 @@ static void list_starts(Search *s) {
   bool own = s->q == &f->q;
   const double *given = own && f->o->start ? f->o->start(f->o->start_self, s->q) : NULL;
   add_widths(s);
-  add_more_draws(s);
   add_correlated(s);
   add_components(s);
   add_affine(s);
