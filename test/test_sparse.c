@@ -203,8 +203,8 @@ static void hessians(void **unused) {
     }
 }
 
-/* With everybody meeting everybody it is not worth it, and a gradient that is not finite ends it.
- */
+/* With everybody meeting everybody it is not worth it, which is seen early; and a gradient that is
+ * not finite ends it. */
 static bool broken(void *self, const double *x, double *g) {
   bowl_gradient(self, x, g);
   return x[0] <= 1;
@@ -219,6 +219,7 @@ static void not_to_be_had(void **unused) {
   Bowl b = {.A = A, .n = n};
   Gradient g = {n, &b, bowl_gradient};
   assert_null(sparse_hessian_make(&ctx.arena, &g, phi, unit));
+  assert_true(b.asked < (long)n / 2);
   b.A = make_matrix(ARROW, 3, n, true);
   SparseHessian *h = sparse_hessian_make(&ctx.arena, &g, phi, unit);
   bowl_gradient(&b, phi, base);

@@ -34,10 +34,16 @@ struct SparseHessian {
 
 /* ---- who meets whom -------------------------------------------------------------------------- */
 
-/* Whatever does not see number k is computed as before, to the last bit. */
+/* How many moves there may be, of n numbers. */
+static size_t most_moves(size_t n) { return 12 + n / 4 < MOST_MOVES ? 12 + n / 4 : MOST_MOVES; }
+
+/* Whatever does not see number k is computed as before, to the last bit. One that is not moved
+ * alone meets no more numbers than there are moves, so where more than these meet too many, it is
+ * no use.
+ */
 static bool find_meetings(Arena *a, SparseHessian *h, const Gradient *probe, const double *phi,
                           const double *unit) {
-  size_t n = probe->dim, cap = 0;
+  size_t n = probe->dim, cap = 0, many = 0, most = most_moves(n);
   double *base = NEW_ARRAY(a, double, n);
   memcpy(h->at, phi, n * sizeof *phi);
   if (!probe->at(probe->self, phi, base)) return false;
@@ -49,6 +55,8 @@ static bool find_meetings(Arena *a, SparseHessian *h, const Gradient *probe, con
     for (size_t i = 0; i < n; i++)
       if (i == k || h->slope[i] != base[i]) PUSH(a, h->row, end, cap, (int32_t)i);
     h->first[k + 1] = end;
+    many += end - h->first[k] > most;
+    if (many > most) return false;
   }
   return true;
 }
@@ -147,7 +155,7 @@ static size_t plan_moves(const SparseHessian *h, const Plan *p, size_t alone, si
 
 /* As few as are found; false: too many. */
 static bool choose_moves(Arena *a, SparseHessian *h) {
-  size_t n = h->pattern.n, most = 12 + n / 4 < MOST_MOVES ? 12 + n / 4 : MOST_MOVES;
+  size_t n = h->pattern.n, most = most_moves(n);
   Degree *order = NEW_ARRAY(a, Degree, n + 1);
   for (size_t k = 0; k < n; k++) order[k] = (Degree){(int32_t)k, h->first[k + 1] - h->first[k]};
   qsort(order, n, sizeof *order, by_degree);
@@ -155,7 +163,8 @@ static bool choose_moves(Arena *a, SparseHessian *h) {
   h->move = NEW_ARRAY(a, int32_t, n + 1);
   h->moves = most + 1;
   for (size_t alone = 0; alone <= n && alone < h->moves; alone++) {
-    size_t moves = plan_moves(h, &p, alone, h->moves);
+    bool few = alone == n || order[alone].meets <= most;
+    size_t moves = few ? plan_moves(h, &p, alone, h->moves) : h->moves;
     if (moves >= h->moves) continue;
     h->moves = moves;
     h->alone = alone;
