@@ -922,6 +922,107 @@ TEST(counts) {
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
+/* Statements that fill `out`, as a block of transformed parameters, which is made of nodes for all
+ * draws together, and of generated quantities, which are numbers of one draw after the other. */
+typedef struct {
+  const char *what, *text;
+} Statements;
+
+static const Statements statements[] = {
+    {"operators",
+     "out[1] = a[1] + a[2] * a[3] - a[4] / s; out[2] = -a[1] ^ 2 + s ^ 0.5 + s ^ -1 + s ^ a[2];"
+     "out[3] = 7 / 2 + 7 % 4 + 7 %/% 3; out[4] = (a[1] < a[2]) + 2 * (a[1] >= a[3]) + !(s > 1);"
+     "out[5] = (a[1] > 0 && a[2] > 0) || a[3] == a[4]; out[6] = a[1] > a[2] ? a[1] : 2;"
+     "out[7] = a' * a + (a' * a) / 2; out[8] = (N > 2 ? 1 : 2.5) / 2;"},
+    {"elements, rows and blocks",
+     "array[3, 2] real x; matrix[2, 3] M = rep_matrix(1, 2, 3); array[2] vector[3] v;"
+     "for (i in 1:3) for (j in 1:2) { x[i, j] = a[i] + j; M[j, i] = x[i][j] * s; }"
+     "for (j in 1:2) { v[j] = M[j]'; v[j][2] += 1; v[j, 3] *= 2; }"
+     "x[2] = x[1]; x[1, 1] = 9; out[1:3] = v[1]; out[4:6] = v[2]; out[7] = sum(x[2]);"
+     "out[8] = x[1, 1] + M[2, g[2]] + v[g[1]][g[3]];"},
+    {"what was copied stays",
+     "array[3] real x = {a[1], a[2], a[3]}; array[3] real z = x; real b = a[1]; real d = b; int k;"
+     "x[1] = 5; b += 1; out[1] = z[1]; out[2] = d; out[3] = sum(x); x[2] = 6; out[4] = sum(x);"
+     "z = x; x[3] = 7; out[5] = z[3]; k = 3; { int l = k; k -= 1; out[6] = l * 10 + k; }"
+     "{ array[2] int c; for (i in 1:2) c[i] = i; out[7] = c[1] + c[2] / 2; }"
+     "{ tuple(real, real) t = (b, d); b = 0; out[8] = t.1 + t.2; }"},
+    {"the best of several",
+     "array[N, 2] real best; array[N, 2] int from = rep_array(0, N, 2);"
+     "for (k in 1:2) best[1, k] = normal_lpdf(y[1] | a[k], s);"
+     "for (t in 2:N) for (k in 1:2) { best[t, k] = negative_infinity();"
+     "  for (j in 1:2) { real lp; lp = best[t - 1, j] + log(s + j) + normal_lpdf(y[t] | a[k], s);"
+     "    if (lp > best[t, k]) { from[t, k] = j; best[t, k] = lp; } } }"
+     "out[1] = max(best[N]); for (t in 2:N) out[t] = from[t, 1] + 10 * from[t, 2];"},
+    {"sums of exponentials over states",
+     "array[3] real acc; array[N, 3] real l; for (k in 1:3) l[1, k] = a[k];"
+     "for (t in 2:N) for (k in 1:3) { for (j in 1:3) acc[j] = l[t - 1, j] + a[j] * k - s * y[t];"
+     "  l[t, k] = log_sum_exp(acc); }"
+     "out[1] = log_sum_exp(l[N]); out[2:4] = softmax(to_vector(l[2]));"},
+    {"loops that are left",
+     "real x = 0; for (n in 1:N) { if (n == 2) continue; if (n == 5) break; x += y[n] * a[1]; }"
+     "out[1] = x; { int n = 0; while (n < 4) { n += 1; if (n == 3) continue; out[2] += a[n]; } }"
+     "for (v in y) { real z = v * s; if (z > 2) out[3] += z; else out[4] -= z; }"
+     "for (n in 1:N) { real fresh; if (n > 1) fresh = y[n - 1]; out[5] += n > 1 ? fresh : a[2]; }"},
+    {"conditions on parameters, each iteration its own",
+     "array[6] real x = rep_array(0, 6); vector[6] v; real z = 0; real w;"
+     "for (n in 1:6) { if (a[1] > y[n]) x[n] = a[3]; else x[n] = 2; }"
+     "for (n in 1:6) { v[n] = y[n]; for (j in 1:2) if (a[j] > v[n]) v[n] = a[j] * n; }"
+     "for (n in 1:6) if (a[2] > y[n]) z = y[n];"
+     "for (n in 1:6) { w = a[4]; if (a[1] > y[n]) w = y[n]; out[7] += w * n; }"
+     "for (n in 1:6) { if (n > 2) { if (a[1] > y[n]) x[n] += y[n] * s; } out[n] = x[n] - v[n]; }"
+     "out[8] = z;"},
+    {"functions of the user",
+     "out[1] = half(1, 2) + half(g[1], 2); out[2] = power_sum(a, 3); out[3] = clipped(a[1]);"
+     "out[4] = clipped(a[2] + 10) + one() / 2; out[5] = mean_of({1, 2}); out[6:8] = shifted(a, "
+     "s);"},
+    {"a loop that is lifted in some calls and not in others",
+     "vector[20] w = rep_vector(s, 20); vector[20] r = rep_vector(s, 20);"
+     "for (n in 1:20) w[n] = w[n] * n + a[1]; for (n in 2:20) r[n] = r[n - 1] * 0.5 + a[2];"
+     "out[1] = sum(w); out[2] = sum(r); out[3] = running(w, 0); out[4] = running(w, 1);"
+     "for (n in 1:20) { int m = n %/% 3; out[5] += w[m + 1]; } out[6] = dot_product(w, r);"},
+};
+
+static const char statement_functions[] =
+    "functions {"
+    "real half(real x, real y) { return x / y; }"
+    "real one() { return 1; }"
+    "real mean_of(array[] real x) { return x[1] / x[2]; }"
+    "real power_sum(vector a, int n) { real t = 0; for (k in 1:n) t += a[k] ^ k; return t; }"
+    "real clipped(real x) { if (x > 2) return 2; return x; }"
+    "vector shifted(vector a, real s) { vector[3] r; for (k in 1:3) r[k] = a[k + 1] - s; return r; "
+    "}"
+    "real running(vector w, int carry) { vector[num_elements(w)] r = w;"
+    " for (n in 2:num_elements(w)) r[n] = carry ? r[n - 1] + w[n] : 2 * w[n];"
+    " return r[num_elements(w)]; } }";
+
+TEST(generated_as_transformed) {
+  const Statements *t = row;
+  enum { DRAWS = 70, OUT = 8 };
+  const char *block = "vector[8] %s; { vector[8] out = rep_vector(0, 8); %s %s = out; }";
+  const char *text =
+      arena_format(&c->arena,
+                   "%s data { int N; array[N] real y; array[N] int g; }"
+                   "parameters { vector[4] a; real<lower=0> s; } transformed parameters { %s }"
+                   "model { a ~ normal(0, 1); s ~ lognormal(0, 1); } generated quantities { %s }",
+                   statement_functions, arena_format(&c->arena, block, "tp", t->text, "tp"),
+                   arena_format(&c->arena, block, "gq", t->text, "gq"));
+  const Model *m =
+      model_of(c, text, "{\"N\": 6, \"y\": [0.5, 1, -1, 2, 0.25, 3], \"g\": [1, 2, 3, 1, 2, 3]}");
+  size_t columns = model_output_count(m), first = 5;
+  double *theta = NEW_ARRAY(&c->arena, double, 5 * DRAWS),
+         *out = NEW_ARRAY(&c->arena, double, DRAWS *columns);
+  uint64_t seed = 11;
+  for (int k = 0; k < 5 * DRAWS; k++) theta[k] = uniform(&seed, -2, 2);
+  model_outputs(c, m, &(ModelPoints){theta, DRAWS, 1, DRAWS}, 42, out);
+  for (int i = 0; i < DRAWS; i++)
+    for (size_t k = 0; k < OUT; k++) {
+      double tp = out[(size_t)i * columns + first + k],
+             gq = out[(size_t)i * columns + first + OUT + k];
+      if (!(fabs(tp - gq) <= 1e-12 * (1 + fabs(tp))))
+        fail_msg("out[%zu] of draw %d: %.17g for all draws, %.17g of one", k + 1, i, tp, gq);
+    }
+}
+
 TEST(generated_quantities) {
   const Model *m =
       model_of(c,
@@ -1233,6 +1334,7 @@ int main(void) {
   SUITE_ADD(&suite, dependent_bounds);
   SUITE_ADD(&suite, jacobian_statement);
   SUITE_ADD(&suite, generated_quantities);
+  ADD_ROWS(statements, generated_as_transformed, .what);
   SUITE_ADD(&suite, tapes_of_some_rows);
   SUITE_ADD(&suite, densities_in_batches);
   return suite_run("model", &suite);

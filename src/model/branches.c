@@ -163,7 +163,8 @@ static Flow eval_choice(Eval *E, const Stmt *s, Value *c) {
   no = eval_branch(E, s->nbody > 1 ? s->body[1] : NULL, guard, not(E, c));
   for (int k = 0; k < list.n; k++) {
     Var *var = list.items[k].var;
-    var->value = eval_choose(E, c, list.items[k].then, var->value);
+    Value *then = list.items[k].then;
+    var->value = eval_choose(E, lift_choice(E, var, c, then), then, var->value);
   }
   return yes == FLOW_LEFT && no == FLOW_LEFT ? FLOW_LEFT : FLOW_NEXT;
 }
@@ -183,12 +184,17 @@ Value *eval_either(Eval *E, const Expr *e, Value *c) {
   return v;
 }
 
+static Flow eval_taken(Eval *E, const Stmt *s, bool yes) {
+  const Stmt *branch = yes ? s->body[0] : s->nbody > 1 ? s->body[1] : NULL;
+  return branch ? eval_stmt(E, branch) : FLOW_NEXT;
+}
+
 Flow eval_if(Eval *E, const Stmt *s) {
+  if (number_is(E, s->e)) return eval_taken(E, s, number_of(E, s->e) != 0);
   Value *c = value_on_axis(E, eval_decided(E, eval_expr(E, s->e)), E->axis);
   if (!c->known) return eval_choice(E, s, c);
   if (c->axis) return eval_partition(E, s, c);
-  const Stmt *branch = c->v[0] != 0 ? s->body[0] : s->nbody > 1 ? s->body[1] : NULL;
-  return branch ? eval_stmt(E, branch) : FLOW_NEXT;
+  return eval_taken(E, s, c->v[0] != 0);
 }
 
 /* ---- leaving --------------------------------------------------------------------------------- */

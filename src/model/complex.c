@@ -56,6 +56,8 @@ Value *complex_from(Eval *E, Value *re, Value *im) {
 }
 
 Value *complex_promote(Eval *E, Value *v, TypeKind kind) {
+  if (kind == TY_REAL && v->kind == TY_INT)
+    return value_reshape(E, v, kind, v->array_dims, v->ndims, v->dims);
   if (!complex_kind(kind) || complex_kind(v->kind)) return v;
   Parts p = complex_parts(E, v);
   return complex_from(E, p.re, p.im);

@@ -15,7 +15,8 @@ typedef struct {
 bool complex_kind(TypeKind k);
 Parts complex_parts(Eval *E, Value *v);             /* of a real Value: itself and zeros */
 Value *complex_from(Eval *E, Value *re, Value *im); /* scalars are repeated */
-/* v, which is complex where the kind is. */
+/* v as an expression of the kind has it: complex where the kind is, and real where it is, though
+ * the numbers are ints. */
 Value *complex_promote(Eval *E, Value *v, TypeKind kind);
 
 Parts complex_add(Eval *E, Parts a, Parts b);

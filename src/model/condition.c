@@ -458,9 +458,17 @@ static void note_reads(Reads *s, Node id, const int32_t *map) {
   }
 }
 
+/* Inputs of several elements: of a single one no row sees two. */
+static uint64_t wide_inputs(const Block *b) {
+  uint64_t wide = 0;
+  for (int k = 0; k < b->all->ninputs; k++)
+    if (ir_size(b->g, b->all->input[k]) > 1) wide |= (uint64_t)1 << k;
+  return wide;
+}
+
 /* Of the scales, those of which a row reads more than one element in this node. */
 static uint64_t seen_often(Block *b, Node id, const int32_t *map) {
-  Reads s = {.b = b, .n = b->root->n, .watched = b->r.scales};
+  Reads s = {.b = b, .n = b->root->n, .watched = b->r.scales & wide_inputs(b)};
   s.last = NEW_ARRAY(b->temp, size_t, b->all->count);
   for (int k = 0; k < b->all->ninputs; k++) {
     s.element[k] = NEW_ARRAY(b->temp, int32_t, s.n);

@@ -180,6 +180,21 @@ typedef struct {
   bool conditional; /* conditions on parameters have been met */
 } EvalNotes;
 
+/* Of a loop: how often it could be lifted, and how often it could not. */
+typedef struct {
+  const Stmt *loop;
+  long lifted, failed;
+} Habit;
+enum { HABITS = 256 };
+
+/* What an op gave of these numbers, which programs ask for again and again: the logarithm of a
+ * probability in every iteration. */
+typedef struct {
+  unsigned op;
+  double x[IR_MAX_ARGS], value;
+} Result;
+enum { RESULTS = 128 };
+
 typedef struct Eval {
   Ctx *ctx;
   Arena *arena; /* where Values live */
@@ -196,6 +211,9 @@ typedef struct Eval {
   Lift *lift;                 /* the loop being lifted, or NULL */
   Value *guard, *live, *mask; /* the draws for which statements count (branches.c), or NULL */
   Scope scope;
+  bool numbers;      /* every Value is known: generated quantities of a draw (numbers.c) */
+  Habit *habits;     /* [HABITS] of loops, by their addresses; NULL: they are not remembered */
+  Result *results;   /* [RESULTS], or NULL: they are not remembered */
   Draw *draw;        /* the draw for which the program is evaluated, or NULL: for all */
   EvalNotes *shared; /* never NULL */
   Value *result;     /* of a user function */
@@ -315,8 +333,14 @@ long value_int_of(Eval *E, Value *v, Loc loc,
 /* ---- expr.c, stmt.c, lift.c, functions.c, dists.c, constraints.c ----------------------------- */
 
 Value *eval_expr(Eval *E, const Expr *e);
+Value *eval_general(Eval *E, const Expr *e); /* the same, of single numbers too by Values */
 void eval_deeper(Eval *E, Loc loc); /* fails where the stack has no room for one more level */
 Value *eval_binary(Eval *E, Operator op, Value *a, Value *b, Loc loc);
+double eval_int_operator(Eval *E, Operator op, double a, double b, Loc loc);
+/* The place, from 0, that an index names; fails where it is out of range. */
+int32_t eval_position(Eval *E, double i, int32_t dim, Loc loc);
+/* Kind of what remains of a vector or matrix when the given inner dimensions are dropped. */
+TypeKind eval_remaining_kind(TypeKind kind, bool first_dropped, bool second_dropped);
 bool eval_is_density_name(const char *name); /* ..._lpdf, ..._lpmf and their _lup forms */
 bool eval_is_cdf_name(const char *name);     /* ..._cdf, ..._lcdf, ..._lccdf */
 Value *eval_user(Eval *E, const FunDef *f, Value **args, Loc loc);
@@ -415,6 +439,8 @@ void attempt_undo(Eval *E, Attempt *a); /* after it failed, or in the place of a
 void lift_read(Eval *E, Var *var, const Axis *axis, const int32_t *index,
                int32_t n); /* index NULL: all elements */
 void lift_write(Eval *E, Var *var, const Axis *axis, const int32_t *index, int32_t n);
+/* The condition by which a variable, whose value is `then` where it holds, is chosen. */
+Value *lift_choice(Eval *E, Var *var, Value *c, const Value *then);
 _Noreturn void lift_bail(Eval *E, const char *why);
 /* The same, because of a size, one a row of the axis: the loop may be tried again in parts. */
 _Noreturn void lift_differs(Eval *E, const Axis *axis, const double *sizes);
@@ -432,6 +458,31 @@ bool inline_elementwise_sum(const Eval *E, const Expr *sum);
 /* Is there data in a sum of which every summand has its own, as y has in dot_self(y - X * b)? */
 bool inline_has_outcome(const Eval *E, const Expr *sum);
 bool fun_is_elementwise(FunId id); /* functions.c */
+unsigned fun_op(FunId id);         /* of an elementwise one, else 0 */
+
+/* numbers.c: expressions whose type is int or real, where every value is known: may e be evaluated
+ * so; its number; the same as a Value. */
+static inline bool number_typed(const Expr *e) {
+  return e->type && !e->type->array_dims && (e->type->kind == TY_INT || e->type->kind == TY_REAL);
+}
+static inline bool number_is(const Eval *E, const Expr *e) {
+  return E->numbers && !E->axis && number_typed(e);
+}
+double number_of(Eval *E, const Expr *e);
+double number_fold(Eval *E, unsigned op, const double *x); /* an op of IR_MAX_ARGS numbers */
+Value *number_value(Eval *E, TypeKind kind, double x);
+/* A variable becomes a number; an assignment to a number, false: it is none. */
+void number_set(Eval *E, Var *var, TypeKind kind, double x);
+bool number_assign(Eval *E, const Stmt *s);
+/* x[i], x[i, j], ... with single indexes, which are consecutive elements of x: is e so; a copy of
+ * them; where new ones go. */
+typedef struct {
+  double *to;
+  Value shape;
+} NumberBlock;
+bool number_is_block(const Eval *E, const Expr *e);
+Value *number_block(Eval *E, const Expr *e);
+NumberBlock number_block_to(Eval *E, const Expr *e);
 
 const Factors *factors_of(Eval *E, const Stmt *loop);
 Factor factors_find(const Factors *f, const Stmt *s);

@@ -15,7 +15,7 @@ typedef struct {
   int32_t *at;
 } Along;
 
-static int32_t checked(Eval *E, double i, int32_t dim, Loc loc) {
+int32_t eval_position(Eval *E, double i, int32_t dim, Loc loc) {
   if (!(i >= 1 && i <= dim)) {
     if (dim)
       ctx_fail(E->ctx, PVI_PROGRAM, loc,
@@ -29,8 +29,8 @@ static Along along_range(Eval *E, long from, long to, int32_t dim, Loc loc) {
   Along a = {.count = to >= from ? (int32_t)(to - from + 1) : 0};
   a.at = NEW_ARRAY(E->arena, int32_t, a.count);
   if (a.count) { /* an empty range may lie anywhere */
-    checked(E, (double)from, dim, loc);
-    checked(E, (double)to, dim, loc);
+    eval_position(E, (double)from, dim, loc);
+    eval_position(E, (double)to, dim, loc);
   }
   for (int32_t k = 0; k < a.count; k++) a.at[k] = (int32_t)from - 1 + k;
   return a;
@@ -43,7 +43,7 @@ static Along along_values(Eval *E, Value *v, int32_t dim, Loc loc) {
   Along a = {.count = v->n, .dropped = v->ndims == 0, .axis = v->axis};
   int32_t total = value_total(v);
   a.at = NEW_ARRAY(E->arena, int32_t, total);
-  for (int32_t k = 0; k < total; k++) a.at[k] = checked(E, v->v[k], dim, loc);
+  for (int32_t k = 0; k < total; k++) a.at[k] = eval_position(E, v->v[k], dim, loc);
   return a;
 }
 
@@ -62,7 +62,7 @@ static Along along_moving(Eval *E, const Value *from, const Value *to, int32_t d
   for (int32_t r = 0; r < E->axis->rows; r++) {
     if (counts[r] != counts[0]) lift_differs(E, E->axis, counts);
     for (int32_t k = 0; k < a.count; k++)
-      a.at[r * a.count + k] = checked(E, at_row(from, r) + k, dim, loc);
+      a.at[r * a.count + k] = eval_position(E, at_row(from, r) + k, dim, loc);
   }
   return a;
 }
@@ -88,8 +88,7 @@ static Along along(Eval *E, const Index *i, int32_t dim) {
   return along_range(E, from, to, dim, i->loc);
 }
 
-/* Kind of what remains of a vector or matrix when the given inner dimensions are dropped. */
-static TypeKind remaining_kind(TypeKind kind, bool first_dropped, bool second_dropped) {
+TypeKind eval_remaining_kind(TypeKind kind, bool first_dropped, bool second_dropped) {
   bool z = complex_kind(kind);
   TypeKind scalar = z ? TY_COMPLEX : TY_REAL, row = z ? TY_COMPLEX_ROW_VECTOR : TY_ROW_VECTOR,
            column = z ? TY_COMPLEX_VECTOR : TY_VECTOR, matrix = z ? TY_COMPLEX_MATRIX : TY_MATRIX;
@@ -116,8 +115,8 @@ Selection eval_selection(Eval *E, const Value *base, const Index *indexes, int n
     if (d < base->array_dims) s.shape.array_dims++;
   }
   int inner = base->array_dims;
-  s.shape.kind = remaining_kind(base->kind, dropped[inner < MAX_DIMS ? inner : 0],
-                                inner + 1 < MAX_DIMS && dropped[inner + 1]);
+  s.shape.kind = eval_remaining_kind(base->kind, dropped[inner < MAX_DIMS ? inner : 0],
+                                     inner + 1 < MAX_DIMS && dropped[inner + 1]);
   int32_t rows = s.axis ? s.axis->rows : 1, n = s.shape.n;
   if (base->ndims == 1) {
     s.index = by[0].at;
@@ -168,6 +167,7 @@ static const Expr *flatten_indexes(Eval *E, const Expr *e, Index **indexes, int 
 static Value *eval_index(Eval *E, const Expr *e) {
   Index *indexes;
   int n;
+  if (number_is_block(E, e)) return number_block(E, e);
   const Expr *root = flatten_indexes(E, e, &indexes, &n);
   if (root->kind != EX_VAR) {
     Value *v = eval_expr(E, root);
@@ -184,7 +184,7 @@ static Value *eval_index(Eval *E, const Expr *e) {
 
 /* ---- operators ------------------------------------------------------------------------------- */
 
-static double int_operator(Eval *E, Operator op, double a, double b, Loc loc) {
+double eval_int_operator(Eval *E, Operator op, double a, double b, Loc loc) {
   if ((op == OP_DIV || op == OP_IDIV || op == OP_MOD) && b == 0)
     ctx_fail(E->ctx, PVI_PROGRAM, loc, "integer division by zero");
   switch (op) {
@@ -212,7 +212,7 @@ static Value *known_int_binary(Eval *E, Operator op, Value *a, Value *b, Loc loc
   static const Value shape = {.kind = TY_INT, .n = 1};
   Value *r = value_known(E, &shape, a->axis ? a->axis : b->axis);
   for (int32_t k = 0; k < value_total(r); k++)
-    r->v[k] = int_operator(E, op, a->v[a->axis ? k : 0], b->v[b->axis ? k : 0], loc);
+    r->v[k] = eval_int_operator(E, op, a->v[a->axis ? k : 0], b->v[b->axis ? k : 0], loc);
   return r;
 }
 
@@ -360,11 +360,10 @@ static Value *eval_logical(Eval *E, const Expr *e) {
 static Value *eval_ternary(Eval *E, const Expr *e) {
   Value *c = value_on_axis(E, eval_decided(E, eval_expr(E, e->args[0])), E->axis);
   if (!c->known) return eval_either(E, e, c);
-  if (!c->axis) return eval_expr(E, e->args[c->v[0] != 0 ? 1 : 2]);
-  int32_t yes = 0;
-  for (int32_t r = 0; r < c->axis->rows; r++) yes += c->v[r] != 0;
-  if (yes == 0 || yes == c->axis->rows) return eval_expr(E, e->args[yes ? 1 : 2]);
-  return eval_either(E, e, c);
+  int32_t yes = 0, rows = c->axis ? c->axis->rows : 1;
+  for (int32_t r = 0; r < rows; r++) yes += c->v[r] != 0;
+  if (yes != 0 && yes != rows) return eval_either(E, e, c);
+  return complex_promote(E, eval_expr(E, e->args[yes ? 1 : 2]), e->type->kind);
 }
 
 /* Parts are tuples, or arrays of them. */
@@ -503,6 +502,10 @@ void eval_deeper(Eval *E, Loc loc) {
 
 Value *eval_expr(Eval *E, const Expr *e) {
   eval_deeper(E, e->loc);
+  return number_is(E, e) ? number_value(E, e->type->kind, number_of(E, e)) : eval_general(E, e);
+}
+
+Value *eval_general(Eval *E, const Expr *e) {
   switch (e->kind) {
   case EX_INT: return value_int(E, e->ivalue);
   case EX_REAL: return value_real(E, e->rvalue);

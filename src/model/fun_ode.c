@@ -217,6 +217,7 @@ static Problem make_problem(Eval *E, OdeMethod method, Value **a, int n, const E
   p.sub.inlined = NULL;
   p.sub.attempts = 0;
   p.sub.quiet = true;
+  p.sub.numbers = false;
   for (int k = 1; k < n; k++) {
     need_no_rows(E, a[k]);
     p.unknown |= has_unknown(a[k]);

@@ -101,7 +101,9 @@ static const FunRow rows[FUN_COUNT] = {
 #undef FUN
 };
 
-bool fun_is_elementwise(FunId id) { return !rows[id].code && rows[id].op; }
+unsigned fun_op(FunId id) { return rows[id].code ? 0 : rows[id].op; }
+
+bool fun_is_elementwise(FunId id) { return fun_op(id) != 0; }
 
 Value *eval_function(Eval *E, FunId id, Value **args, int nargs, const Expr *call) {
   const FunRow *row = &rows[id];

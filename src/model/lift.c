@@ -26,6 +26,7 @@ typedef struct {
 
 struct Lift {
   Axis root;
+  const Value *guard; /* E->guard where it begins */
   LiftVar *vars;
   int nvars, cap_vars;
   const char *why;
@@ -87,6 +88,7 @@ void lift_read(Eval *E, Var *var, const Axis *axis, const int32_t *index, int32_
 void lift_write(Eval *E, Var *var, const Axis *axis, const int32_t *index, int32_t n) {
   LiftVar *s = stamped(E, var);
   if (!s) return;
+  if (E->guard != E->lift->guard) lift_read(E, var, axis, index, n); /* some draws keep the old */
   bool all_rows = E->axis && !E->axis->parent;
   for (int32_t r = 0; r < (axis ? axis->rows : 1); r++)
     for (int32_t k = 0; k < n; k++) {
@@ -104,6 +106,24 @@ void lift_write(Eval *E, Var *var, const Axis *axis, const int32_t *index, int32
         s->wrote[e] = EVERYBODY;
       }
     }
+}
+
+/* A condition that differs between iterations, for a choice between two values of a variable that
+ * all of them share: every element is chosen by the iteration that wrote it. */
+static Value *by_writer(Eval *E, const LiftVar *s, const Value *shape, Value *c) {
+  int32_t *row = NEW_ARRAY(E->arena, int32_t, E->lift->root.rows),
+          *index = NEW_ARRAY(E->arena, int32_t, shape->n);
+  for (int32_t r = 0; r < c->axis->rows; r++) row[c->axis->iteration[r]] = r;
+  for (int32_t e = 0; e < shape->n; e++) index[e] = s->wrote[e] >= 0 ? row[s->wrote[e]] : 0;
+  return value_of_node(E, shape, NULL, ir_gather(E->graph, value_node(E, c), index, shape->n));
+}
+
+Value *lift_choice(Eval *E, Var *var, Value *c, const Value *then) {
+  const LiftVar *s = stamped(E, var);
+  if (!s || !c->axis || then == var->value) return c;
+  if (then->kind == TY_TUPLE || !then->axis != !var->value->axis)
+    lift_bail(E, "a branch in some draws changes what other iterations share");
+  return then->axis ? c : by_writer(E, s, then, c);
 }
 
 /* ---- which variables a loop changes ---------------------------------------------------------- */
@@ -222,6 +242,7 @@ static bool try_body(Eval *E, Lift *l, const Stmt *changes, LiftBody *body, void
     return false;
   }
   E->lift = l;
+  l->guard = E->guard;
   E->lift_depth = E->nest ? E->nest->depth : 1;
   E->lift_function = E->depth;
   E->axis = &l->root;
@@ -303,8 +324,15 @@ static bool divide(Eval *E, const Lift *l, Lift *next) {
   return next->parts > l->parts;
 }
 
-bool lift_loop(Eval *E, const Stmt *s, long from, long to, const char **why) {
-  if (!may_lift(E, why)) return false;
+/* Draw after draw a loop takes the same course: one that could not be lifted is not tried for ever.
+ * What it computes is the same either way. */
+static Habit *habit_of(Eval *E, const Stmt *s) {
+  Habit *h = E->habits ? &E->habits[(uintptr_t)s / sizeof(Stmt) % HABITS] : NULL;
+  if (h && h->loop != s) *h = (Habit){.loop = s};
+  return h;
+}
+
+static bool lift_all(Eval *E, const Stmt *s, long from, long to, const char **why) {
   Loop loop = {s, from};
   Lift *l = new_lift(E, (int32_t)(to - from + 1));
   for (int k = 0; k <= MOST_DIVISIONS; k++) {
@@ -314,4 +342,13 @@ bool lift_loop(Eval *E, const Stmt *s, long from, long to, const char **why) {
     l = next;
   }
   return false;
+}
+
+bool lift_loop(Eval *E, const Stmt *s, long from, long to, const char **why) {
+  enum { FEW = 8 }; /* iterations: one number after the other they cost less */
+  Habit *h = habit_of(E, s);
+  if (!may_lift(E, why) || (h && (to - from < FEW || h->failed > h->lifted))) return false;
+  bool lifted = lift_all(E, s, from, to, why);
+  if (h) ++*(lifted ? &h->lifted : &h->failed);
+  return lifted;
 }

@@ -204,7 +204,10 @@ typedef struct {
   const Model *m;
   const bool *wanted; /* by output; NULL: all */
   bool generates;
-  size_t ncols; /* all columns */
+  size_t ncols;         /* all columns */
+  const int32_t *place; /* of each in its variable, row-major */
+  Habit *habits;        /* of generated quantities, from point to point */
+  Result *results;
 } Columns;
 
 static bool is_wanted(const Columns *s, int k) { return !s->wanted || s->wanted[k]; }
@@ -213,8 +216,20 @@ static bool is_evaluated(const Columns *s, int k) {
   return s->m->outputs[k].node != NO_NODE && (s->generates || is_wanted(s, k));
 }
 
-static Columns columns_of(const Model *m, const bool *wanted) {
-  Columns s = {.m = m, .wanted = wanted, .ncols = model_output_count(m)};
+static const int32_t *places_of(Arena *a, const Model *m) {
+  int32_t *place = NEW_ARRAY(a, int32_t, model_output_count(m) + 1), *next = place;
+  for (int k = 0; k < m->noutputs; k++)
+    for (int32_t j = 0; j < m->outputs[k].n; j++) *next++ = model_column_place(&m->outputs[k], j);
+  return place;
+}
+
+static Columns columns_of(Arena *a, const Model *m, const bool *wanted) {
+  Columns s = {.m = m,
+               .wanted = wanted,
+               .ncols = model_output_count(m),
+               .place = places_of(a, m),
+               .habits = NEW_ARRAY(a, Habit, HABITS),
+               .results = NEW_ARRAY(a, Result, RESULTS)};
   for (int k = 0; m->program->blocks[BLOCK_GENERATED] && k < m->noutputs; k++)
     s.generates |= m->outputs[k].block == BLOCK_GENERATED && is_wanted(&s, k);
   return s;
@@ -228,8 +243,7 @@ static void graph_outputs(const Columns *s, const Work *w, size_t count, double 
     const Output *o = &s->m->outputs[k];
     if (!is_evaluated(s, k)) continue;
     for (int32_t j = 0; j < o->n; j++) {
-      int32_t at[MAX_DIMS];
-      const double *row = vm_value(w, root, column_place(o, j, at));
+      const double *row = vm_value(w, root, s->place[first + (size_t)j]);
       for (size_t i = 0; i < count; i++) out[i * s->ncols + first + (size_t)j] = row[i];
     }
     root++;
@@ -267,36 +281,32 @@ Eval model_interpreter(Arena *values, Arena *nodes, const Model *m) {
 
 /* Generated quantities of one point begin with its parameters and transformed parameters, which out
  * has already. */
-static void set_variables(Eval *E, const Model *m, const double *out) {
+static void set_variables(Eval *E, const Columns *s, const double *out) {
+  const Model *m = s->m;
   size_t first = 0;
   tuples_prepare(E);
   for (int k = 0; k < m->noutputs; first += (size_t)m->outputs[k++].n) {
     const Output *o = &m->outputs[k];
     if (o->block == BLOCK_GENERATED) continue;
     Value *v = value_known(E, value_shape(E, o->kind, o->array_dims, o->ndims, o->dims), NULL);
-    for (int32_t j = 0; j < o->n; j++) {
-      int32_t at[MAX_DIMS];
-      v->v[column_place(o, j, at)] = out[first + (size_t)j];
-    }
+    for (size_t j = 0; j < (size_t)o->n; j++) v->v[s->place[first + j]] = out[first + j];
     output_set(E, o, v);
   }
 }
 
-static void get_generated(const Eval *E, const Model *m, double *out) {
+static void get_generated(const Eval *E, const Columns *s, double *out) {
+  const Model *m = s->m;
   size_t first = 0;
   for (int k = 0; k < m->noutputs; first += (size_t)m->outputs[k++].n) {
     const Output *o = &m->outputs[k];
     if (o->block != BLOCK_GENERATED) continue;
     const Value *v = output_value(E, o);
-    for (int32_t j = 0; j < o->n; j++) {
-      int32_t at[MAX_DIMS];
-      out[first + (size_t)j] = v->v[column_place(o, j, at)];
-    }
+    for (size_t j = 0; j < (size_t)o->n; j++) out[first + j] = v->v[s->place[first + j]];
   }
 }
 
 typedef struct {
-  const Model *m;
+  const Columns *s;
   Arena *values, *nodes;
   RngStream rng;
   double *out; /* the columns of the point */
@@ -305,11 +315,14 @@ typedef struct {
 static void generate(Ctx *c, void *self) {
   (void)c;
   Generating *g = self;
-  Eval E = model_interpreter(g->values, g->nodes, g->m);
+  Eval E = model_interpreter(g->values, g->nodes, g->s->m);
   E.rng = &g->rng;
-  set_variables(&E, g->m, g->out);
-  eval_block(&E, g->m->program->blocks[BLOCK_GENERATED]);
-  get_generated(&E, g->m, g->out);
+  E.numbers = true;
+  E.habits = g->s->habits;
+  E.results = g->s->results;
+  set_variables(&E, g->s, g->out);
+  eval_block(&E, g->s->m->program->blocks[BLOCK_GENERATED]);
+  get_generated(&E, g->s, g->out);
 }
 
 /* Points whose generated quantities end with an error, and the first of the errors. */
@@ -322,9 +335,10 @@ typedef struct {
 static void no_quantities(Ctx *c, const Generating *g, const Message *why, Failed *f) {
   if (c->status == PVI_FAILURE) ctx_fail(c, PVI_FAILURE, why->loc, "%s", why->text);
   if (!f->n++) f->first = *why;
+  const Model *m = g->s->m;
   double *out = g->out;
-  for (int k = 0; k < g->m->noutputs; out += g->m->outputs[k++].n)
-    for (int32_t j = 0; g->m->outputs[k].block == BLOCK_GENERATED && j < g->m->outputs[k].n; j++)
+  for (int k = 0; k < m->noutputs; out += m->outputs[k++].n)
+    for (int32_t j = 0; m->outputs[k].block == BLOCK_GENERATED && j < m->outputs[k].n; j++)
       out[j] = NAN;
 }
 
@@ -342,7 +356,7 @@ static void generate_all(Ctx *c, const Columns *s, uint64_t seed, size_t from, s
   TempArena *values = temp_open(c), *nodes = temp_open(c);
   ArenaMark value_mark = arena_mark(&values->arena), node_mark = arena_mark(&nodes->arena);
   for (size_t i = 0; i < count; i++) {
-    Generating g = {s->m, &values->arena, &nodes->arena, rngs_make(seed, from + i + 1),
+    Generating g = {s, &values->arena, &nodes->arena, rngs_make(seed, from + i + 1),
                     out + i * s->ncols};
     Message why;
     if (!ctx_try(c, generate, &g, &why)) no_quantities(c, &g, &why, failed);
@@ -371,7 +385,7 @@ void model_some_outputs(Ctx *c, const Model *m, const ModelPoints *p, uint64_t s
                         const bool *wanted, double *out) {
   enum { BATCH = 64 };
   TempArena *temp = temp_open(c);
-  Columns s = columns_of(m, wanted);
+  Columns s = columns_of(&temp->arena, m, wanted);
   Failed failed = {.n = 0};
   Work *w = work_of(&temp->arena, &s, BATCH);
   double *theta = NEW_ARRAY(&temp->arena, double, m->dim *BATCH),

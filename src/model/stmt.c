@@ -37,12 +37,14 @@ void eval_dims(Eval *E, const Decl *d, Value *shape) {
 }
 
 /* A declared variable without a value: NaN, or the least int. */
+static double not_set(TypeKind kind) { return kind == TY_INT ? (double)INT32_MIN : (double)NAN; }
+
 Value *eval_default(Eval *E, const Decl *d) {
   if (d->type->kind == TY_TUPLE) return tuple_default(E, d);
   Value shape;
   eval_dims(E, d, &shape);
   Value *v = value_known(E, &shape, NULL);
-  for (int32_t k = 0; k < v->n; k++) v->v[k] = d->type->kind == TY_INT ? (double)INT32_MIN : NAN;
+  for (int32_t k = 0; k < v->n; k++) v->v[k] = not_set(d->type->kind);
   return v;
 }
 
@@ -129,6 +131,10 @@ static void eval_assign(Eval *E, const Expr *lhs, Value *v) {
     for (int k = 0; k < lhs->nargs; k++) eval_assign(E, lhs->args[k], v->items[k]);
   } else if (lhs->kind == EX_FIELD || lhs->args[0]->type->kind == TY_TUPLE) {
     set_item(E, lhs, eval_expr(E, lhs->args[0]), v);
+  } else if (number_is_block(E, lhs) && !complex_kind(lhs->type->kind)) {
+    NumberBlock b = number_block_to(E, lhs);
+    check_fits(E, &b.shape, v, lhs->loc);
+    if (v->n) memcpy(b.to, v->v, (size_t)v->n * sizeof *b.to);
   } else if (lhs->args[0]->kind == EX_VAR) {
     set_elements(E, &E->frame[lhs->args[0]->decl->slot], lhs->indexes, lhs->nindexes, v, lhs->loc);
   } else { /* x[i][j] = v: change a copy of x[i], put it back */
@@ -144,14 +150,29 @@ static void eval_assign(Eval *E, const Expr *lhs, Value *v) {
 }
 
 static void eval_assign_stmt(Eval *E, const Stmt *s) {
+  if (number_assign(E, s)) return;
   Value *v = eval_expr(E, s->e);
   if (s->has_op) v = eval_binary(E, s->op, eval_expr(E, s->lhs), v, s->loc);
   eval_assign(E, s->lhs, v);
 }
 
+/* A variable that is a number; false: it is none. */
+static bool declare_number(Eval *E, const Decl *d) {
+  Var *var = &E->frame[d->slot];
+  TypeKind kind = d->type->kind;
+  if (!E->numbers || E->axis || d->type->array_dims || (kind != TY_INT && kind != TY_REAL))
+    return false;
+  if (d->init && !number_typed(d->init)) return false;
+  *var = (Var){var->value, d, NULL, NULL};
+  number_set(E, var, kind, not_set(kind));
+  if (d->init) number_set(E, var, kind, number_of(E, d->init));
+  return true;
+}
+
 static void eval_decl(Eval *E, const Stmt *s) {
   for (int k = 0; k < s->ndecls; k++) {
     const Decl *d = s->decls[k];
+    if (declare_number(E, d)) continue;
     Value *v = eval_default(E, d);
     E->frame[d->slot] = (Var){v, d, E->lift, E->mask};
     if (!d->init) continue;
@@ -228,9 +249,19 @@ static Flow run_body(Eval *E, const Stmt *s, Running *r, int32_t k) {
   return f == FLOW_CONTINUE || f == FLOW_LEFT ? FLOW_NEXT : f;
 }
 
+static long loop_bound(Eval *E, const Expr *e) {
+  if (number_is(E, e)) return (long)number_of(E, e);
+  return value_int_of(E, eval_expr(E, e), e->loc, "a loop bound");
+}
+
+static void set_loop_variable(Eval *E, const Decl *d, long k) {
+  Var *var = &E->frame[d->slot];
+  *var = (Var){E->numbers && !E->axis ? var->value : NULL, d, E->lift, NULL};
+  number_set(E, var, TY_INT, (double)k);
+}
+
 static Flow eval_for(Eval *E, const Stmt *s) {
-  long from = value_int_of(E, eval_expr(E, s->from), s->from->loc, "a loop bound");
-  long to = value_int_of(E, eval_expr(E, s->to), s->to->loc, "a loop bound");
+  long from = loop_bound(E, s->from), to = loop_bound(E, s->to);
   if (to < from) return FLOW_NEXT;
   Running r;
   enter_loop(E, s, &r);
@@ -239,7 +270,7 @@ static Flow eval_for(Eval *E, const Stmt *s) {
   note_loop(E, s->loc, to - from + 1, lifted, lifted ? NULL : why);
   Flow f = FLOW_NEXT;
   for (long k = from; !lifted && k <= to && f == FLOW_NEXT; k++) {
-    E->frame[s->decls[0]->slot] = (Var){value_int(E, k), s->decls[0], E->lift, NULL};
+    set_loop_variable(E, s->decls[0], k);
     f = run_body(E, s, &r, (int32_t)(k - from));
   }
   leave_loop(E, &r);
@@ -287,6 +318,7 @@ static Flow eval_foreach(Eval *E, const Stmt *s) {
 }
 
 static bool condition(Eval *E, const Expr *e) {
+  if (number_is(E, e)) return number_of(E, e) != 0;
   Value *c = value_on_axis(E, eval_decided(E, eval_expr(E, e)), E->axis);
   if (!c->known) eval_needs_draw(E, e->loc, "the condition of a while loop depends on parameters");
   for (int32_t r = 1; c->axis && r < c->axis->rows; r++)

@@ -57,17 +57,20 @@ Value *value_known(Eval *E, const Value *shape, const Axis *axis) {
 
 static const Value scalar_real = {.kind = TY_REAL, .n = 1}, scalar_int = {.kind = TY_INT, .n = 1};
 
-Value *value_real(Eval *E, double x) {
-  Value *v = value_known(E, &scalar_real, NULL);
-  v->v[0] = x;
-  return v;
+/* A number and its Value are one piece of memory. */
+static Value *scalar(Eval *E, TypeKind kind, double x) {
+  struct {
+    Value value;
+    double number;
+  } *s = arena_alloc(E->arena, sizeof *s);
+  s->number = x;
+  s->value = (Value){.kind = kind, .n = 1, .known = true, .v = &s->number, .node = NO_NODE};
+  return &s->value;
 }
 
-Value *value_int(Eval *E, long x) {
-  Value *v = value_known(E, &scalar_int, NULL);
-  v->v[0] = (double)x;
-  return v;
-}
+Value *value_real(Eval *E, double x) { return scalar(E, TY_REAL, x); }
+
+Value *value_int(Eval *E, long x) { return scalar(E, TY_INT, (double)x); }
 
 Value *value_vector(Eval *E, int32_t n) {
   return value_known(E, value_shape(E, TY_VECTOR, 0, 1, &n), NULL);
@@ -504,8 +507,24 @@ static void check_broadcast(Eval *E, const Value *v, int32_t n) {
     ctx_fail(E->ctx, PVI_PROGRAM, E->density, "sizes do not match: %d and %d elements", v->n, n);
 }
 
+/* Of single numbers; NULL: they are not. */
+static Value *map_numbers(Eval *E, unsigned op, Value *const *args, int arity) {
+  double x[IR_MAX_ARGS] = {0};
+  bool likelihood = false;
+  for (int k = 0; k < arity; k++) {
+    if (!args[k]->known || args[k]->ndims || args[k]->axis) return NULL;
+    x[k] = args[k]->v[0];
+    likelihood |= args[k]->likelihood;
+  }
+  Value *r = value_real(E, number_fold(E, op, x));
+  r->likelihood = likelihood;
+  return r;
+}
+
 Value *value_map(Eval *E, unsigned op, Value *const *given) {
   int arity = ir_op_arity(op);
+  Value *numbers = map_numbers(E, op, given, arity);
+  if (numbers) return numbers;
   Value *args[IR_MAX_ARGS];
   const Axis *axis = NULL;
   const Value *shape = given[0];
@@ -570,6 +589,7 @@ static double reduce_known(unsigned op, const double *x, int32_t n) {
 }
 
 Value *value_reduce(Eval *E, unsigned op, Value *v) {
+  if (!v->ndims && v->kind == TY_REAL) return v;
   if (v->n == 1) return value_reshape(E, v, TY_REAL, 0, 0, NULL);
   if (v->known || v->n == 0) {
     Value *r = value_known(E, &scalar_real, v->n ? v->axis : NULL);

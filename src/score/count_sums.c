@@ -114,14 +114,18 @@ static bool lane_part(const Sweep *s, size_t j, double k, size_t n, size_t *from
   return true;
 }
 
+/* Nodes far out have weights that no digit of a probability shows: all of them together less than
+ * 1e-20 times their number. Their derivatives are another matter. */
+static const double NO_WEIGHT = 1e-20;
+
 static void block_pmf(const Sweep *s, double k, size_t n, double *p) {
   double one[PMF_BLOCK];
   size_t from, end;
   memset(p, 0, n * sizeof *p);
   for (size_t j = 0; j < s->c->q.M; j++) {
-    if (!lane_part(s, j, k, n, &from, &end)) continue;
-    Count lane = count_lane(&s->c->q, j);
     double w = mixture_weight(&s->c->q, j);
+    if (w < NO_WEIGHT || !lane_part(s, j, k, n, &from, &end)) continue;
+    Count lane = count_lane(&s->c->q, j);
     count_block(&lane, k + (double)from, end - from, one);
     for (size_t i = from; i < end; i++) p[i] += w * one[i - from];
   }

@@ -64,19 +64,22 @@ static double pmf_at(const Count *c, double k) {
   return k >= 0 && k <= c->n ? c->kind->pmf(c, k) : 0;
 }
 
-/* By recursion from the largest, which is next to the mode. */
+/* By recursion from the largest, which is next to the mode. All quotients come first: they do not
+ * wait for each other. */
 void count_block(const Count *c, double k, size_t n, double *p) {
-  double top = fmin(fmax(mode(c), k), k + (double)(n - 1));
-  size_t at = (size_t)(top - k);
+  double top = fmin(fmax(mode(c), k), k + (double)(n - 1)), a = c->a, b = c->b;
+  int at = (int)(top - k), end = (int)n;
+  for (int i = 0; i < at; i++) {
+    double m = k + i;
+    p[i] = m < 0 ? 0 : (m + 1) / (a + b * m);
+  }
+  for (int i = at + 1; i < end; i++) {
+    double m = k + i - 1, up = a + b * m;
+    p[i] = (up > 0 ? up : 0) / (m + 1);
+  }
   p[at] = pmf_at(c, top);
-  for (size_t i = at; i > 0; i--) {
-    double m = k + (double)i - 1;
-    p[i - 1] = m < 0 ? 0 : p[i] * ((m + 1) / (c->a + c->b * m));
-  }
-  for (size_t i = at + 1; i < n; i++) {
-    double m = k + (double)i - 1;
-    p[i] = p[i - 1] * (fmax(c->a + c->b * m, 0) / (m + 1));
-  }
+  for (int i = at; i-- > 0;) p[i] *= p[i + 1];
+  for (int i = at + 1; i < end; i++) p[i] *= p[i - 1];
 }
 
 static void count_support(const Mixture *q, double *lo, double *hi) {

@@ -22,9 +22,16 @@ const Kernels *kernels_named(const char *isa) {
   return NULL;
 }
 
-const Kernels *kernels_best(void) {
+static const Kernels *choose(void) {
   const char *wanted = getenv("PVI_ISA");
   const Kernels *k = wanted ? kernels_named(wanted) : NULL;
   if (k) return k;
   return has_avx512() ? &kernels_avx512 : has_avx2() ? &kernels_avx2 : &kernels_base;
+}
+
+/* Neither machine nor environment change: they are asked once per thread. */
+const Kernels *kernels_best(void) {
+  static _Thread_local const Kernels *best;
+  if (!best) best = choose();
+  return best;
 }

@@ -151,6 +151,7 @@ void vm_skip_roots(Work *w);
 
 /* Constant folding: out[e] = op(args[k][e] or args[k][0]) over n elements. */
 void vm_fold(unsigned op, const double *const *args, const size_t *sizes, double *out, size_t n);
+double vm_fold_number(unsigned op, const double *args); /* the same of one number an argument */
 
 /* A differential equation in numbers, without sensitivities: in = initial states and parameters,
  * out: [times x states]; nan from the first time on that cannot be reached. */
