@@ -280,6 +280,11 @@ check $? "what is held out is scored by the fits by which lambda was chosen" "$(
 mv "$dir/elsewhere.stan" "$dir/groups.stan"
 "$PVI" fit "$dir/groups.stan" "$dir/groups.json" --lambda auto --folds 3 --out "$dir/enough" >"$dir/said" 2>&1 && grep -q "Bayes is enough here" "$dir/said" && grep -q '"score": "elbo"' "$dir/enough/summary.json"
 check $? "a right model of few data: Bayes is enough" "$(head -n 8 "$dir/said")"
+echo 'data { vector[6] y; } parameters { real m; real k; } model { m ~ std_normal(); y ~ normal(m, 1); }' >"$dir/flat.stan"
+echo '{"y": [1, 2, 0, 3, -1, 1]}' >"$dir/flat.json"
+"$PVI" fit "$dir/flat.stan" "$dir/flat.json" --out "$dir/flat" >"$dir/said" 2>&1
+[ $? -eq 5 ] && grep -q "cannot be said: VI did not converge" "$dir/said" && ! grep -q "Bayes is enough" "$dir/said"
+check $? "no verdict where VI has no optimum" "$(head -n 8 "$dir/said")"
 
 # ---- which variables are free ----
 "$PVI" fit $WILD --free auto --family meanfield --lambda 0.01 --out "$dir/free" >"$dir/said" 2>&1 && grep -qE "log_s( |,).*var(ies|y): held-out gain over Bayes \\+" "$dir/said" && grep -q '"name": "log_s"' "$dir/free/summary.json"

@@ -60,7 +60,11 @@ static const char *widened(Ctx *c, const Summary *s) {
 }
 
 /* What the search found, in words. */
-static const char *found(Ctx *c, const TunePath *t, const Summary *s) {
+static const char *found(Ctx *c, const Run *r, const Summary *s) {
+  const TunePath *t = r->tuned;
+  if (isinf(t->lambda) && !r->fit->converged)
+    return "whether anything predicts better than Bayes cannot be said: VI did not converge, so "
+           "the scores of observations that were held out are those of unfinished fits";
   if (isinf(t->lambda))
     return "Bayes is enough here: nothing predicts observations that were held out better than VI "
            "by "
@@ -83,7 +87,7 @@ static const char *found(Ctx *c, const TunePath *t, const Summary *s) {
  * chains say, where they were asked. */
 static const char *verdict(Ctx *c, const Run *r, const Summary *s) {
   const TunePath *t = r->tuned;
-  const char *words = found(c, t, s);
+  const char *words = found(c, r, s);
   Rightness right = {.share = NAN};
   if (!isinf(t->lambda)) right = rightness_of(c, r->problem->model, t->bayes_scores, t->gain);
   bool clear = t->gain > 2 * t->se || t->gain > (double)right.n;
