@@ -192,6 +192,27 @@ TEST(fresh_draws_without_density) {
 }
 
 #ifndef PVI_TORTURE /* draws are too few to tell there */
+/* A rich q of few numbers is looked for on few draws, and comes to the exact optimum all the same,
+ * by an exact measure. */
+TEST(draws_come_close) {
+  Model *m = model_of_files(c, "examples/golf/logistic.stan", "examples/golf/golf.csv");
+  FitOptions o = options_of("log", "fullrank", REG_POSTERIOR, 0.01);
+  o.target.integrate = INTEGRATE_EXACT;
+  const Fit *exact = fit_run(c, m, split_all(c, m->n_obs), &o, NULL);
+  o.target.integrate = INTEGRATE_DRAWS;
+  const Fit *draws = fit_run(c, m, split_all(c, m->n_obs), &o, NULL);
+  assert_true(exact->exact && exact->converged && !draws->exact && draws->converged);
+  Observed *train = observed_make(&c->arena, m, NULL, 0, WANT_LL);
+  observed_reduce(train);
+  Target t = o.target;
+  t.integrate = INTEGRATE_EXACT;
+  t.nodes = 64;
+  Predictive *p = predictive_make(&c->arena, train, &t, &exact->q, (NoiseSet){0, 1}, NULL);
+  double best = value_at(p, exact->phi), found = value_at(p, draws->phi);
+  if (!(found > best - 0.01 * sqrt((double)m->n_obs)))
+    fail_msg("draws come to %.5f, the optimum is %.5f", found, best);
+}
+
 /* Outcomes far narrower than q lie between its draws, and draws can be put on them. A stage that
  * does so ends long before its optimum, and the next has more draws. */
 TEST(exploited_draws) {
@@ -360,6 +381,7 @@ int main(void) {
   SUITE_ADD(&s, threads_do_not_matter);
   SUITE_ADD(&s, fresh_draws_without_density);
 #ifndef PVI_TORTURE
+  SUITE_ADD(&s, draws_come_close);
   SUITE_ADD(&s, exploited_draws);
 #endif
   SUITE_ADD(&s, minibatches_scale);

@@ -241,6 +241,29 @@ static bool watch(void *self, const OptimState *s) {
   return w->calls != w->stop_at;
 }
 
+/* -x^2 / 2, whose value is a little higher by an error of its own at one point, as a differential
+ * equation's solution may make it. self: the point. */
+static bool erring(void *self, const double *x, double *value, double *g) {
+  *value = -100 - 0.5 * x[0] * x[0] + (x[0] == *(double *)self ? 1e-4 : 0);
+  g[0] = -x[0];
+  return true;
+}
+
+/* From there no step gains; where none is worth having the line is not searched to the last digit.
+ */
+static void lbfgs_errors(void **unused) {
+  (void)unused;
+  double x0 = 1e-3;
+  Objective f = {.dim = 1, .self = &x0, .eval = erring};
+  OptimOptions o = optim_defaults(OPTIM_LBFGS);
+  o.tol_absolute = 1e-6;
+  o.tol_relative = 0;
+  o.tol_gradient = 0;
+  OptimResult r = optim_run(&ctx.arena, &f, &x0, &o);
+  assert_true(r.converged);
+  if (r.evaluations > 20) fail_msg("%ld evaluations", r.evaluations);
+}
+
 static void limits(void **unused) {
   (void)unused;
   for (int kind = 0; kind < OPTIM_COUNT; kind++) {
@@ -451,13 +474,21 @@ static void names(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(lbfgs_rosenbrock), cmocka_unit_test(lbfgs_quadratic),
-      cmocka_unit_test(lbfgs_precise),    cmocka_unit_test(lbfgs_barrier),
-      cmocka_unit_test(lbfgs_hill),       cmocka_unit_test(lbfgs_stuck),
-      cmocka_unit_test(limits),           cmocka_unit_test(interrupted_runs),
-      cmocka_unit_test(foreign_states),   cmocka_unit_test(noisy_quadratic),
-      cmocka_unit_test(paper_clipping),   cmocka_unit_test(rates),
-      cmocka_unit_test(skipped_steps),    cmocka_unit_test(names),
+      cmocka_unit_test(lbfgs_rosenbrock),
+      cmocka_unit_test(lbfgs_quadratic),
+      cmocka_unit_test(lbfgs_precise),
+      cmocka_unit_test(lbfgs_barrier),
+      cmocka_unit_test(lbfgs_hill),
+      cmocka_unit_test(lbfgs_stuck),
+      cmocka_unit_test(lbfgs_errors),
+      cmocka_unit_test(limits),
+      cmocka_unit_test(interrupted_runs),
+      cmocka_unit_test(foreign_states),
+      cmocka_unit_test(noisy_quadratic),
+      cmocka_unit_test(paper_clipping),
+      cmocka_unit_test(rates),
+      cmocka_unit_test(skipped_steps),
+      cmocka_unit_test(names),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -290,11 +290,24 @@ static bool at_edge(const Line *l, Point hi) {
   return !hi.finite && (l->best.a > 0 || l->skips >= MAX_SKIPS);
 }
 
+/* What an iteration has to gain. */
+static double least_gain(const Run *r) {
+  return fmax(r->o->tol_relative * fmax(fabs(r->value), 1), r->o->tol_absolute);
+}
+
+/* Where the slope promises nothing worth having between two points, their values differ by noise
+ * (that of a differential equation's solution, say), and to look on there finds none that gains. */
+static bool is_for_nothing(const Line *l, Point lo, Point hi) {
+  const double part = 1e-3;
+  return l->best.a == 0 && hi.finite &&
+         l->start.slope * fabs(hi.a - lo.a) < part * least_gain(l->b->r);
+}
+
 /* Nocedal & Wright, algorithm 3.6. Invariant: lo is the highest point that gains (or the start),
  * and the slope at lo points to hi. */
 static void zoom(Line *l, Point lo, Point hi) {
   while (l->trials < MAX_TRIALS && !optim_out_of_evaluations(l->b->r) && !at_edge(l, hi) &&
-         fabs(hi.a - lo.a) > 4 * DBL_EPSILON * fabs(hi.a)) {
+         !is_for_nothing(l, lo, hi) && fabs(hi.a - lo.a) > 4 * DBL_EPSILON * fabs(hi.a)) {
     Point p = look(l, between(lo, hi));
     if (!gains(l, p) || (p.value <= lo.value && !flat(l, p))) {
       hi = p;
@@ -390,11 +403,6 @@ static bool iterate(Lbfgs *b, double *promise) {
   r->step = l.best.a;
   r->gradient_norm = la_norm(r->grad, b->dim);
   return true;
-}
-
-/* What an iteration has to gain. */
-static double least_gain(const Run *r) {
-  return fmax(r->o->tol_relative * fmax(fabs(r->value), 1), r->o->tol_absolute);
 }
 
 static bool gained_little(Lbfgs *b, long t) {

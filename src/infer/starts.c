@@ -226,10 +226,19 @@ static void sort_starts(Search *s) {
     }
 }
 
+/* A rich family needs many draws because it has many numbers with which to exploit them. Where they
+ * are few after all (full rank of four parameters has 14), so may be the draws. */
+static size_t draws_of_search(const Fitter *f, const Q *q) {
+  enum { A_NUMBER = 16 };
+  size_t M = fit_draws(f, 2 * EXPLORE_DRAWS), least = fit_draws(f, EXPLORE_DRAWS) / 2;
+  if (!fit_is_rich(f)) return M / 2;
+  while (M / 2 >= least && M / 2 >= A_NUMBER * q_size(q)) M /= 2;
+  return M;
+}
+
 /* Few nodes, or few draws; scores with kinks are rounded. The judge is sharp. */
 static Search search_make(Fitter *f, const Q *q, double *phi) {
-  size_t M = fit_draws(f, 2 * EXPLORE_DRAWS);
-  if (!fit_is_rich(f)) M /= 2;
+  size_t M = draws_of_search(f, q);
   if (f->o->draws && f->o->draws < M) M = f->o->draws;
   Target rough = f->target;
   rough.nodes = EXPLORE_NODES;
