@@ -13,7 +13,6 @@
  *   best ELBO is kept, and a round that finds no better one is the last.
  * - VI: from zero, and from the best places, for as long as they promise more.
  */
-#include "infer/exact.h"
 #include "infer/fit_int.h"
 
 #include "num/rng.h"
@@ -24,9 +23,9 @@
 enum {
   RANDOM = 64,
   FEW = 8,
-  LOOKS = 6,
-  CLIMBS = 8,
-  TRIALS = 3,
+  LOOKS = 6,  /* climbs that look for a denser place, */
+  CLIMBS = 8, /* climbs once there is one, */
+  TRIALS = 3, /* and places where they came to from which VI is tried */
   TRIAL_ITERATIONS = 50,
   CENTRE_ITERATIONS = 2000
 };
@@ -217,27 +216,19 @@ _Noreturn static void nowhere_finite(const Fitter *f) {
            RANDOM);
 }
 
-/* The data see the parameters through linear predictors, so that there is hardly more than one
- * optimum: is the ELBO integrated exactly, or might it be? */
-static bool is_linear(const Centre *c) {
-  Target t = fit_vi_target(c->f, 8);
-  const char *why;
-  return exact_applies(c->f->train_ll, &t, c->vi, &why);
-}
-
 /* Where VI from zero converged, climbs from elsewhere say whether there is a place that is much
  * denser than VI's mean; that of the same optimum is denser by half a nat or less per parameter.
- * With linear predictors a short one will do. Others may be mixtures, of which a climb may leave
- * components without data: a few of them. */
+ * With exact integration a program sees its parameters through linear predictors: a short one will
+ * do. Others may be mixtures, of which a climb may leave components without data: a few of them. */
 static bool is_denser_elsewhere(const Centre *c, const double *mean, Place *there) {
-  bool linear = is_linear(c);
-  int looks = linear ? 1 : LOOKS;
+  bool exact = predictive_is_exact(c->elbo);
+  int looks = exact ? 1 : LOOKS;
   double enough = log_density(c, mean) + 3 + 0.5 * (double)c->dim;
   Place p[LOOKS];
   for (int k = 0; k < looks; k++) p[k] = new_place(c, c->point);
-  random_points(c, linear ? FEW : RANDOM / 4, p, looks);
+  random_points(c, exact ? FEW : RANDOM / 4, p, looks);
   for (int k = 0; k < looks && isfinite(p[k].value); k++) {
-    long most = rounds[linear ? 0 : 1];
+    long most = rounds[exact ? 0 : 1];
     p[k].value = fit_lbfgs(c->f, c->log, p[k].at, most, 1e-4, "climbing").value;
     if (p[k].value > there->value) copy_place(c->point, there, &p[k]);
   }
@@ -258,7 +249,7 @@ static Place *take_best(Place *places, int n) {
 /* The best of the random points, and where a climb has been or, if VI from there was in vain, the
  * first one; the climbs from them, VI from where these lead. */
 static void search(Centre *c, const Place *also) {
-  int climbs = is_linear(c) ? TRIALS : CLIMBS;
+  int climbs = predictive_is_exact(c->elbo) ? TRIALS : CLIMBS;
   Place points[CLIMBS], places[CLIMBS];
   for (int k = 0; k < climbs; k++) {
     points[k] = new_place(c, c->point);

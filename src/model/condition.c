@@ -293,23 +293,24 @@ static bool seen_besides(const Block *b, const bool *density, const IrNode *x, u
 /* All inputs that are not of locations are given; false: it is no mixture of normals. */
 static bool find_mixture(Block *b) {
   const bool *density = find_densities(b);
-  bool sum = false;
+  bool all = true, sum = false;
   if (b->root->needs_mean || !density[b->root->root]) return false;
   find_products(b);
-  for (Node k = 0; k <= b->root->root; k++) {
+  for (Node k = 0; all && k <= b->root->root; k++) {
     const IrNode *x = ir_node(b->g, k);
     if (!b->reached[k] || !density[k]) continue;
     sum = sum || x->op == IR_LSE || x->op == IR_LOG_SUM_EXP2;
-    if (!seen_besides(b, density, x, &b->r.scales)) sum = false, k = b->root->root;
+    all = seen_besides(b, density, x, &b->r.scales);
   }
-  const bool *affine = sum ? find_affine(b) : NULL;
-  for (Node k = 0; sum && k <= b->root->root; k++) {
+  all = all && sum;
+  const bool *affine = all ? find_affine(b) : NULL;
+  for (Node k = 0; all && k <= b->root->root; k++) {
     const IrNode *x = ir_node(b->g, k);
     if (!b->reached[k] || !density[k] || x->op != IR_NORMAL || !open_inputs(b, x->args[1]))
       continue;
-    sum = affine[x->args[1]] && given_terms(&b->r, source_of(b, x->args[1]));
+    all = affine[x->args[1]] && given_terms(&b->r, source_of(b, x->args[1]));
   }
-  if (sum) return true;
+  if (all) return true;
   b->r.scales = 0;
   b->r.why = b->all->why;
   begin_terms(b);
