@@ -44,8 +44,10 @@ typedef struct {
 
 static size_t at_least_two(double n) { return n < 2 ? 2 : (size_t)(n + 0.5); }
 
-/* Points of scales that are too many for a grid. */
-static size_t sampled_points(size_t nodes) { return 4 * nodes; }
+/* Points of scales that are too many for a grid; of these and x, where there is one. */
+static size_t sampled_points(const Condition *c, size_t nodes) {
+  return (c->line ? 16 : 4) * nodes;
+}
 
 static Sides sides_of(size_t nodes, size_t axes, bool line) {
   static const double scale[2][4] = {{1, 32, 10, 6}, {1, 10, 6, 4}}, x[4] = {32, 20, 14, 12};
@@ -55,7 +57,7 @@ static Sides sides_of(size_t nodes, size_t axes, bool line) {
 }
 
 size_t given_lanes(const Condition *c, size_t nodes) {
-  if (c->sampled) return sampled_points(nodes);
+  if (c->sampled) return sampled_points(c, nodes);
   Sides s = sides_of(nodes, (size_t)c->axes, c->line);
   for (int32_t d = 0; d < c->axes; d++) s.x *= s.scale;
   return s.x;
@@ -69,7 +71,7 @@ static bool moves(const Condition *c, const bool *point, int32_t axis) {
 }
 
 static bool has_line(const Condition *c, const bool *point) {
-  return c->line && moves(c, point, -1);
+  return c->line && (c->tails || moves(c, point, -1));
 }
 
 static size_t active_axes(const Condition *c, const bool *point) {
@@ -134,9 +136,10 @@ static void grid_points(Arena *a, Integral *I, const bool *moving) {
 static void random_points(Arena *a, Integral *I, const bool *moving) {
   Given *g = I->given;
   size_t axes = (size_t)g->c->axes;
-  I->nodes = sampled_points(I->e->target.nodes);
+  I->nodes = sampled_points(g->c, I->e->target.nodes);
   make_points(a, I);
-  sobol_normal(g->grid, axes, I->nodes, I->nodes, I->nodes, false);
+  sobol_normal(g->grid, axes + g->c->line, I->nodes, I->nodes, I->nodes, false);
+  if (has_line(g->c, g->point)) memcpy(g->x, g->grid + axes * I->nodes, I->nodes * sizeof *g->x);
   for (size_t l = 0; l < I->nodes; l++) I->node_weight[l] = 1 / (double)I->nodes;
   for (size_t d = 0; d < axes; d++)
     if (!moving[d]) memset(g->grid + d * I->nodes, 0, I->nodes * sizeof *g->grid);

@@ -271,9 +271,14 @@ void predictive_scores(Ctx *c, const Scoring *s, const Target *target, double *s
   t.lambda = 0;
   if (!t.nodes) t.nodes = exact_has_grid(s->o) ? 2 * FIXED_NODES : FIXED_NODES;
   bool exact = t.integrate != INTEGRATE_DRAWS && exact_applies(s->o, &t, s->q, &why);
-  if (exact && exact_is_sampled(s->o)) t.nodes = sampled_nodes(&t);
+  bool sampled = exact && exact_is_sampled(s->o);
+  if (sampled && is_costly(s, &t)) { /* fewer draws do */
+    t.integrate = INTEGRATE_DRAWS;
+    exact = sampled = false;
+  }
+  if (sampled) t.nodes = sampled_nodes(&t);
   if (!exact && !s->theta) j.noise.M = affordable_draws(s, &t);
-  if (exact && s->tolerance > 0 && !exact_is_sampled(s->o))
+  if (exact && s->tolerance > 0 && !sampled)
     settle(&temp->arena, s, t, scores);
   else
     evaluate(&temp->arena, &j, &t, scores);

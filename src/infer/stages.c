@@ -169,12 +169,13 @@ static const char *nodes_verdict(const Fitter *f, const OptimResult *r, const Fi
 
 /* What twice the nodes may change of an objective. A grid over scales that all observations share
  * grows with every axis, so there a gap far below what the data can tell will do; so it will for
- * one of many neighbouring fits. */
+ * one of many neighbouring fits. Quasi-random points are judged nearly as draws are. */
 static double allowed_gap(const Fitter *f, double value) {
   double fine = 1e-4 + (fit_kinked(f) ? 1e-5 : 1e-7) * fabs(value);
-  double part = f->o->rough || exact_is_sampled(f->train) ? 0.1
-                : exact_has_scales(f->train)              ? 0.01
-                                                          : 0;
+  double part = exact_is_sampled(f->train)   ? 0.5
+                : f->o->rough                ? 0.1
+                : exact_has_scales(f->train) ? 0.01
+                                             : 0;
   return fmax(fine, part * fit_tolerated_gap(f));
 }
 

@@ -241,7 +241,7 @@ static Search search_make(Fitter *f, const Q *q, double *phi) {
   size_t M = draws_of_search(f, q);
   if (f->o->draws && f->o->draws < M) M = f->o->draws;
   Target rough = f->target;
-  rough.nodes = EXPLORE_NODES;
+  rough.nodes = exact_is_sampled(f->train) ? EXPLORE_NODES / 2 : EXPLORE_NODES;
   if (fit_kinked(f)) rough.score_options.smooth = 0.1 * fit_outcome_sd(f);
   NoiseSet explore = {M, fit_seed(f, SEED_EXPLORE)},
            common = {fit_draws(f, JUDGE_DRAWS), fit_seed(f, SEED_JUDGE)};
@@ -303,7 +303,8 @@ static bool search(Fitter *f, const Q *q, double *phi) {
   }
   sort_starts(&s);
   if (has_rival(&s)) {
-    long most = predictive_is_exact(s.p) ? EXACT_ITERATIONS : FINAL_ITERATIONS;
+    bool cheap = predictive_is_exact(s.p) && !exact_is_sampled(f->train);
+    long most = cheap ? EXACT_ITERATIONS : FINAL_ITERATIONS;
     advance(&s, &s.starts[0], most, 1e-6);
     pursue(&s, &s.starts[1], most);
   }

@@ -17,11 +17,12 @@
  */
 #include "model/condition_int.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { MOST_INPUTS = 64, MOST_WIDTH = 64, MOST_DENSE = 64, MOST_PREDICTORS = 16 };
-/* Axes of a grid, one of them of the predictor. Beyond these, points pay only where the predictor
- * needs no axis, and while they are few. */
+/* Axes of a grid, one of them of the predictor. Beyond these, points pay only where the density is
+ * integrated over the predictor, and while they are few. */
 enum { GRID_AXES = 3, MOST_AXES = 16 };
 
 struct Conditions {
@@ -653,7 +654,8 @@ static Node on_nodes(Block *b, Node id) {
 /* normal(y | f, sigma), with what is given added to it: over f, the density is that of normal(y |
  * mean, sqrt(sigma^2 + V)), the mean log density log normal(y | mean, sigma) - V / (2 sigma^2). */
 typedef struct {
-  Node density, mean, sigma;
+  Node density, mean;
+  Node sigma; /* of the outcome, f integrated; NO_NODE: it is no normal */
 } NormalHeads;
 
 static bool normal_heads(Block *b, Node id, NormalHeads *h);
@@ -688,9 +690,42 @@ static bool normal_itself(Block *b, const IrNode *x, NormalHeads *h) {
   return true;
 }
 
+/* What student_t adds to the op for its density: log Gamma((nu + 1) / 2) - log Gamma(nu / 2) -
+ * log(nu pi) / 2 - log sigma. */
+static Node student_constants(Graph *g, Node nu, Node precision) {
+  Node half = map2(g, IR_MUL, nu, ir_number(g, 0.5)),
+       next = map2(g, IR_ADD, half, ir_number(g, 0.5)),
+       gammas = map2(g, IR_SUB, map1(g, IR_LGAMMA, next), map1(g, IR_LGAMMA, half)),
+       area = map1(g, IR_LOG, map2(g, IR_MUL, nu, ir_number(g, acos(-1)))),
+       own = map2(g, IR_SUB, map1(g, IR_LOG, precision), map2(g, IR_MUL, area, ir_number(g, 0.5)));
+  return map2(g, IR_ADD, gammas, own);
+}
+
+/* student_t(y | f, sigma, nu) is normal(y | f, sigma sqrt(nu / (2 G))), with G of gamma(nu / 2, 1):
+ * so over f the density is that of normal(y | mean, sqrt(sigma^2 nu / (2 G) + V)), which is smooth
+ * however small sigma is. G is the quantile that belongs to the x of a point. */
+static bool student_itself(Block *b, Node id, const IrNode *x, NormalHeads *h) {
+  Graph *g = b->g;
+  Node precision = x->args[2], nu = x->args[3];
+  bool known = !open_inputs(b, x->args[0]) && !open_inputs(b, precision) && !open_inputs(b, nu);
+  if (!known || ir_size(g, nu) != 1 || b->to->axes + 1 <= GRID_AXES) return false;
+  Node v = open_inputs(b, x->args[1]) ? variance_of(b, x->args[1]) : NO_NODE;
+  if (v == NO_NODE) return false;
+  Node half = map2(g, IR_MUL, nu, ir_number(g, 0.5)),
+       p = map1(g, IR_PHI, ir_input(g, b->to->dim + b->to->npairs, 1)),
+       times = map2(g, IR_DIV, half, map2(g, IR_INV_GAMMA_P, half, p)),
+       own = map2(g, IR_MUL, map1(g, IR_INV_SQUARE, precision), times);
+  Node normal = ir_map(g, IR_NORMAL_WIDE, (Node[]){x->args[0], x->args[1], own, v});
+  h->density = map2(g, IR_SUB, normal, student_constants(g, nu, precision));
+  h->mean = on_nodes(b, id);
+  h->sigma = NO_NODE;
+  return h->mean != NO_NODE;
+}
+
 static bool normal_heads(Block *b, Node id, NormalHeads *h) {
   IrNode x = *ir_node(b->g, id);
   if (x.op == IR_NORMAL) return normal_itself(b, &x, h);
+  if (x.op == IR_STUDENT_T) return student_itself(b, id, &x, h);
   if (x.op != IR_ADD && x.op != IR_SUB) return false;
   int k = open_inputs(b, x.args[0]) ? 0 : 1;
   if (open_inputs(b, x.args[!k]) || (x.op == IR_SUB && k) || !normal_heads(b, x.args[k], h))
@@ -787,7 +822,11 @@ static void make_heads(Block *b, Condition *c) {
   if (b->variance != NO_NODE && normal_heads(b, b->root->root, &h)) {
     c->density = h.density;
     c->mean = h.mean;
-    normal_parameters(b, c, h.sigma);
+    c->line = c->tails = h.sigma == NO_NODE;
+    if (c->tails)
+      line_parameters(b, c);
+    else
+      normal_parameters(b, c, h.sigma);
     return;
   }
   c->line = b->variance != NO_NODE;
@@ -832,7 +871,7 @@ static const Condition *condition(const Reducible *t, const ConditionRoot *root,
   make_variance(&b);
   make_heads(&b, c);
   c->sampled = c->axes + c->line > GRID_AXES;
-  bool few = c->axes <= MOST_AXES && !c->line && !b.mixture;
+  bool few = c->axes <= MOST_AXES && (!c->line || c->tails) && !b.mixture;
   if (c->sampled && !few) *why = "an observation sees too many scales";
   if (c->density == NO_NODE)
     *why = b.mixture ? too_many : "an observation sees more than its predictor and scales";

@@ -30,7 +30,9 @@ typedef struct Condition {
   bool sampled; /* the scales are on quasi-random points: the axes are too many for a grid */
   const int32_t (*pair)[2]; /* pairs of parameters whose covariance is input dim + k */
   int32_t npairs;
-  bool line;                  /* input dim + npairs is x */
+  bool line;  /* input dim + npairs is x */
+  bool tails; /* x is also the tail of a student_t, whose density is integrated over f
+                 all the same */
   Node density, mean, par[3]; /* mean, of a mixture: NO_NODE */
   Node wide[3]; /* of a binary outcome, as in reduce.h: where x is the u of a lane; or NO_NODE */
 } Condition;

@@ -681,7 +681,10 @@ const char *reduced_text(const Reduced *r) {
     return "analytic in the locations of a mixture, quadrature over the scales; VI, and the "
            "posterior as regularizer, by draws";
   if (r->form == FORM_GIVEN)
-    return r->given[0]->line ? "quadrature over one function of the parameters and over the scales"
+    return r->given[0]->tails
+               ? "analytic in the location, quasi-random points of the scales and tails"
+           : r->given[0]->line
+               ? "quadrature over one function of the parameters and over the scales"
            : r->given[0]->sampled ? "analytic in the location, quasi-random points of the scales"
                                   : "analytic in the location, quadrature over the scales";
   if (!r->count) return "nothing to integrate";
