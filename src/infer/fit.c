@@ -156,7 +156,7 @@ static void course(Fitter *f) {
   f->validates = f->nvalid > 0;
   if (f->o->select_validation) begin_selection(f);
   (f->o->optimizer == OPTIM_LBFGS ? fit_finish : fit_stochastic)(f, phi);
-  is_bounded(f, f->fit->exact ? f->unbounded : why_unbounded(f, phi));
+  if (!f->o->rough) is_bounded(f, f->fit->exact ? f->unbounded : why_unbounded(f, phi));
   if (f->best_phi && isfinite(f->best_valid)) {
     memcpy(phi, f->best_phi, q_size(&f->q) * sizeof *phi);
     fit_note(f, "the iterate with the best validation score was kept");

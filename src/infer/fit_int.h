@@ -67,7 +67,8 @@ typedef struct {
   /* steps.c */
   Predictive *running; /* of the optimizer at work, */
   Subspace *within;    /* and the part of phi on which it works; NULL: all */
-  bool watched;        /* its fixed draws are compared with fresh ones on the way */
+  bool watched;        /* its fixed draws are compared with fresh ones on the way, */
+  Predictive *twice;   /* or its nodes with twice as many; NULL: they are not */
   double memorised;    /* a log score that no q comes to but one that reproduces the data */
   const char *stage;
   long planned;                   /* iterations of the run that is under way; 0: not known */
@@ -175,8 +176,9 @@ void fit_measure(Fitter *f, const double *phi); /* fit->value on fresh draws */
 /* What is small against the data's own noise: a fiftieth of the standard deviation of the sum of
  * scores, at most. */
 double fit_tolerated_gap(const Fitter *f);
-/* Does the running objective, `value` at phi, exploit its draws? Its noise is as before then. */
-bool fit_exploits(Fitter *f, const double *phi, double value);
+/* Does the running objective, `value` at phi, exploit its draws or nodes? Its noise is as before
+ * then. */
+bool fit_exploits(const Fitter *f, const double *phi, double value);
 
 /* ---- stochastic.c ---------------------------------------------------------------------------- */
 

@@ -139,10 +139,8 @@ static bool draws_agree(Fitter *f, Predictive *p, const double *phi, const Optim
   return agree;
 }
 
-/* An optimum on draws that are too few is for nothing, so what is clearly exploited already on the
- * way there ends at once; so does the fit of one fold of many, which gets no more draws. */
-bool fit_exploits(Fitter *f, const double *phi, double value) {
-  enum { CLEARLY = 3 };
+/* What the running objective would be at phi on draws it has not seen. */
+static Fresh fresh_on_the_way(const Fitter *f, const double *phi) {
   Predictive *p = f->running;
   PredictiveValue v[SCRAMBLES];
   for (int k = 0; k < SCRAMBLES; k++) {
@@ -150,7 +148,22 @@ bool fit_exploits(Fitter *f, const double *phi, double value) {
     if (!predictive_eval(p, phi, &v[k], NULL)) v[k] = not_finite;
   }
   predictive_renew(p, fit_seed(f, SEED_FIT + predictive_lanes(p)), false);
-  Fresh fresh = fresh_of(v);
+  return fresh_of(v);
+}
+
+/* The same with twice the nodes. */
+static Fresh twice_on_the_way(const Fitter *f, const double *phi) {
+  Fresh twice = {.se = 0};
+  if (!predictive_eval(f->twice, phi, &twice.mean, NULL)) twice.mean = not_finite;
+  return twice;
+}
+
+/* An optimum on draws or nodes that are too few is for nothing, so what is clearly exploited
+ * already on the way there ends at once; so does the fit of one fold of many, which gets no more
+ * draws. */
+bool fit_exploits(const Fitter *f, const double *phi, double value) {
+  enum { CLEARLY = 3 };
+  Fresh fresh = (f->twice ? twice_on_the_way : fresh_on_the_way)(f, phi);
   return !(value - fresh.mean.value <= 2 * fresh.se + CLEARLY * fit_tolerated_gap(f));
 }
 
@@ -192,13 +205,15 @@ static size_t more_nodes(const Fitter *f, size_t nodes) {
   return exact_has_wide(f->train) && nodes <= EXACT_NODES ? other : 2 * nodes;
 }
 
+static Predictive *on_nodes(Fitter *f, size_t nodes) {
+  Target t = f->target;
+  t.nodes = nodes;
+  return fit_objective_of(f, f->train, &t, &f->q, (NoiseSet){0, fit_seed(f, SEED_FIT)});
+}
+
 static bool nodes_agree(Fitter *f, const double *phi, const OptimResult *r, size_t nodes) {
   PredictiveValue *v = &f->fit->value;
-  Target twice = f->target;
-  twice.nodes = more_nodes(f, nodes);
-  Predictive *p =
-      fit_objective_of(f, f->train, &twice, &f->q, (NoiseSet){0, fit_seed(f, SEED_FIT)});
-  bool finite = fit_evaluate(f, p, phi, v);
+  bool finite = fit_evaluate(f, on_nodes(f, more_nodes(f, nodes)), phi, v);
   FitStage row = {nodes, r->value, v->value, r->value - v->value};
   add_stage(f, row);
   bool agree = finite && fabs(row.gap) <= last_gap(f, r->value, nodes);
@@ -248,7 +263,7 @@ static OptimResult to_convergence(Fitter *f, Predictive *p, double *phi) {
 
 /* An optimizer that stopped at an edge has a reason with a name. */
 static void name_edge(Fitter *f, Predictive *p, const double *phi, OptimResult *r) {
-  if (r->status != OPTIM_EDGE) return;
+  if (r->status != OPTIM_EDGE || f->o->rough) return; /* nobody reads a neighbour's reasons */
   const char *why = fit_edge(f, p, &f->q, phi);
   if (why) r->reason = why;
 }
@@ -311,11 +326,8 @@ static void anneal(Fitter *f, double *phi) {
 
 static double value_on(Fitter *f, const double *phi, size_t nodes) {
   FitMark mark = fit_mark(f);
-  Target t = f->target;
   PredictiveValue v;
-  t.nodes = nodes;
-  Predictive *p = fit_objective_of(f, f->train, &t, &f->q, (NoiseSet){0, fit_seed(f, SEED_FIT)});
-  double value = fit_evaluate(f, p, phi, &v) ? v.value : -INFINITY;
+  double value = fit_evaluate(f, on_nodes(f, nodes), phi, &v) ? v.value : -INFINITY;
   fit_release(f, mark);
   return value;
 }
@@ -358,7 +370,8 @@ static void finish_draws(Fitter *f, double *phi) {
     OptimResult r = to_convergence(f, p, phi);
     f->watched = false;
     name_edge(f, p, phi, &r);
-    bool away = memorises(f, p, phi, &r) || fit_unbounded(f, p, &f->q, phi) != NULL,
+    bool away = memorises(f, p, phi, &r) ||
+                (!(last && f->o->rough) && fit_unbounded(f, p, &f->q, phi)),
          done = (draws_agree(f, judge_of(f, p, M), phi, &r, M) && r.status != OPTIM_STOPPED) ||
                 away || last;
     fit_release(f, mark);
@@ -377,24 +390,52 @@ static bool by_draws_instead(Fitter *f, double *phi) {
   return true;
 }
 
+static Predictive *exact_objective(Fitter *f) {
+  Predictive *p = fit_objective(f, 0, fit_seed(f, SEED_FIT));
+  if (f->target.score != SCORE_elbo && !fit_kinked(f)) predictive_use_curvature(f->arena, p);
+  return p;
+}
+
+/* Nodes that are more than usual may be too few for a law as narrow as q can make them, and there
+ * an optimizer goes on for thousands of iterations. */
+static OptimResult exact_optimum(Fitter *f, Predictive *p, double *phi) {
+  size_t nodes = f->target.nodes;
+  bool watched = nodes > EXACT_NODES && nodes < exact_most_nodes(f->train);
+  use_probe(f, p);
+  f->twice = watched ? on_nodes(f, more_nodes(f, nodes)) : NULL;
+  OptimResult r = to_convergence(f, p, phi);
+  f->twice = NULL;
+  name_edge(f, p, phi, &r);
+  return r;
+}
+
+/* Why there is no optimum, on the nodes of a stage that ended; NULL: there is one. */
+static const char *unbounded_after(Fitter *f, const double *phi) {
+  FitMark mark = fit_mark(f);
+  const char *why = fit_unbounded(f, exact_objective(f), &f->q, phi);
+  fit_release(f, mark);
+  return why;
+}
+
+/* Whether there is an optimum at all is asked of one of many neighbours only before it would go on
+ * by draws. */
 static void finish_exact(Fitter *f, double *phi) {
   size_t size = q_size(&f->q);
   double *start = memcpy(NEW_ARRAY(f->arena, double, size), phi, size * sizeof *phi);
+  bool rough = f->o->rough;
   f->fit->exact = true;
   for (size_t nodes = first_nodes(f, phi);; nodes = more_nodes(f, nodes)) {
     FitMark mark = fit_mark(f);
     f->target.nodes = nodes; /* also for what is measured afterwards */
-    Predictive *p = fit_objective(f, 0, fit_seed(f, SEED_FIT));
+    Predictive *p = exact_objective(f);
     if (f->fit->nstages) fit_prefer(f, p, phi, start);
-    if (f->target.score != SCORE_elbo && !fit_kinked(f)) predictive_use_curvature(f->arena, p);
-    use_probe(f, p);
-    OptimResult r = to_convergence(f, p, phi);
-    name_edge(f, p, phi, &r);
+    OptimResult r = exact_optimum(f, p, phi);
     bool memorised = memorises(f, p, phi, &r);
-    f->unbounded = memorised ? r.reason : fit_unbounded(f, p, &f->q, phi);
+    f->unbounded = memorised ? r.reason : rough ? NULL : fit_unbounded(f, p, &f->q, phi);
     fit_release(f, mark); /* what comes next is as large */
     bool agree = nodes_agree(f, phi, &r, nodes), last = nodes >= exact_most_nodes(f->train);
     fit_release(f, mark);
+    if (rough && last && !agree) f->unbounded = unbounded_after(f, phi);
     if (last && !agree && !f->unbounded && by_draws_instead(f, phi)) return;
     if (agree || f->unbounded || last) return;
   }

@@ -198,7 +198,7 @@ double fit_number(Fitter *f, double x) {
   return x;
 }
 
-/* Fixed draws are compared with fresh ones after every so many iterations. */
+/* Fixed draws are compared with fresh ones, and nodes with more, after every so many iterations. */
 enum { WATCH_ITERATIONS = 25 };
 
 /* ---- one run of an optimizer ----------------------------------------------------------------- */
@@ -244,7 +244,7 @@ static bool observe(void *self, const OptimState *s) {
     memcpy(f->best_phi, whole(f, s->phi), q_size(&f->q) * sizeof *f->best_phi);
   }
   if (v.score > f->memorised) return false;
-  bool look = f->watched && s->iteration % WATCH_ITERATIONS == 0;
+  bool look = (f->watched || f->twice) && s->iteration % WATCH_ITERATIONS == 0;
   return !look || !fit_exploits(f, whole(f, s->phi), s->value);
 }
 

@@ -85,6 +85,8 @@ typedef struct {
   ScoreList list;      /* the score alone */
   const Scores *bayes; /* held out, by VI */
   Place start, best;   /* at Bayes; at the choice */
+  Place loose;         /* with all parameters free, at the lambda of fits with few; */
+  TuneStep loosest;    /* what that gains. Lambda 0: not known */
   size_t done, left;   /* steps that all folds took, and about how many are to come */
   FitCentre vi;        /* of all data */
   double began;        /* seconds */
@@ -134,6 +136,10 @@ static void expect(const Search *s, Place *at, double least) {
 
 static double worth(const TuneStep *t) { return t->gain - t->se; }
 
+static double free_lambda(const Search *s) {
+  return isnan(s->o.target.lambda) ? FREE_LAMBDA : s->o.target.lambda;
+}
+
 /* ---- lambda ---------------------------------------------------------------------------------- */
 
 /* A path from Bayes. The prior's begins far from it: where that is no gain, more of it is none. */
@@ -145,6 +151,13 @@ typedef struct {
 } LambdaPath;
 static const LambdaPath paths[] = {{REG_POSTERIOR, path, STEPS, 2},
                                    {REG_PRIOR, prior_path, PRIOR_STEPS, 1}};
+
+/* The path comes past what the selection of free variables ends with if it frees them all. */
+static void keep_loose(Search *s, const Place *at, const TuneStep *t) {
+  if (t->regularizer != REG_POSTERIOR || t->lambda != free_lambda(s)) return;
+  place_copy(&s->loose, at);
+  s->loosest = *t;
+}
 
 /* Down one path, until it has turned down; the best of all paths is kept. */
 static void go_down(Search *s, const LambdaPath *l, TunePath *p, TuneStep *steps) {
@@ -160,6 +173,7 @@ static void go_down(Search *s, const LambdaPath *l, TunePath *p, TuneStep *steps
     if (isinf(t.gain)) break;
     t.regularizer = l->regularizer;
     steps[p->n] = t;
+    keep_loose(s, &at, &t);
     down = t.gain < highest ? down + 1 : 0;
     highest = fmax(highest, t.gain);
     if (!(worth(&t) > p->gain - p->se)) continue;
@@ -278,21 +292,31 @@ const Freedom *tune_freedom(Ctx *c, const Model *m, const OptionList *names) {
 
 /* ---- forward selection ---- */
 
-static double free_lambda(const Search *s) {
-  return isnan(s->o.target.lambda) ? FREE_LAMBDA : s->o.target.lambda;
+static size_t count_free(const Search *s, const Freedom *free) {
+  size_t many = 0;
+  for (size_t k = 0; k < s->r->problem->model->dim; k++) many += !free->fixed[k];
+  return many;
 }
 
 /* A narrow q is close to a saddle: with many parameters free, they are let go in two steps. */
 static bool in_two_steps(const Search *s, const Freedom *free) {
-  size_t many = 0;
-  for (size_t k = 0; k < s->r->problem->model->dim; k++) many += !free->fixed[k];
-  return many > SHORT && 3 * free_lambda(s) < HALF_WAY;
+  return count_free(s, free) > SHORT && 3 * free_lambda(s) < HALF_WAY;
+}
+
+/* Was the path over lambda there already? */
+static bool is_known(const Search *s, const Freedom *free) {
+  return s->loosest.lambda != 0 && count_free(s, free) == s->r->problem->model->dim;
 }
 
 /* From where it stands to little regularization. What is clearly behind Bayes half way falls
  * farther behind, and there the fits are the dearest. */
 static TuneStep loosen(Search *s, Place *at, const Freedom *free) {
   double least = at->folds.least;
+  if (is_known(s, free)) {
+    place_copy(at, &s->loose);
+    s->left -= s->left > 0;
+    return s->loosest;
+  }
   if (in_two_steps(s, free)) {
     at->folds.least = 0;
     TuneStep half = advance(s, at, HALF_WAY, free);
@@ -415,6 +439,7 @@ static void begin(Search *s, const FitOptions *o) {
   s->r->scoring.draws /= COARSER;
   s->start = place_make(&s->c->arena, s->f->count, size);
   s->best = place_make(&s->c->arena, s->f->count, size);
+  s->loose = place_make(&s->c->arena, s->f->count, size);
   for (size_t k = 0; k < s->f->count; k++)
     memcpy(s->start.folds.phi + k * size, bayes->phi, size * sizeof(double));
   s->o.choose_family = vi.choose_family = false;
