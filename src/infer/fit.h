@@ -30,6 +30,13 @@ typedef struct {
   const double *phi;       /* of the family and shape of the fit that is begun with it */
 } FitCentre;
 
+/* Some of the training observations, and the way from the fit's q to the one that predicts them. */
+typedef struct {
+  const size_t *rows;
+  size_t n;
+  const double *offset; /* as many numbers as phi */
+} FitPart;
+
 typedef struct {
   Target target;
   FamilyId family;
@@ -53,6 +60,12 @@ typedef struct {
   /* What may leave the distribution it has in `start`; NULL: all. Goes with `warm` and families of
    * normals. */
   const Freedom *free;
+  /* The training observations in parts, each with the way from `start` to the Bayes fit that has
+   * not seen it: what is free moves away from all of these by the same, and so learns from
+   * predictions of new observations. NULL: it learns from observations that the rest was fitted to.
+   */
+  const FitPart *parts;
+  size_t nparts;
   bool warm;           /* begin at `start` at once: no VI, no other starts */
   const double *guess; /* or there, where that is better: as many numbers; NULL: nowhere else */
   size_t nodes;        /* of exact integration that a neighbour needed; 0: not known */

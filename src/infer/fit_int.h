@@ -55,6 +55,7 @@ typedef struct {
   size_t n;            /* training observations */
   const size_t *order; /* and which they are */
   const Observed *train, *train_ll, *few, *few_ll, *valid;
+  PredictivePart *apart;    /* the parts in which they are predicted; NULL: together */
   bool sampling;            /* the training part is the sample for now */
   double *mean, *sd;        /* VI's, of every parameter */
   double *unit;             /* the same sds, once they are known; NULL before */

@@ -15,6 +15,10 @@ struct Predictive {
   Exact *exact;            /* all of it is done there; NULL: by draws, for which the rest is */
   struct Predictive *rest; /* of what is done there, only the score is: this is the regularizer, by
                               draws */
+  struct Predictive **parts; /* it is the sum of these, each at phi + offset; NULL: it is one */
+  const double **offset;
+  size_t nparts;
+  double *moved, *square; /* phi + offset; a Hessian */
   Exact *prior; /* KL(q || prior) without draws, where the observations need them; NULL: with */
   const Observed *o;
   Target target;
@@ -190,6 +194,35 @@ Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const 
   return p;
 }
 
+/* A part's share of lambda times the regularizer: the parts have the prior n times, and each of the
+ * observations once. */
+static Target target_of_part(const Target *t, size_t n) {
+  Target part = *t;
+  if (t->lambda == 0) return part;
+  part.regularizer = REG_BOTH;
+  part.share = target_posterior(t) / t->lambda * (double)n;
+  part.lambda = t->lambda / (double)n;
+  return part;
+}
+
+Predictive *predictive_of_parts(Arena *a, const PredictivePart *parts, size_t n, const Target *t,
+                                const Q *q, NoiseSet noise, Pool *pool) {
+  Predictive *p = NEW(a, Predictive);
+  size_t size = q_size(q);
+  Target each = target_of_part(t, n);
+  *p = (Predictive){.o = parts->o, .target = *t, .q = q, .scale = 1, .nparts = n};
+  p->parts = NEW_ARRAY(a, Predictive *, n);
+  p->offset = NEW_ARRAY(a, const double *, n);
+  p->precondition = NEW_ARRAY(a, double, size);
+  p->gradient = NEW_ARRAY(a, double, size);
+  p->moved = NEW_ARRAY(a, double, size);
+  for (size_t k = 0; k < n; k++) {
+    p->parts[k] = predictive_make(a, parts[k].o, &each, q, noise, pool);
+    p->offset[k] = parts[k].offset;
+  }
+  return p;
+}
+
 Predictive *predictive_of_draws(Arena *a, const Observed *o, const Target *t, const Q *q,
                                 const ModelPoints *draws, Pool *pool) {
   Predictive *p = NEW(a, Predictive);
@@ -202,14 +235,25 @@ Predictive *predictive_of_draws(Arena *a, const Observed *o, const Target *t, co
 
 void predictive_set_units(Predictive *p, const double *unit) { p->unit = unit; }
 void predictive_use_curvature(Arena *a, Predictive *p) {
-  p->curved = predictive_is_exact(p) && exact_prepare_hessian(a, p->exact);
+  size_t size = q_size(p->q);
+  p->curved = predictive_is_exact(p) && (p->parts || exact_prepare_hessian(a, p->exact));
+  for (size_t k = 0; p->curved && k < p->nparts; k++) {
+    predictive_use_curvature(a, p->parts[k]);
+    p->curved = p->parts[k]->curved;
+  }
+  if (p->curved && p->parts) p->square = NEW_ARRAY(a, double, size *size);
 }
 bool predictive_is_curved(const Predictive *p) { return p->curved; }
 void predictive_use_probe(Predictive *p, Predictive *cheap) {
   p->probe = predictive_objective(cheap);
 }
-bool predictive_is_exact(const Predictive *p) { return p->exact && !p->rest; }
-bool predictive_is_split(const Predictive *p) { return p->rest != NULL; }
+/* Parts of one set of observations are integrated alike. */
+bool predictive_is_exact(const Predictive *p) {
+  return p->parts ? predictive_is_exact(p->parts[0]) : p->exact && !p->rest;
+}
+bool predictive_is_split(const Predictive *p) {
+  return p->parts ? predictive_is_split(p->parts[0]) : p->rest != NULL;
+}
 const double *predictive_rows(const Predictive *p) {
   return p->exact ? exact_rows(p->exact) : p->row_score;
 }
@@ -217,8 +261,9 @@ const Q *predictive_q(const Predictive *p) { return p->q; }
 const Target *predictive_target(const Predictive *p) { return &p->target; }
 
 void predictive_renew(Predictive *p, uint64_t seed, bool random) {
+  for (size_t k = 0; k < p->nparts; k++) predictive_renew(p->parts[k], seed, random);
   if (p->rest) predictive_renew(p->rest, seed, random);
-  if (p->exact) return;
+  if (p->exact || p->parts) return;
   size_t rows = p->given ? 0 : q_noise(p->q);
   if (random) {
     for (size_t k = 0; k < rows; k++)
@@ -406,9 +451,11 @@ void predictive_time(Arena *a, Predictive *p, Stages *stages) {
 }
 
 const Work *predictive_work(const Predictive *p) {
+  if (p->parts) return predictive_work(p->parts[0]);
   return p->exact ? exact_work(p->exact) : p->work;
 }
 size_t predictive_lanes(const Predictive *p) {
+  if (p->parts) return predictive_lanes(p->parts[0]);
   return p->rest ? p->rest->M : p->exact ? exact_lanes(p->exact) : p->M;
 }
 
@@ -432,8 +479,30 @@ static void make_draws(Predictive *p, const double *phi) {
   }
 }
 
+static const double *phi_of_part(Predictive *p, const double *phi, size_t part) {
+  for (size_t k = 0; k < q_size(p->q); k++) p->moved[k] = phi[k] + p->offset[part][k];
+  return p->moved;
+}
+
+static bool eval_parts(Predictive *p, const double *phi, PredictiveValue *v, double *grad) {
+  PredictiveValue sum = {0, 0, 0}, one;
+  size_t size = q_size(p->q);
+  if (grad) memset(grad, 0, size * sizeof *grad);
+  for (size_t part = 0; part < p->nparts; part++) {
+    const double *moved = phi_of_part(p, phi, part);
+    if (!predictive_eval(p->parts[part], moved, &one, grad ? p->gradient : NULL)) return false;
+    sum.value += one.value;
+    sum.score += one.score;
+    sum.regularizer += one.regularizer / (double)p->nparts;
+    for (size_t k = 0; grad && k < size; k++) grad[k] += p->gradient[k];
+  }
+  *v = p->last = sum;
+  return true;
+}
+
 bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, double *grad) {
   *v = (PredictiveValue){NAN, NAN, NAN};
+  if (p->parts) return eval_parts(p, phi, v, grad);
   if (p->exact) return eval_exact(p, phi, v, grad);
   double lambda = p->target.lambda;
   double *g = grad ? grad : p->gradient;
@@ -489,10 +558,22 @@ static void objective_precondition(void *self, const double *phi, double *x) {
   q_precondition(p->q, phi, p->unit, p->precondition, x);
 }
 
-static long objective_curvature(void *self, const double *phi, double *A) {
-  const Predictive *p = self;
+/* Of all parts; they cost what one of all their observations would. */
+static long curvature_of_parts(Predictive *p, const double *phi, double *A) {
   size_t n = q_size(p->q);
-  long cost = exact_hessian(p->exact, phi, A);
+  long cost = 0;
+  memset(A, 0, n * n * sizeof *A);
+  for (size_t part = 0; part < p->nparts; part++) {
+    cost = exact_hessian(p->parts[part]->exact, phi_of_part(p, phi, part), p->square);
+    for (size_t i = 0; i < n * n; i++) A[i] += p->square[i];
+  }
+  return cost;
+}
+
+static long objective_curvature(void *self, const double *phi, double *A) {
+  Predictive *p = self;
+  size_t n = q_size(p->q);
+  long cost = p->parts ? curvature_of_parts(p, phi, A) : exact_hessian(p->exact, phi, A);
   for (size_t i = 0; i < n * n; i++) A[i] = -A[i];
   return cost;
 }
@@ -513,6 +594,7 @@ static void objective_state(void *self, Archive *a) {
   archive_double(a, &p->last.value);
   archive_double(a, &p->last.score);
   archive_double(a, &p->last.regularizer);
+  for (size_t k = 0; k < p->nparts; k++) objective_state(p->parts[k], a);
   if (p->exact) exact_state(p->exact, a);
 }
 

@@ -60,6 +60,15 @@ typedef struct Predictive Predictive;
  * (observed_reduce), or by the given draws. q must outlive it. */
 Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const Q *q,
                             NoiseSet noise, Pool *pool);
+/* Some of the observations, and the way from phi to the q that predicts them. */
+typedef struct {
+  const Observed *o;
+  const double *offset; /* as many numbers as phi; outlives it */
+} PredictivePart;
+/* The sum over parts of the observations, each under a q of its own, phi + offset. The prior's
+ * share of the regularizer is a mean over the parts. */
+Predictive *predictive_of_parts(Arena *a, const PredictivePart *parts, size_t n, const Target *t,
+                                const Q *q, NoiseSet noise, Pool *pool);
 /* The same by draws that are given, rows of draws that follow each other (by_point 1, by_dim n),
  * whatever q is: their phi has no influence. */
 Predictive *predictive_of_draws(Arena *a, const Observed *o, const Target *t, const Q *q,

@@ -188,11 +188,27 @@ static const Observed *training_part(Fitter *f, size_t n, unsigned wants, const 
   return o;
 }
 
+/* The training observations as they are predicted, by q that have not seen them. */
+static void take_apart(Fitter *f, unsigned wants) {
+  if (!f->o->nparts) return;
+  f->apart = NEW_ARRAY(f->parts, PredictivePart, f->o->nparts);
+  for (size_t k = 0; k < f->o->nparts; k++) {
+    const FitPart *part = &f->o->parts[k];
+    Observed *o = observed_make(f->parts, f->model, part->rows, part->n, wants);
+    observed_collapse(o);
+    reduce(f, o);
+    if (!o->reduction) observed_sort(o);
+    f->apart[k] = (PredictivePart){o, part->offset};
+  }
+  fit_note(f, "what is free was fitted to predictions of observations that the rest had not seen");
+}
+
 static void make_parts(Fitter *f, const Split *split) {
   unsigned wants = target_wants(&f->target);
   f->order = training_order(f, split);
   f->train = f->train_ll = training_part(f, f->n, wants, &f->few);
   f->few_ll = f->few;
+  take_apart(f, wants);
   if (wants != WANT_LL) {
     size_t n = model_has_densities(f->model) ? f->n : 0;
     f->train_ll = training_part(f, n, WANT_LL, &f->few_ll);
@@ -254,9 +270,9 @@ static void mix_target(uint64_t *h, const Target *t) {
 
 static void mix_options(uint64_t *h, const FitOptions *o) {
   const double numbers[] = {o->learning_rate, o->clip, o->init_radius};
-  const uint64_t choices[] = {o->draws,    o->sample,       o->optimizer, (uint64_t)o->iterations,
-                              o->schedule, o->minibatch,    o->rejection, o->select_validation,
-                              o->seed,     o->start != NULL};
+  const uint64_t choices[] = {o->draws,    o->sample,        o->optimizer, (uint64_t)o->iterations,
+                              o->schedule, o->minibatch,     o->rejection, o->select_validation,
+                              o->seed,     o->start != NULL, o->nparts};
   for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) mix_double(h, numbers[k]);
   for (size_t k = 0; k < sizeof choices / sizeof *choices; k++) mix(h, choices[k]);
 }

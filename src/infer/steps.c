@@ -20,7 +20,10 @@ void fit_remember(Fitter *f, void *self, void (*state)(void *self, Archive *a)) 
 
 Predictive *fit_objective_of(Fitter *f, const Observed *o, const Target *t, const Q *q,
                              NoiseSet noise) {
-  Predictive *p = predictive_make(f->arena, o, t, q, noise, f->pool);
+  bool apart = f->apart && o == f->train && q == &f->q;
+  Predictive *p = apart
+                      ? predictive_of_parts(f->arena, f->apart, f->o->nparts, t, q, noise, f->pool)
+                      : predictive_make(f->arena, o, t, q, noise, f->pool);
   predictive_set_units(p, f->unit);
   fit_remember(f, p, predictive_objective(p).state);
   return p;

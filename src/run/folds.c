@@ -179,9 +179,37 @@ static const double *guess(Ctx *c, const FoldFits *j, const double *start) {
   return there;
 }
 
+/* Are they few enough, and alike, so that what predicts some of them predicts the others? */
+bool folds_apart(const Folds *f) {
+  enum { MOST = 20 };
+  return f->random && f->count <= MOST;
+}
+
+FitPart *folds_parts(Arena *a, const Folds *f, const FoldBayes *b, size_t *n) {
+  FitPart *parts = NEW_ARRAY(a, FitPart, f->count);
+  *n = 0;
+  for (int k = 0; k < (int)f->count; k++) {
+    if (k == b->without) continue;
+    const Split *split = folds_split(a, f, k);
+    double *offset = NEW_ARRAY(a, double, b->size);
+    for (size_t i = 0; i < b->size; i++) offset[i] = b->phi[(size_t)k * b->size + i] - b->from[i];
+    if (split->count[PART_TEST])
+      parts[(*n)++] = (FitPart){split->rows[PART_TEST], split->count[PART_TEST], offset};
+  }
+  return parts;
+}
+
+/* Every other fold, as the Bayes fit without it predicts it. */
+static void learn_apart(Ctx *c, const FoldFits *j, int k, FitOptions *o) {
+  const FoldStarts *s = j->starts;
+  if (!s || !s->bayes || !o->free) return;
+  FoldBayes b = {s->bayes, s->size, s->bayes + (size_t)k * s->size, k};
+  o->parts = folds_parts(&c->arena, j->f, &b, &o->nparts);
+}
+
 /* The fit of a fold, from its start where it has one, which then is where the fit came to. */
-static const Fit *fit_fold(Ctx *c, const FoldFits *j, const Split *split, double *start,
-                           Pool *pool) {
+static const Fit *fit_fold(Ctx *c, const FoldFits *j, size_t k, const Split *split, Pool *pool) {
+  double *start = j->starts ? j->starts->phi + k * j->starts->size : NULL;
   FitOptions o = *j->o;
   o.journal = NULL;
   o.progress = NULL;
@@ -190,6 +218,7 @@ static const Fit *fit_fold(Ctx *c, const FoldFits *j, const Split *split, double
   if (start) o.start = given_phi, o.start_self = start, o.warm = o.rough = true;
   o.guess = guess(c, j, start);
   o.nodes = start ? j->starts->nodes : 0;
+  learn_apart(c, j, (int)k, &o);
   const Fit *fit = fit_run(c, j->r->problem->model, split, &o, pool);
   if (start) memcpy(start, fit->phi, j->starts->size * sizeof *start);
   if (j->ahead) j->starts->nodes = fit->exact ? fit->draws : 0;
@@ -223,7 +252,7 @@ static bool do_fold(Ctx *c, void *self, size_t k) {
               .phi = start,
               .how = &j->r->scoring,
               .pool = pool};
-  const Fit *fit = j->o ? fit_fold(c, j, split, start, pool) : NULL;
+  const Fit *fit = j->o ? fit_fold(c, j, k, split, pool) : NULL;
   if (fit) s.q = &fit->q, s.phi = fit->phi;
   score_fold(j, &s, split);
   return !(fit && fit->interrupted);

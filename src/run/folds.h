@@ -25,12 +25,27 @@ Split *folds_split(Arena *a, const Folds *f, int k);
 typedef struct {
   double *phi; /* [folds x size] */
   size_t size;
+  /* Bayes without each fold, likewise: what is free learns from what these predict of the fold that
+   * they have not seen. NULL: it learns from the observations that a fold's fit has. */
+  const double *bayes;
   size_t nodes; /* of exact integration that the first of them needed; 0: not known */
   /* Where the first fold alone says that the sum of the first score cannot come to `least` above
    * that of `than`, the others are not fitted. than NULL: they are. */
   const Scores *than;
   double least, most; /* most: what it would say, then */
 } FoldStarts;
+
+/* Are they few enough, and alike, so that what predicts some of them predicts the others? */
+bool folds_apart(const Folds *f);
+/* Bayes without each fold. */
+typedef struct {
+  const double *phi; /* [folds x size] */
+  size_t size;
+  const double *from; /* the q to which these are ways */
+  int without;        /* a fold; negative: none */
+} FoldBayes;
+/* The folds as parts of a fit (FitOptions.parts), but for one. */
+FitPart *folds_parts(Arena *a, const Folds *f, const FoldBayes *b, size_t *n);
 
 /* The fits, side by side on threads; the scores of every observation when it was held out, in the
  * part "test". starts NULL: each begins from the q of the whole fit and from its own starts. o

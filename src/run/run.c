@@ -278,6 +278,8 @@ static void take_choice(Run *r, FitOptions *f) {
   f->target.lambda = r->lambda;
   f->target.regularizer = r->regularizer = t->regularizer;
   f->free = t->free;
+  f->parts = t->parts;
+  f->nparts = t->nparts;
   f->warm = bayes || t->free; /* VI ends where it ended before */
   f->choose_family = false;   /* a q of another family could not begin there */
   f->family = t->bayes.family;

@@ -303,15 +303,29 @@ static bool in_two_steps(const Search *s, const Freedom *free) {
   return count_free(s, free) > SHORT && 3 * free_lambda(s) < HALF_WAY;
 }
 
+static bool frees_all(const Search *s, const Freedom *free) {
+  return count_free(s, free) == s->r->problem->model->dim;
+}
+
+/* What keeps its Bayes distribution has seen the observations that the rest is fitted to, so these
+ * look easier than new ones: p fitted numbers make the logarithm of a noise p / 2n too small, which
+ * costs p^2 / 4n nats. Where that may be one or more, what is free learns from new ones. Where it
+ * is less, the noise of what the folds' own fits predict would cost more. */
+static bool learns_apart(const Search *s, const Freedom *free) {
+  double p = (double)s->r->problem->model->dim, n = (double)s->r->split->count[PART_TRAIN];
+  return p * p > 4 * n && !frees_all(s, free) && folds_apart(s->f);
+}
+
 /* Was the path over lambda there already? */
 static bool is_known(const Search *s, const Freedom *free) {
-  return s->loosest.lambda != 0 && count_free(s, free) == s->r->problem->model->dim;
+  return s->loosest.lambda != 0 && frees_all(s, free);
 }
 
 /* From where it stands to little regularization. What is clearly behind Bayes half way falls
  * farther behind, and there the fits are the dearest. */
 static TuneStep loosen(Search *s, Place *at, const Freedom *free) {
   double least = at->folds.least;
+  at->folds.bayes = learns_apart(s, free) ? s->start.folds.phi : NULL;
   if (is_known(s, free)) {
     place_copy(at, &s->loose);
     s->left -= s->left > 0;
@@ -349,8 +363,8 @@ static double has_to_add(const Selection *l, const Candidate *x) {
   return l->free && strchr(x->name, '[') ? 2 : 0.5;
 }
 
-/* One round: of the candidates, the one whose freedom is worth most. Those that add nothing to what
- * was taken are not tried again. */
+/* One round: of the candidates, the one whose freedom is worth most. What adds nothing to what was
+ * taken, not even with a standard error more than it has, is not tried again. */
 static const Candidate *best_candidate(Search *s, Selection *l, TuneStep *step) {
   Arena *a = &s->c->arena;
   size_t dim = s->r->problem->model->dim, kept = 0;
@@ -369,7 +383,7 @@ static const Candidate *best_candidate(Search *s, Selection *l, TuneStep *step) 
     TuneStep t = loosen(s, &l->tried, freedom_with(a, dim, l->free, &x));
     double value = worth_of(&x, &t);
     if (!l->free) l->alone[l->nalone++] = (FreedVariable){x.name, t.gain, t.se};
-    if ((isinf(t.gain) ? l->tried.folds.most : value) > l->top) l->left[kept++] = x;
+    if ((isinf(t.gain) ? l->tried.folds.most : t.gain + t.se) > l->top) l->left[kept++] = x;
     if (any && !(value > most)) continue;
     any = true;
     most = value;
@@ -457,9 +471,18 @@ static const double *start_of(const Search *s, const TunePath *p) {
   double *phi = NEW_ARRAY(&s->c->arena, double, size);
   memcpy(phi, s->r->phi, size * sizeof *phi);
   FitOptions o = options_at(s, HALF_WAY, p->free);
+  o.parts = p->parts;
+  o.nparts = p->nparts;
   if (in_two_steps(s, p->free))
     tune_refit(s->c, s->r->problem->model, s->r->split, &o, s->pool, phi);
   return phi;
+}
+
+/* Where all data are fitted, too, what is free learns from all folds. */
+static void learn_apart(const Search *s, TunePath *p) {
+  if (!p->free || !learns_apart(s, p->free)) return;
+  FoldBayes b = {s->start.folds.phi, s->start.folds.size, s->r->phi, -1};
+  p->parts = folds_parts(&s->c->arena, s->f, &b, &p->nparts);
 }
 
 static Search search_make(Ctx *c, Run *r, const Folds *f, const TuneOptions *t) {
@@ -489,6 +512,7 @@ TunePath *tune(Ctx *c, Run *r, const Folds *f, const TuneOptions *t) {
   p->vi = s.vi;
   p->bayes_scores = s.bayes;
   p->scores = folds_score(c, r, f, NULL, t->list, &s.best.folds);
+  learn_apart(&s, p);
   p->start = start_of(&s, p);
   return p;
 }

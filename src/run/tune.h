@@ -33,7 +33,9 @@ typedef struct TunePath {
   double gain, se;         /* of the choice, over Bayes */
   Q bayes;                 /* VI of all training data, */
   const double *bayes_phi;
-  FitCentre vi;               /* the same, for the fit of the choice */
+  FitCentre vi;         /* the same, for the fit of the choice */
+  const FitPart *parts; /* where only some are free: the observations as they learn from them */
+  size_t nparts;
   const double *start;        /* and where the fit of the choice to them begins */
   const Scores *scores;       /* of every observation when it was held out, under the choice */
   const Scores *bayes_scores; /* and under VI: of the score that was maximised alone */
