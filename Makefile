@@ -213,11 +213,11 @@ valgrind: deps ## a small set of tests under valgrind
 
 format: ## clang-format all C files
 	@tool/deps.sh $(PACKAGES_format)
-	clang-format -i $(FORMATTED)
+	$(Q)clang-format -i $(FORMATTED)
 
 format-check: ## fail where clang-format would change something
 	@tool/deps.sh $(PACKAGES_format)
-	clang-format --dry-run -Werror $(FORMATTED)
+	$(Q)clang-format --dry-run -Werror $(FORMATTED)
 
 # ---- installing ----
 

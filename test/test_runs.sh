@@ -285,6 +285,11 @@ echo '{"y": [1, 2, 0, 3, -1, 1]}' >"$dir/flat.json"
 "$PVI" fit "$dir/flat.stan" "$dir/flat.json" --out "$dir/flat" >"$dir/said" 2>&1
 [ $? -eq 5 ] && grep -q "cannot be said: VI did not converge" "$dir/said" && ! grep -q "Bayes is enough" "$dir/said"
 check $? "no verdict where VI has no optimum" "$(head -n 8 "$dir/said")"
+echo 'data { vector[10] y; } parameters { real m; real k; } model { y ~ normal(m, 1); }' >"$dir/flat.stan"
+echo '{"y": [1, 6, 0, -5, -1, 9, -8, 4, 5, -3]}' >"$dir/flat.json"
+"$PVI" fit "$dir/flat.stan" "$dir/flat.json" --out "$dir/flat" --force >"$dir/said" 2>&1
+[ $? -eq 5 ] && grep -q "PVI for the log score" "$dir/said" && grep -q "cannot be said: VI did not converge" "$dir/said" && ! grep -q "held-out gain" "$dir/said"
+check $? "nor where a lambda was chosen beside a VI that has none" "$(head -n 8 "$dir/said")"
 
 # ---- which variables are free ----
 "$PVI" fit $WILD --free auto --family meanfield --lambda 0.01 --out "$dir/free" >"$dir/said" 2>&1 && grep -qE "log_s( |,).*var(ies|y): held-out gain over Bayes \\+" "$dir/said" && grep -q '"name": "log_s"' "$dir/free/summary.json"

@@ -158,6 +158,7 @@ typedef struct {
   FoldStarts *starts;  /* NULL: none */
   bool ahead;          /* the first fold alone is fitted, */
   double *way;         /* or this is its way from its start to its q, and the others are */
+  bool *failed;        /* folds whose fits did not converge */
   Scores *out;
 } FoldFits;
 
@@ -222,6 +223,7 @@ static const Fit *fit_fold(Ctx *c, const FoldFits *j, size_t k, const Split *spl
   const Fit *fit = fit_run(c, j->r->problem->model, split, &o, pool);
   if (start) memcpy(start, fit->phi, j->starts->size * sizeof *start);
   if (j->ahead) j->starts->nodes = fit->exact ? fit->draws : 0;
+  j->failed[k] = !fit->converged;
   return fit;
 }
 
@@ -288,13 +290,21 @@ static bool is_hopeless(Ctx *c, const FoldFits *j) {
   return s->most < s->least;
 }
 
+static size_t count_true(const bool *x, size_t n) {
+  size_t count = 0;
+  for (size_t k = 0; k < n; k++) count += x[k];
+  return count;
+}
+
 Scores *folds_score(Ctx *c, const Run *r, const Folds *f, const FitOptions *o,
                     const ScoreList *list, FoldStarts *starts) {
   Scores *out = evaluate_none(c, list, f->n);
   FoldFits j = {.r = r, .f = f, .o = o, .starts = starts, .out = out};
+  j.failed = NEW_ARRAY(&c->arena, bool, f->count);
   if (o && starts && o->target.score != SCORE_elbo) lead(c, &j);
   if (is_hopeless(c, &j)) return NULL;
   jobs_run(c, r->o->threads, &(Jobs){f->count, do_fold, &j, "fold", NULL});
+  if (o && starts) starts->unconverged = count_true(j.failed, f->count);
   evaluate_sum(c, out, PART_TEST);
   return out;
 }

@@ -28,7 +28,8 @@ typedef struct {
   /* Bayes without each fold, likewise: what is free learns from what these predict of the fold that
    * they have not seen. NULL: it learns from the observations that a fold's fit has. */
   const double *bayes;
-  size_t nodes; /* of exact integration that the first of them needed; 0: not known */
+  size_t nodes;       /* of exact integration that the first of them needed; 0: not known */
+  size_t unconverged; /* of the fits that were made last */
   /* Where the first fold alone says that the sum of the first score cannot come to `least` above
    * that of `than`, the others are not fitted. than NULL: they are. */
   const Scores *than;

@@ -62,7 +62,7 @@ static const char *widened(Ctx *c, const Summary *s) {
 /* What the search found, in words. */
 static const char *found(Ctx *c, const Run *r, const Summary *s) {
   const TunePath *t = r->tuned;
-  if (isinf(t->lambda) && !r->fit->converged)
+  if (!t->bayes_stands || (isinf(t->lambda) && !r->fit->converged))
     return "whether anything predicts better than Bayes cannot be said: VI did not converge, so "
            "the scores of observations that were held out are those of unfinished fits";
   if (isinf(t->lambda))

@@ -83,7 +83,8 @@ typedef struct {
   Pool *pool;
   FitOptions o;        /* of the score, in VI's family */
   ScoreList list;      /* the score alone */
-  const Scores *bayes; /* held out, by VI */
+  const Scores *bayes; /* held out, by VI, */
+  bool bayes_stands;   /* which converged, with all data and in every fold */
   Place start, best;   /* at Bayes; at the choice */
   Place loose;         /* with all parameters free, at the lambda of fits with few; */
   TuneStep loosest;    /* what that gains. Lambda 0: not known */
@@ -459,6 +460,7 @@ static void begin(Search *s, const FitOptions *o) {
   s->o.choose_family = vi.choose_family = false;
   s->o.family = vi.family = bayes->q.family;
   s->bayes = folds_score(s->c, s->r, s->f, &vi, &s->list, &s->start.folds);
+  s->bayes_stands = bayes->converged && !s->start.folds.unconverged;
   place_copy(&s->best, &s->start);
 }
 
@@ -511,6 +513,7 @@ TunePath *tune(Ctx *c, Run *r, const Folds *f, const TuneOptions *t) {
   p->bayes_phi = r->phi;
   p->vi = s.vi;
   p->bayes_scores = s.bayes;
+  p->bayes_stands = s.bayes_stands;
   p->scores = folds_score(c, r, f, NULL, t->list, &s.best.folds);
   learn_apart(&s, p);
   p->start = start_of(&s, p);

@@ -39,6 +39,7 @@ typedef struct TunePath {
   const double *start;        /* and where the fit of the choice to them begins */
   const Scores *scores;       /* of every observation when it was held out, under the choice */
   const Scores *bayes_scores; /* and under VI: of the score that was maximised alone */
+  bool bayes_stands;          /* VI converged, with all data and in every fold */
 } TunePath;
 
 typedef struct {
