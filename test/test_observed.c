@@ -76,6 +76,12 @@ static const Row rows[] = {
      9,
      true,
      {"log"}},
+    {"one or two statements",
+     DATA PARAMETERS "for (i in 1:N) { if (s[i] > 1.5) z[i] ~ bernoulli_logit(b[2]); y[i] ~ "
+                     "normal(b[1], tau); } }",
+     12,
+     false,
+     {"log", "elbo"}},
     {"simulated", DATA PARAMETERS "s ~ normal(b[1] + b[2] * x, tau); }", 12, false, {"crps_sim"}},
 };
 
@@ -90,6 +96,15 @@ static double number_of(const Observed *o) {
   double n = 0;
   for (size_t k = 0; k < o->n; k++) n += observed_count(o, k);
   return n;
+}
+
+/* What is observed has as many rows as the observations, or is not known. */
+static void check_outcomes(const Model *m) {
+  for (int b = 0; b < m->nblocks; b++) {
+    const ObsBlock *o = &m->blocks[b];
+    if (o->dist < 0) assert_null(o->size);
+    if (o->dist < 0 && o->sim == NO_NODE) assert_true(!o->y && !o->sim_y);
+  }
 }
 
 /* Value and gradient of the collapsed are those of all. */
@@ -119,6 +134,7 @@ TEST(objective_is_the_same) {
   const Row *p = row;
   static const char *const families[] = {"meanfield", "fullrank", "mixture"};
   Model *m = model_of(c, p->program, data);
+  check_outcomes(m);
   for (int s = 0; s < 4 && p->scores[s]; s++)
     for (int f = 0; f < 3; f++)
       for (int how = 0; how < 1 + p->exact; how++)

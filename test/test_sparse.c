@@ -316,12 +316,88 @@ static void known_curvature(void **unused) {
   }
 }
 
+/* ---- curvature on few draws ------------------------------------------------------------------ */
+
+/* A bowl in which everybody meets everybody and which is a thousandth as steep along some
+ * directions, and another that is about the same, as with fewer draws. */
+static void make_pair(Bowl *b, Bowl *about, uint64_t seed, size_t n) {
+  RngStream r = rngs_make(seed, 9);
+  double *A = NEW_ARRAY(&ctx.arena, double, n *n), *C = NEW_ARRAY(&ctx.arena, double, n *n),
+         *v = NEW_ARRAY(&ctx.arena, double, n);
+  for (size_t k = 0; k < 2 * n; k++) {
+    double steep = pow(10, -6 * rngs_uniform(&r)), other = 1 + 0.2 * rngs_normal(&r);
+    for (size_t i = 0; i < n; i++) v[i] = rngs_normal(&r);
+    for (size_t i = 0; i < n * n; i++) {
+      A[i] += steep * v[i / n] * v[i % n];
+      C[i] += steep * other * other * v[i / n] * v[i % n];
+    }
+  }
+  *b = (Bowl){.A = A, .n = n, .quartic = 0.1};
+  *about = (Bowl){.A = C, .n = n, .quartic = 0.1};
+}
+
+static void one_unit(void *self, const double *x, double *unit) {
+  const Bowl *b = self;
+  (void)x;
+  for (size_t i = 0; i < b->n; i++) unit[i] = 1;
+}
+
+static Objective with_few(Bowl *b, Objective *few, double price) {
+  Objective f = {.dim = b->n, .self = b, .eval = bowl, .unit = one_unit};
+  f.probe = f.few = few;
+  f.few_price = price;
+  return f;
+}
+
+/* Where L-BFGS is slow it is worth its price, which is counted; where the few draws tell nothing of
+ * the objective it costs a part of the whole. */
+static void few_draws(void **unused) {
+  (void)unused;
+  for (uint64_t seed = 1; seed <= 5; seed++) {
+    Bowl b, about, wrong;
+    make_pair(&b, &about, seed, 120);
+    wrong = (Bowl){.A = make_matrix(ANY, seed, 120, true), .n = 120};
+    Objective few = {.dim = 120, .self = &about, .eval = bowl, .unit = one_unit}, other = few,
+              f = with_few(&b, &few, 1.0 / 8), plain = f, misled = f;
+    Interruption never = {.stop = -1};
+    plain.few = NULL;
+    other.self = &wrong;
+    misled.few = &other;
+    OptimResult slow = climb(&plain, &never, NULL), r = climb(&f, &never, NULL),
+                astray = climb(&misled, &never, NULL);
+    assert_true(r.converged && 2 * r.evaluations < slow.evaluations && r.value >= slow.value);
+    assert_true(astray.converged && astray.evaluations < 2 * slow.evaluations);
+  }
+}
+
+/* Interrupted anywhere, among the differences, too, it ends with the same bits. */
+static void few_draws_interrupted(void **unused) {
+  (void)unused;
+  Bowl b, about;
+  make_pair(&b, &about, 3, 70);
+  Objective few = {.dim = 70, .self = &about, .eval = bowl, .unit = one_unit},
+            f = with_few(&b, &few, 1.0 / 8);
+  Interruption never = {.stop = -1};
+  OptimResult whole = climb(&f, &never, NULL);
+  assert_true(whole.converged && whole.iterations > 50);
+  for (long at = 0; at < never.asked; at += 7) {
+    Interruption first = {.stop = at}, last = {.stop = -1};
+    OptimResult r = climb(&f, &first, NULL);
+    assert_int_equal(r.status, OPTIM_INTERRUPTED);
+    r = climb(&f, &last, &first);
+    assert_memory_equal(r.phi, whole.phi, b.n * sizeof *r.phi);
+    assert_true(r.value == whole.value && r.iterations == whole.iterations &&
+                r.evaluations == whole.evaluations && r.status == whole.status);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(solves),        cmocka_unit_test(made_definite),
       cmocka_unit_test(few_numbers),   cmocka_unit_test(hessians),
       cmocka_unit_test(not_to_be_had), cmocka_unit_test(newton),
       cmocka_unit_test(interrupted),   cmocka_unit_test(known_curvature),
+      cmocka_unit_test(few_draws),     cmocka_unit_test(few_draws_interrupted),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }

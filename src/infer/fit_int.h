@@ -69,6 +69,7 @@ typedef struct {
   Predictive *running; /* of the optimizer at work, */
   Subspace *within;    /* and the part of phi on which it works; NULL: all */
   bool watched;        /* its fixed draws are compared with fresh ones on the way, */
+  double fresh_before; /* which gave so much at the last look; nan: there was none */
   Predictive *twice;   /* or its nodes with twice as many; NULL: they are not */
   double memorised;    /* a log score that no q comes to but one that reproduces the data */
   const char *stage;
@@ -179,7 +180,7 @@ void fit_measure(Fitter *f, const double *phi); /* fit->value on fresh draws */
 double fit_tolerated_gap(const Fitter *f);
 /* Does the running objective, `value` at phi, exploit its draws or nodes? Its noise is as before
  * then. */
-bool fit_exploits(const Fitter *f, const double *phi, double value);
+bool fit_exploits(Fitter *f, const double *phi, double value);
 
 /* ---- stochastic.c ---------------------------------------------------------------------------- */
 

@@ -23,6 +23,12 @@ typedef struct Objective { /* maximise value over phi */
    * small part of which is a step of a difference. */
   const struct Objective *probe;
   void (*unit)(void *self, const double *phi, double *d);
+  /* Optional, where neither is to be had: about the same objective, one evaluation of which costs
+   * the part few_price of one of this. Where L-BFGS is slow it takes the Hessian from its
+   * gradients, one for every number of phi. It goes with unit, too. */
+#define MOST_FEW_NUMBERS 600
+  const struct Objective *few;
+  double few_price;
   /* Optional: how far one iteration of L-BFGS may move every number of phi, all > 0. Where the
    * start is far off, gradients are enormous and any point at all gains: without a limit the first
    * step would end in another world. May be NULL. */

@@ -26,7 +26,16 @@
 #define MAX_WINDOW 64
 #define RENEWAL 8
 #define FIRST_RENEWAL 6 /* easy ones end before */
+#define PATIENCE 40     /* iterations before the curvature on few draws is tried */
+#define FEW_STEP 1e-5   /* of a number's unit, for its differences */
 #define MOST_DENSE 600  /* numbers of a curvature that is factored as if none of them were zero */
+
+/* Iterations of one kind, with the curvature by few draws or without: from where on, how many, and
+ * what those without gained for an evaluation. */
+typedef struct {
+  long iterations, evaluations, length, plain_length;
+  double value, plain_rate;
+} Stretch;
 
 typedef struct {
   Run *r;
@@ -43,10 +52,11 @@ typedef struct {
   bool curved;                  /* the root is there, or the factor of */
   SparseHessian *sparse;        /* this; NULL: it was not looked for yet, or is not to be had */
   bool sought;
-  double *start; /* where the run began: there it is looked for, */
-  long probes;   /* by so many gradients so far */
-  long renewed;  /* one more than the iteration in which it was asked for; 0: never */
-  long promised; /* iterations in a row that by it promised too little */
+  double *start;   /* where the run began: there it is looked for, */
+  long probes;     /* by so many gradients so far */
+  long renewed;    /* one more than the iteration in which it was asked for; 0: never */
+  long promised;   /* iterations in a row that by it promised too little */
+  Stretch stretch; /* under way, where curvature is by few draws */
 } Lbfgs;
 
 /* ---- direction: the two-loop recursion ------------------------------------------------------- */
@@ -182,6 +192,81 @@ static bool renew_dense(Lbfgs *b) {
   return b->sparse && sparse_hessian_set(b->sparse, b->curvature);
 }
 
+/* ---- curvature on few draws ------------------------------------------------------------------ */
+
+static bool is_by_few(const Lbfgs *b) { return b->curved && !b->r->f->curvature && !b->sparse; }
+
+/* A gradient there; false: it is not finite, or nobody waits for it any more. */
+static bool few_at(Lbfgs *b, const double *phi, double *grad) {
+  Run *r = b->r;
+  const Objective *few = r->f->few;
+  double value;
+  r->interrupted = r->interrupted || (r->o->cancelled && r->o->cancelled(r->o->cancelled_self));
+  return !r->interrupted && few->eval(few->self, phi, &value, grad);
+}
+
+/* Minus the Hessian of the objective on few draws, by differences; false: it is not finite. */
+static bool few_curvature(Lbfgs *b) {
+  const Objective *f = b->r->f;
+  size_t n = b->dim;
+  double *A = b->curvature, *at = b->try_phi, *base = b->try_grad, *unit = b->best_grad;
+  f->unit(f->self, b->r->phi, unit);
+  memcpy(at, b->r->phi, n * sizeof *at);
+  if (!few_at(b, at, base)) return false;
+  for (size_t k = 0; k < n; k++) {
+    double h = FEW_STEP * unit[k];
+    at[k] += h;
+    if (!few_at(b, at, A + k * n)) return false;
+    at[k] = b->r->phi[k];
+    for (size_t i = 0; i < n; i++) A[k * n + i] = (base[i] - A[k * n + i]) / h;
+  }
+  for (size_t k = 0; k < n; k++)
+    for (size_t i = 0; i < k; i++)
+      A[k * n + i] = A[i * n + k] = 0.5 * (A[k * n + i] + A[i * n + k]);
+  return true;
+}
+
+static long few_cost(const Lbfgs *b) {
+  return 1 + (long)(b->r->f->few_price * (double)(b->dim + 1));
+}
+
+static void begin_stretch(Lbfgs *b, long evaluations, long length) {
+  const Run *r = b->r;
+  b->stretch.iterations = r->iterations;
+  b->stretch.evaluations = evaluations;
+  b->stretch.value = r->value;
+  b->stretch.length = length;
+}
+
+/* Where L-BFGS goes on for long the curvature is tried, and stays for as long as an evaluation
+ * gains more by it than without; then L-BFGS goes on for twice as long as before. */
+static bool renew_by_few(Lbfgs *b) {
+  Run *r = b->r;
+  Stretch *s = &b->stretch;
+  long cost = few_cost(b), before = r->evaluations;
+  if (!s->length) {
+    s->plain_length = (long)fmax(PATIENCE, 3 * (double)cost);
+    begin_stretch(b, before, s->plain_length);
+  }
+  if (r->iterations < s->iterations + s->length) return false;
+  double rate = (r->value - s->value) / (double)(before - s->evaluations);
+  if (b->curved && !(rate > s->plain_rate)) {
+    b->curved = false;
+    s->plain_length *= 2;
+    begin_stretch(b, before, s->plain_length);
+    return true;
+  }
+  bool known = few_curvature(b) && decompose(b);
+  if (r->interrupted) return false;
+  if (!b->curved) s->plain_rate = rate;
+  r->evaluations += cost;
+  if (known) b->count = 0;
+  b->curved = known;
+  if (!known) s->plain_length *= 2;
+  begin_stretch(b, before, known ? (long)fmax(RENEWAL, (double)cost) : s->plain_length);
+  return true;
+}
+
 /* H0 from the curvature here, where it is due; the pairs are of H0s before. False: nothing has
  * changed. */
 static bool renew(Lbfgs *b) {
@@ -191,7 +276,8 @@ static bool renew(Lbfgs *b) {
   if (!f->curvature && !f->probe) return false;
   if (r->iterations < (b->renewed ? b->renewed - 1 + RENEWAL : first)) return false;
   if (!f->curvature && !b->sought) seek_sparse(b, probe_until_cancelled);
-  if (!f->curvature && (!b->sparse || r->iterations < b->renewed - 1 + cost_of(b))) return false;
+  if (!f->curvature && !b->sparse) return f->few && renew_by_few(b);
+  if (!f->curvature && r->iterations < b->renewed - 1 + cost_of(b)) return false;
   bool curved = f->curvature ? renew_dense(b) : renew_sparse(b);
   if (r->interrupted) return false;
   b->curved = curved;
@@ -347,7 +433,7 @@ static bool line_search(Line *l, double a) {
 static Lbfgs make(Run *r) {
   size_t n = r->f->dim, m = r->o->history;
   Arena *a = r->arena;
-  size_t square = r->f->curvature ? n * n : 0, dense = n <= MOST_DENSE ? square : 0;
+  size_t square = r->f->curvature || r->f->few ? n * n : 0, dense = n <= MOST_DENSE ? square : 0;
   return (Lbfgs){.r = r,
                  .curvature = NEW_ARRAY(a, double, square),
                  .root = NEW_ARRAY(a, double, dense),
@@ -413,9 +499,10 @@ static bool gained_little(Lbfgs *b, long t) {
   return t >= w && r->value - old <= (double)w * least_gain(r);
 }
 
-/* By Newton's method half of what the slope promises is all that is left to gain. */
+/* By Newton's method half of what the slope promises is all that is left to gain; what few draws
+ * tell of the curvature is too little for that. */
 static bool promised_little(Lbfgs *b, double promise) {
-  b->promised = b->curved && promise <= least_gain(b->r) ? b->promised + 1 : 0;
+  b->promised = b->curved && !is_by_few(b) && promise <= least_gain(b->r) ? b->promised + 1 : 0;
   return b->promised > 1;
 }
 
@@ -442,7 +529,17 @@ static void state(void *own, Archive *a) {
   if (b->curved && b->r->f->curvature && n <= MOST_DENSE) archive_doubles(a, b->root, n * n);
   if (b->curved && b->r->f->curvature && n > MOST_DENSE)
     sparse_hessian_whole_state(b->r->arena, &b->sparse, n, a);
-  if (b->curved && !b->r->f->curvature) {
+  archive_long(a, &b->stretch.iterations);
+  archive_long(a, &b->stretch.evaluations);
+  archive_long(a, &b->stretch.length);
+  archive_long(a, &b->stretch.plain_length);
+  archive_double(a, &b->stretch.value);
+  archive_double(a, &b->stretch.plain_rate);
+  bool by_few = is_by_few(b);
+  archive_bool(a, &by_few);
+  if (by_few && !b->r->f->few) a->bad = true;
+  if (by_few && !a->bad) archive_doubles(a, b->root, n * n);
+  if (b->curved && !b->r->f->curvature && !by_few) {
     if (!b->sought) seek_sparse(b, probe_at);
     if (b->sparse)
       sparse_hessian_state(b->sparse, a);

@@ -51,8 +51,10 @@ struct Predictive {
   double *precondition; /* room for that */
   bool curved;          /* the optimizer is told the curvature, */
   Objective probe;      /* or has this to find it; no dim: it has not */
-  Stages *stages;       /* NULL: nobody asks */
-  VmTimes *times;       /* per worker */
+  Objective few;        /* or this, where that is no use; likewise */
+  double few_price;
+  Stages *stages; /* NULL: nobody asks */
+  VmTimes *times; /* per worker */
 };
 
 bool target_counts(const Target *t, const Observed *o) {
@@ -246,6 +248,10 @@ void predictive_use_curvature(Arena *a, Predictive *p) {
 bool predictive_is_curved(const Predictive *p) { return p->curved; }
 void predictive_use_probe(Predictive *p, Predictive *cheap) {
   p->probe = predictive_objective(cheap);
+}
+void predictive_use_few(Predictive *p, Predictive *few, double price) {
+  p->few = predictive_objective(few);
+  p->few_price = price;
 }
 /* Parts of one set of observations are integrated alike. */
 bool predictive_is_exact(const Predictive *p) {
@@ -606,6 +612,8 @@ Objective predictive_objective(Predictive *p) {
                      .precondition = p->q->npoint && !p->unit ? NULL : objective_precondition,
                      .curvature = p->curved ? objective_curvature : NULL,
                      .probe = p->probe.dim && !p->curved ? &p->probe : NULL,
+                     .few = p->few.dim && !p->curved ? &p->few : NULL,
+                     .few_price = p->few_price,
                      .unit = objective_unit,
                      .reach = objective_reach};
 }

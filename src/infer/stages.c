@@ -75,6 +75,12 @@ double fit_tolerated_gap(const Fitter *f) { return 0.02 * sqrt((double)(f->n ? f
 static const char *draws_verdict(const Fitter *f, const OptimResult *r, const FitStage *stage,
                                  bool agree, double se) {
   Arena *a = &f->ctx->arena;
+  bool exploits = r->reason == optim_reason(OPTIM_STOPPED); /* there is no other reason */
+  if (exploits && !agree && isfinite(stage->fresh))
+    return arena_format(a,
+                        "stopped on %zu fixed draws, which it exploits: fresh ones give %.4g less "
+                        "(standard error %.2g)",
+                        stage->draws, stage->gap, se);
   if (!r->converged && !(at_kink(f, r) && agree)) return r->reason;
   if (agree)
     return arena_format(a, "%s; confirmed on %d fresh sets of %zu draws", how_it_ended(f, r),
@@ -160,11 +166,27 @@ static Fresh twice_on_the_way(const Fitter *f, const double *phi) {
 
 /* An optimum on draws or nodes that are too few is for nothing, so what is clearly exploited
  * already on the way there ends at once; so does the fit of one fold of many, which gets no more
- * draws. */
-bool fit_exploits(const Fitter *f, const double *phi, double value) {
+ * draws. But the way is not for nothing as long as fresh draws gain more by it than they fall
+ * short: more draws would go the same way at four times the price. */
+bool fit_exploits(Fitter *f, const double *phi, double value) {
   enum { CLEARLY = 3 };
   Fresh fresh = (f->twice ? twice_on_the_way : fresh_on_the_way)(f, phi);
-  return !(value - fresh.mean.value <= 2 * fresh.se + CLEARLY * fit_tolerated_gap(f));
+  double gap = value - fresh.mean.value, rise = fresh.mean.value - f->fresh_before;
+  f->fresh_before = fresh.mean.value;
+  if (gap <= 2 * fresh.se + CLEARLY * fit_tolerated_gap(f)) return false;
+  return f->twice || f->o->rough || !(rise > gap);
+}
+
+/* What the next look depends on, for runs that are interrupted. */
+static void watch_state(void *self, Archive *a) {
+  Fitter *f = self;
+  archive_double(a, &f->fresh_before);
+}
+
+static void watch(Fitter *f) {
+  f->watched = true;
+  f->fresh_before = NAN; /* the first look has nothing to compare with */
+  fit_remember(f, f, watch_state);
 }
 
 /* ---- twice the nodes ------------------------------------------------------------------------- */
@@ -237,6 +259,11 @@ static void use_probe(Fitter *f, Predictive *p) {
   t.nodes = FEW_NODES;
   NoiseSet noise = {FEW_DRAWS, fit_seed(f, SEED_FIT)};
   predictive_use_probe(p, fit_objective_of(f, f->train, &t, &f->q, noise));
+  enum { PART = 8, LEAST_DRAWS = 64 }; /* of the draws; fewer tell nothing of all */
+  if (predictive_is_exact(p) || q_size(&f->q) > MOST_FEW_NUMBERS) return;
+  noise.M = predictive_lanes(p) / PART;
+  if (noise.M < LEAST_DRAWS) return;
+  predictive_use_few(p, fit_objective_of(f, f->train, &f->target, &f->q, noise), 1.0 / PART);
 }
 
 /* In a long valley an optimizer gains little without being anywhere near the top. So one that says
@@ -352,6 +379,15 @@ static size_t first_nodes(Fitter *f, const double *phi) {
   return nodes;
 }
 
+/* Where even the most draws were exploited the last word is with fresh ones: q may have been better
+ * where the fit began. */
+static void keep_better(Fitter *f, Predictive *judge, double *phi, const double *start) {
+  PredictiveValue v;
+  fit_prefer(f, judge, phi, start);
+  fresh_value(f, judge, phi, &v);
+  f->fit->value = v;
+}
+
 /* What exploited too few draws or nodes is no start for more, so a stage begins from the better of
  * the last one's optimum and the first start, judged on the new ones. Where there is no optimum,
  * more of them do not find one. */
@@ -366,14 +402,17 @@ static void finish_draws(Fitter *f, double *phi) {
     if (f->fit->nstages) fit_prefer(f, p, phi, start);
     use_probe(f, p);
     bool last = f->o->draws || 4 * M > most_draws(f);
-    f->watched = !last || f->o->rough;
+    if (!f->o->draws || f->o->rough) watch(f);
     OptimResult r = to_convergence(f, p, phi);
     f->watched = false;
     name_edge(f, p, phi, &r);
+    Predictive *judge = judge_of(f, p, M);
     bool away = memorises(f, p, phi, &r) ||
                 (!(last && f->o->rough) && fit_unbounded(f, p, &f->q, phi)),
-         done = (draws_agree(f, judge_of(f, p, M), phi, &r, M) && r.status != OPTIM_STOPPED) ||
-                away || last;
+         agree = draws_agree(f, judge, phi, &r, M),
+         done = (agree && r.status != OPTIM_STOPPED) || away || last;
+    bool exploited = last && !agree && r.status == OPTIM_STOPPED;
+    if (exploited && !away && !f->o->rough) keep_better(f, judge, phi, start);
     fit_release(f, mark);
     if (done) return;
     if (split) f->target.nodes *= 2;

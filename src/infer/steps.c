@@ -304,6 +304,13 @@ OptimResult fit_optimize(Fitter *f, Predictive *p, const Objective *objective, d
   return r;
 }
 
+/* The same part of another objective of q. */
+static const Objective *part_of(Fitter *f, const Predictive *p, const Objective *whole_of,
+                                const double *phi, Objective *part) {
+  *part = subspace_objective(subspace_make(f->arena, predictive_q(p), f->o->free, whole_of, phi));
+  return part;
+}
+
 OptimResult fit_lbfgs(Fitter *f, Predictive *p, double *phi, long iterations, double tolerance,
                       const char *stage) {
   Objective objective = predictive_objective(p);
@@ -318,12 +325,10 @@ OptimResult fit_lbfgs(Fitter *f, Predictive *p, double *phi, long iterations, do
   o.near = f->o->rough;
   if (!f->o->free) return fit_optimize(f, p, &objective, phi, &o, stage);
   Subspace *part = subspace_make(f->arena, predictive_q(p), f->o->free, &objective, phi);
-  Objective of_part = subspace_objective(part), of_probe;
-  if (objective.probe) {
-    of_probe = subspace_objective(
-        subspace_make(f->arena, predictive_q(p), f->o->free, objective.probe, phi));
-    of_part.probe = &of_probe;
-  }
+  Objective of_part = subspace_objective(part), of_probe, of_few;
+  if (objective.probe) of_part.probe = part_of(f, p, objective.probe, phi, &of_probe);
+  if (objective.few) of_part.few = part_of(f, p, objective.few, phi, &of_few);
+  of_part.few_price = objective.few_price;
   double *x = NEW_ARRAY(f->arena, double, of_part.dim + 1);
   subspace_start(part, x);
   f->within = part;

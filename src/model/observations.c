@@ -50,6 +50,7 @@ static Site of_several(const Site *s) {
   Site all = *s;
   all.dist = -1;
   all.sim = NO_NODE;
+  all.y = all.size = NULL; /* these were of one of the statements, and as many as it has rows */
   return all;
 }
 
@@ -64,7 +65,7 @@ static void join_outcomes(Eval *E, Site *all, const Site *s, int32_t count) {
       picks[k] = (Pick){s[k / all->width].par[p], k % all->width};
     all->par[p] = ir_pack(E->graph, picks, count * all->width);
   }
-  double *y = NEW_ARRAY(a, double, count), *size = all->size ? NEW_ARRAY(a, double, count) : NULL;
+  double *y = NEW_ARRAY(a, double, count), *size = s->size ? NEW_ARRAY(a, double, count) : NULL;
   for (int32_t k = 0; k < count; k++) {
     y[k] = s[k].y[0];
     if (size) size[k] = s[k].size[0];
@@ -348,8 +349,9 @@ static void one_block(Eval *E, Observations *o, const Units *u, const Cell *cell
   Node root = ir_pack(E->graph, picks, count);
   if (units_are_alike(u)) {
     int32_t width = all.width;
-    double *y = NEW_ARRAY(a, double, count), *size = all.size ? NEW_ARRAY(a, double, count) : NULL;
-    all.dist = u->items[0].site.dist;
+    const Site *one = &u->items[0].site;
+    double *y = NEW_ARRAY(a, double, count), *size = one->size ? NEW_ARRAY(a, double, count) : NULL;
+    all.dist = one->dist;
     for (int p = 0; p < all.npar; p++) {
       for (int32_t k = 0; k < count * width; k++)
         picks[k] = (Pick){u->items[cells[k / width].unit].site.par[p],
