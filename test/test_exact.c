@@ -173,35 +173,37 @@ static const Shown pairs_of_effects = {
     "sd ~ normal(0, 1); r ~ normal(0, 0.5); for (i in 1:N) z[i] ~ bernoulli_logit(e[g[i], 1] + "
     "e[g[i], 2] * x[i]); }",
     "quadrature over one"};
-static const Shown *const shown[] = {&normal,
-                                     &fixed,
-                                     &lognormal,
-                                     &skewed,
-                                     &logistic,
-                                     &probit,
-                                     &binomial,
-                                     &poisson,
-                                     &student,
-                                     &negative,
-                                     &groups,
-                                     &counts,
-                                     &pairs,
-                                     &scales,
-                                     &mixture,
-                                     &curve,
-                                     &three,
-                                     &apart,
-                                     &twice,
-                                     &factor,
-                                     &apart_logit,
-                                     &apart_count,
-                                     &items,
-                                     &many_scales,
-                                     &two_items,
-                                     &one_slope,
-                                     &two_normals,
-                                     &two_lines,
-                                     &pairs_of_effects,
+/* Densities with a kink in the location: over it they have a form. */
+static const Shown laplace = {"double exponential",
+                              DATA SCALE "y ~ double_exponential(a + b * x, s); }",
+                              "analytic in the location, quadrature over the scales"};
+static const Shown known_laplace = {"double exponential, known scale",
+                                    DATA TWO "y ~ double_exponential(a + b * x, 0.7); }",
+                                    "analytic in the location"};
+static const Shown quantile = {
+    "quantile regression",
+    "functions { real al_lpdf(real y, real mu, real s, real p) { if (y < mu) return log(p * (1 - "
+    "p)) - log(s) - (1 - p) * (mu - y) / s; else return log(p * (1 - p)) - log(s) - p * (y - mu) / "
+    "s; } } " DATA SCALE "for (i in 1:N) target += al_lpdf(y[i] | a + b * x[i], s, 0.25); }",
+    "analytic in the location, quadrature over the scales"};
+static const Shown bent = {
+    "a line and its absolute value",
+    "functions { real bent_lpdf(real y, real m, real s) { return -log(s) - abs((y - m) / s) - 0.3 "
+    "* (y - m) / s; } } " DATA GROUPS "for (i in 1:N) target += bent_lpdf(y[i] | mu + a[g[i]], "
+    "tau); }",
+    "analytic in the location, quadrature over the scales"};
+
+static const Shown *const shown[] = {&normal,      &laplace,     &known_laplace,
+                                     &quantile,    &bent,        &fixed,
+                                     &lognormal,   &skewed,      &logistic,
+                                     &probit,      &binomial,    &poisson,
+                                     &student,     &negative,    &groups,
+                                     &counts,      &pairs,       &scales,
+                                     &mixture,     &curve,       &three,
+                                     &apart,       &twice,       &factor,
+                                     &apart_logit, &apart_count, &items,
+                                     &many_scales, &two_items,   &one_slope,
+                                     &two_normals, &two_lines,   &pairs_of_effects,
                                      &heavy_tails};
 
 TEST(reduces) {
@@ -209,7 +211,7 @@ TEST(reduces) {
   const char *why = "";
   const Model *m = model_of(c, p->program, data);
   ModelRows all = model_rows(&c->arena, m, NULL, 0);
-  const Reduction *r = reduce_observations(&c->arena, m, &all, &why),
+  const Reduction *r = reduce_observations(&c->arena, m, &all, true, &why),
                   *prior = reduce_prior(&c->arena, m, &why);
   if (!r || !prior) fail_msg("%s", why);
   if (strncmp(reduced_text(&r->blocks[0]), p->form, strlen(p->form)) != 0)
@@ -243,7 +245,7 @@ TEST(refuses) {
   const char *why = "";
   const Model *m = model_of(c, p->program, data);
   ModelRows all = model_rows(&c->arena, m, NULL, 0);
-  assert_null(reduce_observations(&c->arena, m, &all, &why));
+  assert_null(reduce_observations(&c->arena, m, &all, true, &why));
   if (!strstr(why, p->form)) fail_msg("%s", why);
   if (!strstr(why, "line ")) fail_msg("%s", why);
 }
@@ -515,6 +517,12 @@ static const GradientRow gradients[] = {
     {&two_items, "log", "meanfield", REG_POSTERIOR, 0.1, 1, false},
     {&pairs_of_effects, "log", "meanfield", REG_POSTERIOR, 0.1, 1, false},
     {&pairs_of_effects, "log", "meanfield", REG_PRIOR, 0.5, 1, true},
+    {&laplace, "log", "meanfield", REG_POSTERIOR, 0.1, 1, false},
+    {&laplace, "log", "fullrank", REG_POSTERIOR, 0.1, 1, false},
+    {&known_laplace, "elbo", "fullrank", REG_PRIOR, 1, 1, false},
+    {&quantile, "log", "fullrank", REG_POSTERIOR, 0.1, 1, false},
+    {&quantile, "elbo", "meanfield", REG_PRIOR, 1, 1, true},
+    {&bent, "log", "meanfield", REG_POSTERIOR, 0.1, 1, false},
     {&two_normals, "log", "meanfield", REG_PRIOR, 0.1, 1, false},
     {&two_normals, "log", "fullrank", REG_PRIOR, 0.1, 1, true},
 };

@@ -434,6 +434,17 @@ static const Twin joints[] = {
     {"dirichlet_multinomial of two", 1, EITHER, "",
      "model { k[1:2] ~ dirichlet_multinomial([1 + s, 2]'); }",
      "model { k[1] ~ beta_binomial(k[1] + k[2], 1 + s, 2); }"},
+    /* overdispersed by next to nothing */
+    {"neg_binomial_2 next to poisson", 5, EITHER, "",
+     "model { k ~ neg_binomial_2_log(X * b, exp(36 + 0 * s)); }",
+     "model { k ~ poisson_log(X * b); }"},
+    {"neg_binomial next to poisson", 5, EITHER, "", "model { k ~ neg_binomial(1e16 * s, 1e16); }",
+     "model { k ~ poisson(s); }"},
+    {"beta_binomial next to binomial", 5, EITHER, "",
+     "model { k ~ beta_binomial(20, 1e16 * s, 2e16); }",
+     "model { k ~ binomial(20, s / (s + 2)); }"},
+    {"student_t next to normal", 5, EITHER, "",
+     "model { x ~ student_t(exp(36 + 0 * s), b[1], s); }", "model { x ~ normal(b[1], s); }"},
 };
 
 /* ---- regressions in one, cutpoints, truncations ---------------------------------------------- */

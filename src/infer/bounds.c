@@ -234,13 +234,28 @@ const char *fit_edge(Fitter *f, Predictive *p, const Q *q, const double *phi) {
   return why;
 }
 
-const char *fit_edge_of_vi(Fitter *f) {
-  FitMark mark = fit_mark(f);
+/* The first edge that is nearer than 8 standard deviations. */
+static const char *edge_near(Fitter *f, const double *mean, const double *sd) {
   const char *why = NULL;
-  Way w = way_from(f, f->mean, f->sd);
+  Way w = way_from(f, mean, sd);
   for (w.k = 0; w.k < f->model->dim && w.k < MOST_TRIED && !why; w.k++)
     for (w.sign = -1; w.sign <= 1 && !why; w.sign += 2)
-      if (f->sd[w.k] > 0 && !is_inside(&w, 8 * f->sd[w.k])) why = edge_sentence(&w);
+      if (sd[w.k] > 0 && !is_inside(&w, 8 * sd[w.k])) why = edge_sentence(&w);
+  return why;
+}
+
+const char *fit_edge_of_vi(Fitter *f) {
+  FitMark mark = fit_mark(f);
+  const char *why = edge_near(f, f->mean, f->sd);
+  fit_release(f, mark);
+  return why;
+}
+
+const char *fit_edge_around(Fitter *f, const Q *q, const double *phi) {
+  FitMark mark = fit_mark(f);
+  double *mean = NEW_ARRAY(f->arena, double, q->dim), *sd = NEW_ARRAY(f->arena, double, q->dim);
+  q_moments(q, phi, mean, sd);
+  const char *why = edge_near(f, mean, sd);
   fit_release(f, mark);
   return why;
 }

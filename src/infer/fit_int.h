@@ -71,7 +71,9 @@ typedef struct {
   bool watched;        /* its fixed draws are compared with fresh ones on the way, */
   double fresh_before; /* which gave so much at the last look; nan: there was none */
   Predictive *twice;   /* or its nodes with twice as many; NULL: they are not */
-  double memorised;    /* a log score that no q comes to but one that reproduces the data */
+  double memorised;    /* a log score that no q comes to but one that reproduces the data, */
+  double sharp;        /* and that of an observation, by parameters that are points (narrowest) */
+  double *narrow_room; /* for that: means and sds */
   const char *stage;
   long planned;                   /* iterations of the run that is under way; 0: not known */
   Memory memories[MOST_MEMORIES]; /* of what is in use */
@@ -169,7 +171,9 @@ bool fit_components(Fitter *f, uint64_t seed, double *phi);
 const char *fit_unbounded(Fitter *f, Predictive *p, const Q *q, const double *phi);
 /* At which edge of the program's support q is, likewise; NULL: at none. */
 const char *fit_edge(Fitter *f, Predictive *p, const Q *q, const double *phi);
-const char *fit_edge_of_vi(Fitter *f); /* and which one is near VI's mean */
+const char *fit_edge_of_vi(Fitter *f); /* and which one is near VI's mean, */
+/* and near that of q, whose objective is not finite */
+const char *fit_edge_around(Fitter *f, const Q *q, const double *phi);
 
 /* ---- stages.c -------------------------------------------------------------------------------- */
 
@@ -181,6 +185,8 @@ double fit_tolerated_gap(const Fitter *f);
 /* Does the running objective, `value` at phi, exploit its draws or nodes? Its noise is as before
  * then. */
 bool fit_exploits(Fitter *f, const double *phi, double value);
+/* Is q, of the running objective, on its way to reproduce some of the observations? */
+bool fit_memorises(const Fitter *f, const double *phi);
 
 /* ---- stochastic.c ---------------------------------------------------------------------------- */
 

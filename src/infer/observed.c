@@ -97,7 +97,8 @@ const Tape *observed_tape(const Observed *o) {
 }
 
 void observed_reduce(Observed *o) {
-  o->reduction = reduce_observations(o->arena, o->model, &o->rows, &o->not_reduced);
+  o->reduction =
+      reduce_observations(o->arena, o->model, &o->rows, o->wants == WANT_LL, &o->not_reduced);
   observed_reduce_prior(o);
 }
 

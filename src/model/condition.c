@@ -8,6 +8,9 @@
  *   3. The heads are rebuilt with the predictor f + sqrt(V) x in the place of f, or integrated over
  *      f where they are normal(f, sigma) (make_heads).
  *
+ * Of a density with a kink in its location that is the predictor, and all else is given
+ * (find_kinked).
+ *
  * A mixture of normals sees several predictors, one in each of its densities. But the mean of a sum
  * is the sum of the means, so all that is not a location is given (find_mixture), every density is
  * integrated over its own location (mixture_head), and no two of them need different axes for
@@ -50,6 +53,7 @@ typedef struct {
   Node variance, deviation; /* V; sqrt(V) x */
   const GivenTerms *terms;
   bool mixture;        /* of normals: every density has a predictor of its own */
+  Node kinked;         /* the location of a density with a kink in it; NO_NODE: there is none */
   const Condition *to; /* what is made */
 } Block;
 
@@ -144,10 +148,11 @@ static bool is_affine(const Block *b, const bool *affine, Node k) {
   }
 }
 
-/* Which of two factors is given. */
+/* Which of two factors is given. Where there is a kink, what both are made of is on which side of
+ * it the location is. */
 static uint64_t given_factor(const Block *b, const bool *affine, Node x, Node y) {
   uint64_t one = open_inputs(b, x), two = open_inputs(b, y);
-  if (!one || !two) return 0;
+  if (!one || !two || (b->root->kinked && one & two)) return 0;
   if (affine[x] != affine[y]) return affine[x] ? two : one;
   return elements(b, one) < elements(b, two) ? one : two;
 }
@@ -316,6 +321,34 @@ static bool find_mixture(Block *b) {
   b->r.why = b->all->why;
   begin_terms(b);
   return false;
+}
+
+/* ---- densities with a kink ------------------------------------------------------------------- */
+
+/* The inputs that the root sees besides a node. */
+static uint64_t seen_past(const Block *b, Node past) {
+  bool *seen = NEW_ARRAY(b->temp, bool, b->all->count);
+  uint64_t mask = 0;
+  seen[b->root->root] = true;
+  for (Node k = b->root->root; k >= 0; k--) {
+    const IrNode *x = ir_node(b->g, k);
+    if (!seen[k] || k == past) continue;
+    if (x->op == IR_INPUT) mask |= b->all->mask[k];
+    for (int a = 0; a < x->nargs; a++) seen[x->args[a]] = true;
+    for (int32_t e = 0; x->op == IR_PACK && e < x->n; e++) seen[x->u.picks[e].node] = true;
+  }
+  return mask;
+}
+
+/* All that is seen besides the location is given (kinks.c). */
+static void find_kinked(Block *b) {
+  find_products(b);
+  b->kinked = kinks_location(&b->r, b->reached, b->root->root);
+  if (b->kinked == NO_NODE) return;
+  b->r.scales |= seen_past(b, b->kinked);
+  if (!find_affine(b)[b->kinked]) return;
+  begin_terms(b);
+  b->terms = given_terms(&b->r, source_of(b, b->kinked));
 }
 
 /* ---- axes: which of the scales a row sees ---------------------------------------------------- */
@@ -693,9 +726,8 @@ static bool normal_itself(Block *b, const IrNode *x, NormalHeads *h) {
 /* What student_t adds to the op for its density: log Gamma((nu + 1) / 2) - log Gamma(nu / 2) -
  * log(nu pi) / 2 - log sigma. */
 static Node student_constants(Graph *g, Node nu, Node precision) {
-  Node half = map2(g, IR_MUL, nu, ir_number(g, 0.5)),
-       next = map2(g, IR_ADD, half, ir_number(g, 0.5)),
-       gammas = map2(g, IR_SUB, map1(g, IR_LGAMMA, next), map1(g, IR_LGAMMA, half)),
+  Node half = map2(g, IR_MUL, nu, ir_number(g, 0.5)), own_gamma = map1(g, IR_LGAMMA, half),
+       gammas = ir_map(g, IR_LOG_RISING, (Node[]){half, ir_number(g, 0.5), own_gamma}),
        area = map1(g, IR_LOG, map2(g, IR_MUL, nu, ir_number(g, acos(-1)))),
        own = map2(g, IR_SUB, map1(g, IR_LOG, precision), map2(g, IR_MUL, area, ir_number(g, 0.5)));
   return map2(g, IR_ADD, gammas, own);
@@ -810,9 +842,24 @@ static Node mixture_head(Block *b, Node id) {
   return made;
 }
 
+/* Over its location, which may be a point: then V is next to nothing. */
+static void kinked_heads(Block *b, Condition *c) {
+  Node v = variance_of(b, b->kinked);
+  c->density = c->mean = NO_NODE;
+  if (v == NO_NODE) return;
+  KinkedLaw f = {b->kinked, map2(b->g, IR_ADD, v, ir_number(b->g, LEAST_VARIANCE))};
+  if (kinks_heads(&b->r, b->root->root, &f, &c->density, &c->mean) &&
+      ir_size(b->g, c->density) != c->rows)
+    c->density = NO_NODE;
+}
+
 static void make_heads(Block *b, Condition *c) {
   NormalHeads h;
   for (int k = 0; k < 3; k++) c->par[k] = c->wide[k] = NO_NODE;
+  if (b->root->kinked) {
+    kinked_heads(b, c);
+    return;
+  }
   b->made = NEW_ARRAY(b->temp, Node, b->all->count);
   if (b->mixture) {
     c->density = mixture_head(b, b->root->root);
@@ -850,6 +897,7 @@ static const Condition *condition(const Reducible *t, const ConditionRoot *root,
              .arena = t->out->arena,
              .temp = temp,
              .dense = dense,
+             .kinked = NO_NODE,
              .variance = NO_NODE,
              .deviation = NO_NODE,
              .reached = NEW_ARRAY(temp, bool, all->count)};
@@ -858,8 +906,10 @@ static const Condition *condition(const Reducible *t, const ConditionRoot *root,
     b.r.why = "q has too many covariances to condition on scales";
   begin_terms(&b);
   reach(&b, root->root);
-  b.mixture = !b.r.why && find_mixture(&b);
-  if (!b.r.why && !b.mixture) find_scales(&b);
+  b.mixture = !b.r.why && !root->kinked && find_mixture(&b);
+  if (!b.r.why && root->kinked) find_kinked(&b);
+  if (!b.r.why && root->kinked && !b.terms) b.r.why = "there is no kink in a location";
+  if (!b.r.why && !b.mixture && !root->kinked) find_scales(&b);
   if (!b.r.why && b.terms && !one_element(&b)) b.r.why = too_many;
   Condition *c = NEW(b.arena, Condition);
   *c = (Condition){.graph = all->g, .dim = all->dim, .rows = ir_size(b.g, root->root)};

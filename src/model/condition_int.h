@@ -11,6 +11,7 @@ typedef struct {
   Node root, par[3];
   int npar;
   bool normal, needs_mean; /* needs_mean: a density without a mean log density will not do */
+  bool kinked;             /* only a density that has a kink in its location will do */
   const int32_t *select;
   int32_t n;
 } ConditionRoot;
@@ -59,5 +60,18 @@ typedef struct {
 const GivenTerms *given_terms(GivenReader *r, Node id);
 /* 1 or -1: b is a, or minus it, but for what does not depend on the others; 0: it is another. */
 int given_compare(const GivenTerms *a, const GivenTerms *b);
+
+/* ---- kinks.c ------------------------------------------------------------------------------ */
+
+/* May it have one? constant[k] == is: node k does not depend on theta. */
+bool kinks_any(const Graph *g, Arena *temp, const uint8_t *constant, uint8_t is, Node root);
+/* Of what is below the root, the function of the parameters that a kink is in; NO_NODE: none is. */
+Node kinks_location(const GivenReader *r, const bool *reached, Node root);
+typedef struct {
+  Node location, variance; /* its mean given the scales, and its variance, which is not 0 */
+} KinkedLaw;
+/* Over the location the log of the mean density, and the mean log density; false: it is not a line
+ * on both sides of one kink. */
+bool kinks_heads(const GivenReader *r, Node root, const KinkedLaw *f, Node *density, Node *mean);
 
 #endif

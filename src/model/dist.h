@@ -80,6 +80,10 @@ static const double LOG_PI = 1.1447298858494002, LOG_2PI = 1.8378770664093453;
 
 Value *dist_standardise(Eval *E, Value **a); /* (a[0] - a[1]) / a[2] */
 Value *dist_log_factorial(Eval *E, Value *y);
+/* lgamma(a + b) - lgamma(a), however large a is */
+Value *dist_log_rising(Eval *E, Value *a, Value *b);
+/* log neg_binomial_2(y | e^eta, phi) */
+Value *dist_neg_binomial_2(Eval *E, Value *y, Value *eta, Value *phi);
 
 /* Of a distribution that is symmetric about 0: F(z), or 1 - F(z) = F(-z). */
 #define COMPLEMENT(z) (complement ? M(NEG, z) : (z))

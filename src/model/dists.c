@@ -35,6 +35,10 @@ Value *dist_standardise(Eval *E, Value **a) { return DIV(SUB(a[0], a[1]), a[2]);
 
 Value *dist_log_factorial(Eval *E, Value *y) { return M(LGAMMA, ADD(y, NUM(1))); }
 
+Value *dist_log_rising(Eval *E, Value *a, Value *b) {
+  return map3(E, IR_LOG_RISING, a, b, M(LGAMMA, a));
+}
+
 Value *dist_from_upper(Eval *E, Value *x, bool complement) {
   return complement ? x : M(LOG1M_EXP, x);
 }

@@ -61,11 +61,10 @@ LPDF(poisson_log) { return map3(E, IR_POISSON_LOG, a[0], a[1], dist_log_factoria
 RNG(poisson_log) { return (double)rngs_poisson(r, exp(a[0])); }
 OUTCOME(poisson_log) { return AS(poisson, M(EXP, a[1])); }
 
-/* lchoose(y + alpha - 1, y) + alpha log(beta / (beta + 1)) - y log(beta + 1) */
+/* lchoose(y + alpha - 1, y) - alpha log(1 + 1 / beta) - y log(beta + 1) */
 LPDF(neg_binomial) {
-  Value *k = SUB(M(LGAMMA, ADD(a[0], a[1])), ADD(M(LGAMMA, a[1]), dist_log_factorial(E, a[0])));
-  Value *lp1 = M(LOG1P, a[2]);
-  return ADD(k, SUB(MUL(a[1], SUB(M(LOG, a[2]), lp1)), MUL(a[0], lp1)));
+  Value *k = SUB(dist_log_rising(E, a[1], a[0]), dist_log_factorial(E, a[0]));
+  return SUB(k, ADD(MUL(a[1], M(LOG1P, M(INV, a[2]))), MUL(a[0], M(LOG1P, a[2]))));
 }
 /* I_p(alpha, y + 1), p = beta / (1 + beta) */
 COUNT_CDF(neg_binomial) {
@@ -74,16 +73,15 @@ COUNT_CDF(neg_binomial) {
 }
 RNG(neg_binomial) { return (double)rngs_neg_binomial(r, a[0], a[1]); }
 
-/* lchoose(y + phi - 1, y) + y (eta - log(mu + phi)) + phi (log phi - log(mu + phi)), eta = log mu
- */
-static Value *log_neg_binomial_2(Eval *E, Value *y, Value *eta, Value *phi) {
-  Value *lphi = M(LOG, phi);
-  Value *total = map2(E, IR_LOG_SUM_EXP2, eta, lphi);
-  Value *k = SUB(M(LGAMMA, ADD(y, phi)), ADD(M(LGAMMA, phi), dist_log_factorial(E, y)));
-  return ADD(k, ADD(MUL(y, SUB(eta, total)), MUL(phi, SUB(lphi, total))));
+/* lchoose(y + phi - 1, y) + y (ratio - l) - phi l, ratio = log(mu / phi), l = log(1 + mu / phi):
+ * nothing in it is large and cancels where phi is, and next to a Poisson */
+Value *dist_neg_binomial_2(Eval *E, Value *y, Value *eta, Value *phi) {
+  Value *ratio = SUB(eta, M(LOG, phi)), *l = M(LOG1P_EXP, ratio);
+  Value *k = SUB(dist_log_rising(E, phi, y), dist_log_factorial(E, y));
+  return ADD(k, SUB(MUL(y, SUB(ratio, l)), MUL(phi, l)));
 }
 
-LPDF(neg_binomial_2) { return log_neg_binomial_2(E, a[0], M(LOG, a[1]), a[2]); }
+LPDF(neg_binomial_2) { return dist_neg_binomial_2(E, a[0], M(LOG, a[1]), a[2]); }
 /* I_p(phi, y + 1), p = phi / (mu + phi) */
 COUNT_CDF(neg_binomial_2) {
   Value *up = next(E, a[0]);
@@ -92,14 +90,16 @@ COUNT_CDF(neg_binomial_2) {
 RNG(neg_binomial_2) { return (double)rngs_neg_binomial_2(r, a[0], a[1]); }
 OUTCOME(neg_binomial_2) { return AS(neg_binomial_2, a[1], a[2]); }
 
-LPDF(neg_binomial_2_log) { return log_neg_binomial_2(E, a[0], a[1], a[2]); }
+LPDF(neg_binomial_2_log) { return dist_neg_binomial_2(E, a[0], a[1], a[2]); }
 RNG(neg_binomial_2_log) { return (double)rngs_neg_binomial_2(r, exp(a[0]), a[1]); }
 OUTCOME(neg_binomial_2_log) { return AS(neg_binomial_2, M(EXP, a[1]), a[2]); }
 
 /* ---- mixtures by beta distributions ---------------------------------------------------------- */
 
-static Value *log_beta(Eval *E, Value *x, Value *y) {
-  return SUB(ADD(M(LGAMMA, x), M(LGAMMA, y)), M(LGAMMA, ADD(x, y)));
+/* lbeta(a + x, b + y) - lbeta(a, b) */
+static Value *log_beta_ratio(Eval *E, Value *a, Value *x, Value *b, Value *y) {
+  Value *both = dist_log_rising(E, ADD(a, b), ADD(x, y));
+  return SUB(ADD(dist_log_rising(E, a, x), dist_log_rising(E, b, y)), both);
 }
 
 /* Without a closed form a cumulative function is a sum of probabilities, for counts that are data.
@@ -171,7 +171,7 @@ static Value *summed(Eval *E, DistLpdf *lpdf, Value **a, int n, Value *most, boo
 
 /* lchoose(N, y) + lbeta(y + alpha, N - y + beta) - lbeta(alpha, beta) */
 LPDF(beta_binomial) {
-  Value *v = SUB(log_beta(E, ADD(a[0], a[2]), ADD(SUB(a[1], a[0]), a[3])), log_beta(E, a[2], a[3]));
+  Value *v = log_beta_ratio(E, a[2], a[0], a[3], SUB(a[1], a[0]));
   return ADD(log_choose(E, a[1], a[0]), v);
 }
 COUNT_CDF(beta_binomial) { return summed(E, lpdf_beta_binomial, a, n, a[1], complement); }
@@ -179,8 +179,8 @@ RNG(beta_binomial) { return (double)rngs_beta_binomial(r, (int64_t)a[0], a[1], a
 
 /* lgamma(y + r) - lgamma(r) - log y! + lbeta(y + beta, r + alpha) - lbeta(beta, alpha) */
 LPDF(beta_neg_binomial) {
-  Value *k = SUB(SUB(M(LGAMMA, ADD(a[0], a[1])), M(LGAMMA, a[1])), dist_log_factorial(E, a[0]));
-  return ADD(k, SUB(log_beta(E, ADD(a[0], a[3]), ADD(a[1], a[2])), log_beta(E, a[3], a[2])));
+  Value *k = SUB(dist_log_rising(E, a[1], a[0]), dist_log_factorial(E, a[0]));
+  return ADD(k, log_beta_ratio(E, a[3], a[0], a[2], a[1]));
 }
 COUNT_CDF(beta_neg_binomial) { return summed(E, lpdf_beta_neg_binomial, a, n, NULL, complement); }
 RNG(beta_neg_binomial) {
@@ -189,7 +189,10 @@ RNG(beta_neg_binomial) {
 }
 
 /* log alpha + lbeta(y, alpha + 1) */
-LPDF(yule_simon) { return ADD(M(LOG, a[1]), log_beta(E, a[0], ADD(a[1], NUM(1)))); }
+LPDF(yule_simon) {
+  Value *next = ADD(a[1], NUM(1));
+  return ADD(M(LOG, a[1]), SUB(M(LGAMMA, a[0]), dist_log_rising(E, next, a[0])));
+}
 /* 1 - F = y B(y, alpha + 1), y >= 1 */
 COUNT_CDF(yule_simon) {
   Value *y = map2(E, IR_FMAX, a[0], NUM(1));

@@ -25,8 +25,7 @@ OUTCOME(std_normal) { return AS(normal, NUM(0), NUM(1)); }
  *   - (nu+1)/2 log(1 + ((y-mu)/sigma)^2/nu) */
 LPDF(student_t) {
   Value *half = MUL(a[1], NUM(0.5));
-  Value *k = SUB(SUB(M(LGAMMA, ADD(half, NUM(0.5))), M(LGAMMA, half)),
-                 MUL(NUM(0.5), ADD(M(LOG, a[1]), NUM(LOG_PI))));
+  Value *k = SUB(dist_log_rising(E, half, NUM(0.5)), MUL(NUM(0.5), ADD(M(LOG, a[1]), NUM(LOG_PI))));
   return ADD(map4(E, IR_STUDENT_T, a[0], a[2], M(INV, a[3]), a[1]), SUB(k, M(LOG, a[3])));
 }
 CDF(student_t) {

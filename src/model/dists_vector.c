@@ -80,10 +80,9 @@ RNG_JOINT(multinomial_logit) {
 
 /* ... + lgamma(A) - lgamma(N + A) + sum (lgamma(y + alpha) - lgamma(alpha)), A = sum alpha */
 LPDF(dirichlet_multinomial) {
-  Value *total = value_sum(E, a[1]),
-        *k = SUB(M(LGAMMA, total), M(LGAMMA, ADD(total, value_sum(E, a[0]))));
-  Value *t = SUB(M(LGAMMA, ADD(a[0], a[1])), M(LGAMMA, a[1]));
-  return ADD(log_multinomial(E, a[0]), ADD(k, value_sum(E, t)));
+  Value *k = dist_log_rising(E, value_sum(E, a[1]), value_sum(E, a[0]));
+  Value *t = dist_log_rising(E, a[1], a[0]);
+  return ADD(log_multinomial(E, a[0]), SUB(value_sum(E, t), k));
 }
 RNG_JOINT(dirichlet_multinomial) { return draw_from(E, draw_dirichlet(E, a, loc), a[1], loc); }
 
@@ -165,7 +164,7 @@ LPDF(multi_student_t_cholesky) {
   Family f = family(E, (Value *[]){a[0], a[2]}, 2);
   if (!f.size) return value_vector(E, 0);
   Value *half = MUL(NUM(0.5), a[1]), *more = ADD(half, NUM(0.5 * f.size));
-  Value *k = SUB(SUB(M(LGAMMA, more), M(LGAMMA, half)),
+  Value *k = SUB(dist_log_rising(E, half, NUM(0.5 * f.size)),
                  MUL(NUM(0.5 * f.size), ADD(M(LOG, a[1]), NUM(LOG_PI))));
   Value *q = squared_norms(E, &f, a[0], a[2], a[3]);
   return SUB(SUB(k, linear_log_diagonal(E, a[3])), MUL(more, M(LOG1P, DIV(q, a[1]))));

@@ -12,6 +12,7 @@
  *
  * The three families have their derivatives in closed form. A likelihood of the user's is evaluated
  * at points around theta, and g and W are differences. */
+#include "model/dist.h"
 #include "model/fun.h"
 #include "model/linear.h"
 
@@ -69,11 +70,11 @@ static Derivatives family_at(Eval *E, const Latent *s, Value *theta) {
     w = MUL(p, SUB(NUM(1), p));
   } else { /* mean mu = e^eta, precision phi: l' = (y - mu) phi / (mu + phi) */
     Value *phi = s->precision, *both = map2(E, IR_LOG_SUM_EXP2, eta, M(LOG, phi));
-    Value *share = M(EXP, SUB(M(LOG, phi), both)), *sum = ADD(y, phi);
-    Value *choose = SUB(SUB(M(LGAMMA, sum), M(LGAMMA, phi)), M(LGAMMA, ADD(y, NUM(1))));
-    l = ADD(choose, SUB(ADD(MUL(y, eta), MUL(phi, M(LOG, phi))), MUL(sum, both)));
-    g = SUB(y, MUL(sum, SUB(NUM(1), share)));
-    w = MUL(MUL(sum, share), SUB(NUM(1), share));
+    Value *share = M(EXP, SUB(M(LOG, phi), both)), *rest = M(EXP, SUB(eta, both));
+    Value *sum = ADD(y, phi);
+    l = dist_neg_binomial_2(E, y, eta, phi);
+    g = SUB(y, MUL(sum, rest));
+    w = MUL(MUL(sum, share), rest);
   }
   return (Derivatives){value_sum(E, l), by_place(E, s, g), diagonal_matrix(E, by_place(E, s, w))};
 }

@@ -34,7 +34,7 @@ FN(log_falling_factorial) {
   Value *next = ADD(a[0], NUM(1));
   return SUB(M(LGAMMA, next), M(LGAMMA, SUB(next, a[1])));
 }
-FN(log_rising_factorial) { return SUB(M(LGAMMA, ADD(a[0], a[1])), M(LGAMMA, a[0])); }
+FN(log_rising_factorial) { return map3(E, IR_LOG_RISING, a[0], a[1], M(LGAMMA, a[0])); }
 FN(beta) { return M(EXP, map2(E, IR_LBETA, a[0], a[1])); }
 
 /* x over y: exactly, factor by factor */

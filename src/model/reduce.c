@@ -630,8 +630,8 @@ bool reduce_elements(const Reducible *t, const ReducedElements *e, Reduced *b, c
 
 /* The same, given some scales. */
 static const char *condition_block(const Reducible *t, const ObsBlock *o, const int32_t *map,
-                                   Reduced *to) {
-  ConditionRoot root = {.root = o->root, .select = map, .n = to->rows};
+                                   bool kinked, Reduced *to) {
+  ConditionRoot root = {.root = o->root, .select = map, .n = to->rows, .kinked = kinked};
   const char *why;
   if (o->dist >= 0 && o->width == 1) {
     root.npar = o->npar;
@@ -641,15 +641,26 @@ static const char *condition_block(const Reducible *t, const ObsBlock *o, const 
   return condition_elements(t, &root, to, &why) ? NULL : why;
 }
 
+/* Where the log density is a line on both sides of a kink, nodes see that only by chance. */
+static bool reduce_kinked(const Reducible *t, const ObsBlock *o, const int32_t *map, Reduced *to) {
+  Reduced before = *to;
+  if (!kinks_any(t->graph, t->temp, t->degree, IS_CONST, o->root)) return false;
+  if (!condition_block(t, o, map, true, to)) return true;
+  *to = before;
+  return false;
+}
+
 /* The rows of one block of observations; NULL, or the reason why not. */
 static const char *reduce_block(const Reducible *t, const ObsBlock *o, const int32_t *map,
-                                Reduced *to) {
+                                bool by_density, Reduced *to) {
   Reducer r = reducer(t, to->rows);
   Node sigma;
   if (o->root == NO_NODE) return "their density is not known";
+  if (reduce_kinked(t, o, map, to))
+    return by_density ? NULL : "their density has a kink in the location, which no nodes resolve";
   if (!reduce_root(&r, o->root, map, to, &sigma)) {
     const char *why = r.why ? r.why : "not reducible";
-    return condition_block(t, o, map, to) ? why : NULL;
+    return condition_block(t, o, map, false, to) ? why : NULL;
   }
   reduce_parameters(&r, o, map, to, sigma);
   reduce_centred(&r, o->root, map, to);
@@ -657,7 +668,8 @@ static const char *reduce_block(const Reducible *t, const ObsBlock *o, const int
   return NULL;
 }
 
-Reduction *reduce_observations(Arena *a, const Model *m, const ModelRows *rows, const char **why) {
+Reduction *reduce_observations(Arena *a, const Model *m, const ModelRows *rows, bool by_density,
+                               const char **why) {
   Reduction *out = NEW(a, Reduction);
   TempArena *task = temp_open(a->ctx);
   out->graph = ir_graph_in(a);
@@ -668,7 +680,7 @@ Reduction *reduce_observations(Arena *a, const Model *m, const ModelRows *rows, 
     const ObsBlock *o = &m->blocks[b];
     Reduced *to = &out->blocks[out->nblocks++];
     *to = (Reduced){.rows = (int32_t)(rows->first[b + 1] - rows->first[b])};
-    if (to->rows) refused = reduce_block(&t, o, rows->row + rows->first[b], to);
+    if (to->rows) refused = reduce_block(&t, o, rows->row + rows->first[b], by_density, to);
     if (refused)
       *why = arena_format(a, "the observations of line %u (%s): %s", o->loc.line, o->name, refused);
   }

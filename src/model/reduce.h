@@ -75,9 +75,12 @@ typedef struct {
 } Reduction;
 
 /* The given observations; NULL where one of them sees more, and *why. It lives in the arena and
- * reads constants of the model.
+ * reads constants of the model. by_density: nobody asks for parameters of the outcomes, so
+ * densities may be integrated over what these are functions of (those with a kink, for no nodes
+ * resolve it).
  */
-Reduction *reduce_observations(Arena *a, const Model *m, const ModelRows *rows, const char **why);
+Reduction *reduce_observations(Arena *a, const Model *m, const ModelRows *rows, bool by_density,
+                               const char **why);
 /* log prior + Jacobian = constant + sum over blocks and rows of factor times log density. */
 Reduction *reduce_prior(Arena *a, const Model *m, const char **why);
 

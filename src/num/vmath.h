@@ -666,6 +666,34 @@ static inline vd v_digamma(vd x) {
   return v_select(v_eq(x, V_INF), x, r);
 }
 
+/* ---- differences of lgamma --------------------------------------------------------------------
+ */
+
+/* Where a is large, lgamma(a + b) - lgamma(a) is the difference of two numbers of the order of a
+ * log a, of which rounding leaves nothing at last: a count that is overdispersed by next to nothing
+ * would have any probability. There the series of the two are subtracted term by term. */
+VFN vm rising_far(vd a, vd s) { return v_and(v_le(v_splat(1e3), a), v_le(v_splat(1e3), s)); }
+
+/* lgamma(a + b) - lgamma(a), c = lgamma(a) */
+static inline vd v_log_rising(vd a, vd b, vd c) {
+  vd s = a + b, near = v_lgamma(s) - c;
+  vm far = rising_far(a, s);
+  if (__builtin_expect(!v_any(far), 1)) return near;
+  vd y = 1.0 / s, x = 1.0 / a, w = y * V_POLY(y * y, lgamma_W) - x * V_POLY(x * x, lgamma_W);
+  return v_select(far, (a - 0.5) * v_log1p(b * x) + (b * (v_log(s) - 1.0) + w), near);
+}
+
+/* Its derivative in a: digamma(a + b) - digamma(a); where they are near, the second is that of c.
+ */
+static inline vd v_log_rising_d(vd a, vd b) {
+  vd s = a + b, near = v_digamma(s);
+  vm far = rising_far(a, s);
+  if (__builtin_expect(!v_any(far), 1)) return near;
+  vd y = 1.0 / s, x = 1.0 / a, y2 = y * y, x2 = x * x;
+  vd w = x2 * V_POLY(x2, digamma_B) - y2 * V_POLY(y2, digamma_B);
+  return v_select(far, v_log1p(b * x) + (0.5 * b * x * y + w), near);
+}
+
 /* ---- powers ---------------------------------------------------------------------------------- */
 
 /* (2 atanh(s) - 2s)/s^3 = 2/3 + s^2 T(s^2), |s| <= 0.2, error 2^-75 */

@@ -169,7 +169,7 @@ typedef struct {
 static Exactness exactness(Ctx *c, const Model *m) {
   Exactness e = {.why = NULL};
   ModelRows all = model_rows(&c->arena, m, NULL, 0);
-  e.observations = reduce_observations(&c->arena, m, &all, &e.why);
+  e.observations = reduce_observations(&c->arena, m, &all, true, &e.why);
   if (e.observations) e.prior = reduce_prior(&c->arena, m, &e.why);
   return e;
 }
