@@ -569,6 +569,28 @@ static void check_density(Maker *m, const Model *model) {
   }
 }
 
+/* A program that is refused, or has no generated quantities for a reason: was it right? */
+static void judge(Maker *m, const Message *said) {
+  const char *text = said ? said->text : "nothing said";
+  tally->refused++;
+  if (strstr(text, "not supported")) {
+    tally->unsupported++;
+    return;
+  }
+  bool sizes = strstr(text, "in size") || strstr(text, "same size") || strstr(text, "but must be ");
+  if (!said || !said->loc.source)
+    fail_program(m, arena_format(&m->c->arena, "no place: %s", text));
+  else if (strstr(text, "cannot take") || strstr(text, "there is no function") ||
+           strstr(text, "in assignment"))
+    fail_program(m, text);
+  else if (!m->fault && sizes)
+    fail_program(m, arena_format(&m->c->arena, "sizes that fit: %s", text));
+}
+
+static const Message *last_message(const Ctx *c) {
+  return c->nmessages ? &c->messages[c->nmessages - 1] : NULL;
+}
+
 static void run(Ctx *c, void *maker) {
   Maker *m = maker;
   const Model *model = model_of(c, m->stan.s, m->json.s);
@@ -578,29 +600,14 @@ static void run(Ctx *c, void *maker) {
          *out = NEW_ARRAY(&c->arena, double, 3 * columns);
   for (size_t k = 0; k < 3 * model->dim; k++) u[k] = uniform(&m->dice->state, -1, 1);
   model_outputs(c, model, &(ModelPoints){u, 3, model->dim, 1}, 1, out);
+  const Message *said = last_message(c);
+  bool no_outputs = said && strstr(said->text, "no generated quantities");
   tally->made++;
   bool runs = m->iterations != 0 && (m->in_model || m->in_outputs || (m->in_data && !m->extra));
-  if (m->fault && runs) fail_program(m, arena_format(&c->arena, "was not refused: %s", m->fault));
-}
-
-/* A program that is refused: was it right to be? */
-static void judge(Maker *m) {
-  const Ctx *c = m->c;
-  const Message *last = c->nmessages ? &c->messages[c->nmessages - 1] : NULL;
-  const char *said = last ? last->text : "nothing said";
-  tally->refused++;
-  if (strstr(said, "not supported")) {
-    tally->unsupported++;
-    return;
-  }
-  bool sizes = strstr(said, "in size") || strstr(said, "same size") || strstr(said, "but must be ");
-  if (!last || !last->loc.source)
-    fail_program(m, arena_format(&m->c->arena, "no place: %s", said));
-  else if (strstr(said, "cannot take") || strstr(said, "there is no function") ||
-           strstr(said, "in assignment"))
-    fail_program(m, said);
-  else if (!m->fault && sizes)
-    fail_program(m, arena_format(&m->c->arena, "sizes that fit: %s", said));
+  if (no_outputs)
+    judge(m, said);
+  else if (m->fault && runs)
+    fail_program(m, arena_format(&c->arena, "was not refused: %s", m->fault));
 }
 
 /* Few programs, too, are spread over all rows. */
@@ -619,7 +626,7 @@ static void one_program(const Rows *rows, size_t number, uint64_t seed, const ch
   if (!only || strstr(row_name(&c, r), only)) {
     choose(&m, r);
     print_program(&m);
-    if (attempt(&c, run, &m) != PVI_OK) judge(&m);
+    if (attempt(&c, run, &m) != PVI_OK) judge(&m, last_message(&c));
   }
   ctx_free(&c);
 }

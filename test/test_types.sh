@@ -1,4 +1,4 @@
 #!/usr/bin/env bash
-# test_types.sh: a few hundred random programs over all builtins (fuzz_types.c), always the same. Speaks TAP.
+# test_types.sh: a few thousand random programs over all builtins (fuzz_types.c), always the same. Speaks TAP.
 cd "$(dirname "$0")/.."
-exec "$(dirname "${PVI:-build/pvi}")/test/fuzz_types" 300 1
+exec "$(dirname "${PVI:-build/pvi}")/test/fuzz_types" 4000 1

@@ -182,7 +182,9 @@ static Value *times_transpose(Eval *E, Value *L, const Value *shape) {
 }
 
 /* The factor of a positive definite matrix, or of what is none: not a number. */
-static Value *factor_of(Eval *E, Value *x) { return linear_cholesky(E, x, "unconstrain", NOWHERE); }
+static Value *factor_of(Eval *E, Value *x) {
+  return linear_cholesky(E, x, "unconstrain", E->density);
+}
 
 /* Partial correlations z column by column; Jacobian of the correlation matrix from the factor's, as
  * Stan adds it. */

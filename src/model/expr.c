@@ -185,13 +185,15 @@ static Value *eval_index(Eval *E, const Expr *e) {
 /* ---- operators ------------------------------------------------------------------------------- */
 
 double eval_int_operator(Eval *E, Operator op, double a, double b, Loc loc) {
-  if ((op == OP_DIV || op == OP_IDIV || op == OP_MOD) && b == 0)
+  if ((op == OP_DIV || op == OP_ELT_DIV || op == OP_IDIV || op == OP_MOD) && b == 0)
     ctx_fail(E->ctx, PVI_PROGRAM, loc, "integer division by zero");
   switch (op) {
   case OP_ADD: return a + b;
   case OP_SUB: return a - b;
-  case OP_MUL: return a * b;
+  case OP_MUL:
+  case OP_ELT_MUL: return a * b;
   case OP_DIV:
+  case OP_ELT_DIV:
   case OP_IDIV: return trunc(a / b);
   case OP_MOD: return a - b * trunc(a / b);
   case OP_EQ: return a == b;

@@ -54,22 +54,30 @@ static Value *array_like(Eval *E, const Value *v, TypeKind kind, int32_t m, int3
   return value_shape(E, kind, v->array_dims, ndims, dims);
 }
 
+/* Every matrix of v, its elements row by row, as one that has them column by column, in m columns.
+ */
+static Value *turned(Eval *E, Value *v, int32_t size, int32_t m, const Value *shape) {
+  int32_t rows = v->axis ? v->axis->rows : 1, n = size / m;
+  int32_t *index = NEW_ARRAY(E->arena, int32_t, rows * v->n + 1);
+  for (int32_t e = 0; e < rows * v->n; e++) {
+    int32_t at = e % v->n, in = at % size;
+    index[e] = at - in + in % m * n + in / m;
+  }
+  return value_take(E, v, shape, v->axis, index);
+}
+
 /* Matrices of unconstrained numbers have them column by column. */
 static Value *column_major(Eval *E, Value *v) {
-  if (v->kind != TY_MATRIX) return v;
-  int32_t m = v->dims[v->ndims - 2], n = v->dims[v->ndims - 1], size = m * n;
-  int32_t *index = NEW_ARRAY(E->arena, int32_t, v->n + 1);
-  for (int32_t e = 0; e < v->n; e++) index[e] = e - e % size + e % size % m * n + e % size / m;
-  return value_take(E, v, value_shape(E, TY_VECTOR, 0, 1, &v->n), v->axis, index);
+  if (v->kind != TY_MATRIX || !v->n) return v;
+  int32_t m = v->dims[v->ndims - 2], n = v->dims[v->ndims - 1];
+  return turned(E, v, m * n, m, value_shape(E, TY_VECTOR, 0, 1, &v->n));
 }
 
 static Value *row_major(Eval *E, Value *u, const Value *shape) {
-  if (shape->kind != TY_MATRIX)
+  if (shape->kind != TY_MATRIX || !shape->n)
     return value_reshape(E, u, shape->kind, shape->array_dims, shape->ndims, shape->dims);
-  int32_t m = shape->dims[shape->ndims - 2], n = shape->dims[shape->ndims - 1], size = m * n;
-  int32_t *index = NEW_ARRAY(E->arena, int32_t, u->n + 1);
-  for (int32_t e = 0; e < u->n; e++) index[e] = e - e % size + e % size % n * m + e % size / n;
-  return value_take(E, u, shape, u->axis, index);
+  int32_t m = shape->dims[shape->ndims - 2], n = shape->dims[shape->ndims - 1];
+  return turned(E, u, m * n, n, shape);
 }
 
 typedef struct {
@@ -92,6 +100,7 @@ static Value *make(Eval *E, const Wanted *w, Value *u, const Value *shape) {
 
 static void must_exist(Eval *E, ConstraintKind kind, const Value *v, const Expr *call) {
   ItemShape items = constrain_items(E, kind, v);
+  E->density = fun_place(call);
   if (items.numbers < 0)
     ctx_fail(E->ctx, PVI_PROGRAM, fun_place(call), "%s: there is no %s of %d rows and %d columns",
              call ? call->name : "this function", stan_constraint_name(kind), items.m, items.n);

@@ -17,6 +17,8 @@ static Spectrum spectrum_of_numbers(Eval *E, const Value *A, const Expr *call) {
          *room = NEW_ARRAY(E->arena, double, A->n + 2 * K);
   Spectrum s = {value_vector(E, K), value_known(E, A, NULL)};
   for (int32_t k = 0; k < A->n; k++) work[k] = A->v[k];
+  if (!eval_is_draw(E) && !la_is_symmetric(work, (size_t)K))
+    ctx_fail(E->ctx, PVI_DATA, fun_place(call), "%s: the matrix is not symmetric", call->name);
   bool done = la_eigen_symmetric(work, s.w->v, s.V->v, room, (size_t)K);
   if (!done && !eval_is_draw(E))
     ctx_fail(E->ctx, PVI_DATA, fun_place(call), "%s: the matrix has no eigenvalues", call->name);

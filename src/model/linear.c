@@ -72,19 +72,12 @@ Value *linear_matrix(Eval *E, Items x, const Value *shape) {
 
 /* ---- Cholesky -------------------------------------------------------------------------------- */
 
-static bool is_symmetric(const double *A, int32_t K) {
-  for (int32_t i = 0; i < K; i++)
-    for (int32_t j = 0; j < i; j++)
-      if (fabs(A[i * K + j] - A[j * K + i]) > 1e-8) return false;
-  return true;
-}
-
 static Value *known_cholesky(Eval *E, const Value *A, const char *who, Loc loc) {
   Value *L = value_known(E, A, A->axis);
   size_t K = (size_t)A->dims[0];
   for (int32_t r = 0; r < value_total(A); r += A->n) {
     bool strict = !eval_is_draw(E) && !eval_is_conditional(E);
-    if (strict && !is_symmetric(A->v + r, A->dims[0]))
+    if (strict && !la_is_symmetric(A->v + r, K))
       ctx_fail(E->ctx, PVI_DATA, loc, "%s: the matrix is not symmetric", who);
     if (la_cholesky(A->v + r, L->v + r, K)) continue;
     if (strict) ctx_fail(E->ctx, PVI_DATA, loc, "%s: the matrix is not positive definite", who);

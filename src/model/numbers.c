@@ -117,7 +117,7 @@ static double binary(Eval *E, Operator op, double a, double b, bool ints, Loc lo
   case OP_POW:
   case OP_ELT_POW: return power(E, a, b);
   case OP_ELT_MUL: return a * b;
-  case OP_ELT_DIV: return a / b;
+  case OP_ELT_DIV:
   case OP_DIV: return ints ? eval_int_operator(E, op, a, b, loc) : a / b;
   default: return eval_int_operator(E, op, a, b, loc); /* of reals the same */
   }

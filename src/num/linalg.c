@@ -271,6 +271,13 @@ static void set_vector(double *V, const double *z, size_t i, size_t n) {
   for (size_t k = 0; k < n; k++) V[k * n + i] = z[top] < 0 ? -z[k] : z[k];
 }
 
+bool la_is_symmetric(const double *A, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    for (size_t j = 0; j < i; j++)
+      if (fabs(A[i * n + j] - A[j * n + i]) > 1e-8) return false;
+  return true;
+}
+
 bool la_eigen_symmetric(double *A, double *w, double *V, double *room, size_t n) {
   double *Z = room, *e = Z + n * n, *rest = e + n;
   double sum = 0;

@@ -40,6 +40,7 @@ bool la_lu(double *A, size_t *pivot, int *sign, size_t n);
 void la_lu_solve(const double *LU, const size_t *pivot, const double *b, double *x,
                  size_t n); /* x and b apart */
 
+bool la_is_symmetric(const double *A, size_t n); /* to 1e-8, as Stan has it */
 /* A = V diag(w) V', A symmetric (destroyed), by Householder's reflections and the QL method:
  * eigenvalues ascending, V's columns the eigenvectors, each with its largest number positive.
  * Errors are those of the largest eigenvalue's last digits. room: n^2 + 2 n numbers. False where A

@@ -29,7 +29,7 @@ void eigen_forward(const EigenRows *r, double *room) {
   double *A = room, *w = A + K * K, *V = w + K, *rest = V + K * K;
   for (size_t l = 0; l < r->lanes; l++) {
     take(r->in, r->ld, K * K, l, A);
-    if (!la_eigen_symmetric(A, w, V, rest, K))
+    if (!la_is_symmetric(A, K) || !la_eigen_symmetric(A, w, V, rest, K))
       for (size_t e = 0; e < K + K * K; e++) w[e] = (double)NAN; /* V is behind w */
     put(r->out, r->ld, K + K * K, l, w);
   }
