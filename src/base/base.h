@@ -214,7 +214,8 @@ int pool_threads(const Pool *p);
 void pool_run(Pool *p, size_t count, void (*work)(void *arg, size_t k, int worker), void *arg);
 void pool_free(Pool *p);
 
-double base_seconds(void); /* monotonic clock */
+double base_seconds(void);        /* monotonic clock */
+double base_thread_seconds(void); /* of the processor, that the calling thread had */
 
 /* Bytes of the running thread's stack that are free. Recursion over what a user wrote stops when
  * fewer than STACK_RESERVE are: what is called at its ends needs no more. */

@@ -192,8 +192,11 @@ void ctx_print(const Ctx *c, FILE *to) {
   }
 }
 
-double base_seconds(void) {
+static double read_clock(clockid_t id) {
   struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
+  clock_gettime(id, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
+
+double base_seconds(void) { return read_clock(CLOCK_MONOTONIC); }
+double base_thread_seconds(void) { return read_clock(CLOCK_THREAD_CPUTIME_ID); }

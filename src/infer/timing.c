@@ -1,5 +1,5 @@
-/* timing.c: batches of evaluations, by the clock. Short ones, and many: on a machine with other
- * work the best is the one that was left alone. */
+/* timing.c: batches of evaluations, by the clock of several threads, by the processor's of one.
+ * Short ones, and many: on a machine with other work the best is the one that was left alone. */
 #include "infer/timing.h"
 
 #include "infer/exact.h"
@@ -27,8 +27,10 @@ Timed timing_make(Ctx *c, const Model *m, const Split *split, const TimingOption
     if (t->score != SCORE_elbo) observed_reduce_prior(o);
     observed_sort(o);
   }
-  Timed timed = {
-      .p = predictive_make(a, o, t, q, (NoiseSet){options->draws, 1}, pool), .q = q, .o = o};
+  Timed timed = {.p = predictive_make(a, o, t, q, (NoiseSet){options->draws, 1}, pool),
+                 .q = q,
+                 .o = o,
+                 .clock = pool_threads(pool) == 1 ? base_thread_seconds : base_seconds};
   timed.phi = NEW_ARRAY(a, double, q_size(q));
   timed.grad = NEW_ARRAY(a, double, q_size(q));
   double *mean = NEW_ARRAY(a, double, m->dim), *sd = NEW_ARRAY(a, double, m->dim);
@@ -44,17 +46,17 @@ static int by_value(const void *a, const void *b) {
 
 static double seconds_of(const Timed *t, long evaluations) {
   PredictiveValue v;
-  double start = base_seconds();
+  double start = t->clock();
   for (long k = 0; k < evaluations; k++) predictive_eval(t->p, t->phi, &v, t->grad);
-  return (base_seconds() - start) / (double)evaluations;
+  return (t->clock() - start) / (double)evaluations;
 }
 
 Timing timing_of(const Timed *t) {
   double once = seconds_of(t, 1), runs[BATCHES];
   long each = (long)(batch_seconds / (once + 1e-9)) + 1;
-  double start = base_seconds();
+  double start = t->clock();
   int n = 0;
-  while (n < BATCHES && (n < BATCHES_LEAST || base_seconds() - start < enough_seconds))
+  while (n < BATCHES && (n < BATCHES_LEAST || t->clock() - start < enough_seconds))
     runs[n++] = seconds_of(t, each);
   qsort(runs, (size_t)n, sizeof *runs, by_value);
   return (Timing){runs[0], runs[n / 2], 1 + n * each};

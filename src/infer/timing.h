@@ -13,6 +13,7 @@ typedef struct {
   Q *q;
   const Observed *o;
   double *phi, *grad;
+  double (*clock)(void); /* seconds */
 } Timed;
 
 typedef struct {
