@@ -43,4 +43,10 @@ within 160 "so is a loop" "$PVI" check "$dir/loop.stan" "$dir/data.csv"
 within 150 "an objective by draws" "$PVI" bench "$dir/vector.stan" "$dir/data.csv" --draws 8 --threads 1
 within 240 "a fit by exact integration" "$PVI" fit "$dir/vector.stan" "$dir/data.csv" --score elbo --iterations 1 --threads 1 \
   --quiet --out "$dir/run"
+
+# 4,000 parameters, scored on 16,384 draws: 524 MB, if all of them were there at once.
+echo "data { int N; vector[N] y; } parameters { vector[4000] b; } model { b ~ normal(0, 1); y ~ student_t(4, b[1], 1); }" >"$dir/many.stan"
+echo "{\"N\": 20, \"y\": [$(seq -s, 20)]}" >"$dir/many.json"
+within 3000 "scores on more draws than are kept" "$PVI" fit "$dir/many.stan" "$dir/many.json" --score elbo --integrate draws \
+  --family meanfield --draws 8 --iterations 1 --threads 1 --quiet --out "$dir/draws"
 exit $failed

@@ -468,6 +468,22 @@ static void sobol_nets(void **unused) {
   }
 }
 
+/* A slice is what its points are in the whole set, to the bit, wherever it is cut: beyond the
+ * table of polynomials too. */
+static void sobol_slices(void **unused) {
+  (void)unused;
+  enum { DIM = 1200, M = 300, LD = 304 };
+  static double whole[DIM * LD], part[DIM * LD];
+  sobol_normal(whole, DIM, M, LD, 5, 0);
+  static const size_t cuts[] = {0, 1, 8, 64, 127, 200, M};
+  for (size_t k = 0; k + 1 < COUNT(cuts); k++) {
+    size_t n = cuts[k + 1] - cuts[k];
+    sobol_normal_slice(part, DIM, (SobolSlice){cuts[k], n, M}, LD, 5);
+    for (size_t d = 0; d < DIM; d++)
+      assert_memory_equal(part + d * LD, whole + d * LD + cuts[k], n * sizeof *part);
+  }
+}
+
 /* All 2-D nets of the first dimensions are good: no pair leaves more than 2^t points in an
  * elementary box, t <= 5 of m = 10. */
 static void sobol_pairs(void **unused) {
@@ -725,6 +741,7 @@ int main(void) {
       cmocka_unit_test(samplers_ks),
       cmocka_unit_test(categorical_draws),
       cmocka_unit_test(sobol_nets),
+      cmocka_unit_test(sobol_slices),
       cmocka_unit_test(sobol_pairs),
       cmocka_unit_test(sobol_scramble),
       cmocka_unit_test(sobol_integrates),

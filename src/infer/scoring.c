@@ -61,13 +61,11 @@ static void log_by_draws(Arena *a, const Scoring *j, double *scores) {
   size_t batches = (j->noise.M + BATCH - 1) / BATCH, rows = q_noise(j->q);
   Work *w = vm_work(a, observed_tape(j->o), BATCH, j->pool);
   QDraws d = q_draws(a, j->q, BATCH, BATCH, vm_kernels(w));
-  double *all = NEW_ARRAY(a, double, rows *batches *BATCH),
-         *theta = NEW_ARRAY(a, double, j->q->dim *BATCH);
-  sobol_normal(all, rows, batches * BATCH, batches * BATCH, j->noise.seed, false);
+  double *theta = NEW_ARRAY(a, double, j->q->dim *BATCH);
   for (size_t k = 0; k < j->o->n; k++) scores[k] = -INFINITY;
   for (size_t b = 0; b < batches; b++) {
-    for (size_t k = 0; k < rows; k++)
-      memcpy(d.u + k * BATCH, all + (k * batches + b) * BATCH, BATCH * sizeof *d.u);
+    sobol_normal_slice(d.u, rows, (SobolSlice){b * BATCH, BATCH, batches * BATCH}, BATCH,
+                       j->noise.seed);
     q_draw(j->q, j->phi, &d, theta);
     vm_forward(w, theta);
     Running s = {BATCH, BATCH, vm_kernels(w), d.weights, 0, scores};

@@ -125,20 +125,28 @@ static uint32_t scramble(uint32_t x, int m, uint64_t key, uint64_t top_word) {
   return m == 0 ? 0 : (x ^ flips) >> (32 - m);
 }
 
-/* One dimension: natural order, so going from i to i+1 changes the digits 0 .. c, c the number of
- * trailing ones of i. */
-static void uniforms(double *u, const uint32_t v[32], size_t M, uint64_t key, Rng tail, size_t d) {
-  uint32_t upto[32], x = 0;
+/* Point i of the sequence: the directions of its digits. */
+static uint32_t point(const uint32_t v[32], uint64_t i) {
+  uint32_t x = 0;
+  for (; i; i &= i - 1) x ^= v[__builtin_ctzll(i)];
+  return x;
+}
+
+/* One dimension of the points of a slice: natural order, so going from i to i+1 changes the digits
+ * 0 .. c, c the number of trailing ones of i. */
+static void uniforms(double *u, const uint32_t v[32], SobolSlice s, uint64_t key, Rng tail,
+                     size_t d) {
+  uint32_t upto[32], x = point(v, s.first);
   for (int k = 0; k < 32; k++) upto[k] = v[k] ^ (k ? upto[k - 1] : 0);
   int m = 0;
-  while (m < 32 && (UINT64_C(1) << m) < M) m++;
+  while (m < 32 && (UINT64_C(1) << m) < s.M) m++;
   uint64_t top_word = rng_mix(key);
-  rng_fill_uniform(tail, 0, d, u, M);
-  for (size_t i = 0; i < M; i++) {
+  rng_fill_uniform(tail, s.first, d, u, s.n);
+  for (size_t i = 0; i < s.n; i++) {
     uint64_t cell = (uint64_t)scramble(x, m, key, top_word) << (52 - m);
     uint64_t rest = (uint64_t)(u[i] * 0x1p52) >> m;
     u[i] = ((double)(cell | rest) + 0.5) * 0x1p-52;
-    if (i + 1 < M) x ^= upto[__builtin_ctzll(~(uint64_t)i)];
+    if (i + 1 < s.n) x ^= upto[__builtin_ctzll(~(uint64_t)(s.first + i))];
   }
 }
 
@@ -148,8 +156,9 @@ static void to_normal(double *u, size_t n) {
   for (; i < n; i++) u[i] = v_inv_Phi(v_splat(u[i]))[0];
 }
 
-void sobol_normal_part(double *u, size_t first, size_t dim, size_t M, size_t ld, uint64_t seed,
-                       int use_uniform) {
+/* Dimensions [first, first + dim) of a slice. */
+static void fill(double *u, size_t first, size_t dim, SobolSlice s, size_t ld, uint64_t seed,
+                 int use_uniform) {
   Walk walk = {0};
   Rng nodes = rng_make(seed, UINT64_C(0x536f626f6c2d6e)),
       tail = rng_make(seed, UINT64_C(0x536f626f6c2d74));
@@ -157,11 +166,20 @@ void sobol_normal_part(double *u, size_t first, size_t dim, size_t M, size_t ld,
     uint32_t v[32];
     double *row = u + k * ld;
     directions_at(&walk, first + k, v);
-    uniforms(row, v, M, rng_bits(nodes, 0, first + k), tail, first + k);
-    if (!use_uniform) to_normal(row, M);
+    uniforms(row, v, s, rng_bits(nodes, 0, first + k), tail, first + k);
+    if (!use_uniform) to_normal(row, s.n);
   }
+}
+
+void sobol_normal_part(double *u, size_t first, size_t dim, size_t M, size_t ld, uint64_t seed,
+                       int use_uniform) {
+  fill(u, first, dim, (SobolSlice){0, M, M}, ld, seed, use_uniform);
 }
 
 void sobol_normal(double *u, size_t dim, size_t M, size_t ld, uint64_t seed, int use_uniform) {
   sobol_normal_part(u, 0, dim, M, ld, seed, use_uniform);
+}
+
+void sobol_normal_slice(double *u, size_t dim, SobolSlice s, size_t ld, uint64_t seed) {
+  fill(u, 0, dim, s, ld, seed, 0);
 }

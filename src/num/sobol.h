@@ -17,4 +17,13 @@ void sobol_normal(double *u, size_t dim, size_t M, size_t ld, uint64_t seed, int
 void sobol_normal_part(double *u, size_t first, size_t dim, size_t M, size_t ld, uint64_t seed,
                        int use_uniform);
 
+/* Points [first, first + n) of a set of M. */
+typedef struct {
+  size_t first, n, M;
+} SobolSlice;
+
+/* These points alone, as normals, to the bit what they are in the whole set: for those who look at
+ * many points but never at all of them at once. u[d * ld + i] belongs to point s.first + i. */
+void sobol_normal_slice(double *u, size_t dim, SobolSlice s, size_t ld, uint64_t seed);
+
 #endif
