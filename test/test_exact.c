@@ -509,6 +509,8 @@ static const GradientRow gradients[] = {
     {&heavy_tails, "log", "meanfield", REG_POSTERIOR, 0.1, 1, true},
     {&heavy_tails, "log", "fullrank", REG_POSTERIOR, 0.1, 1, false},
     {&heavy_tails, "elbo", "meanfield", REG_PRIOR, 1, 1, false},
+    {&heavy_tails, "log", "meanfield", REG_POSTERIOR, 0.01, 1, true}, /* the mean apart */
+    {&heavy_tails, "log", "fullrank", REG_POSTERIOR, 0.01, 1, false},
     {&many_scales, "crps", "meanfield", REG_PRIOR, 0.1, 1, false},
     {&apart_logit, "log", "meanfield", REG_POSTERIOR, 0.1, 1, true},
     {&apart_logit, "quadratic", "fullrank", REG_PRIOR, 0.1, 1, false},
@@ -561,6 +563,53 @@ TEST(gradient) {
   for (int k = 0; k < 2; k++)
     assert_true(predictive_eval(p, phi, &v, grad)); /* centred nodes are placed */
   check_gradient(p, phi, grad, n, 3e-6);
+}
+
+/* ---- tails on points ------------------------------------------------------------------------- */
+
+static Target heavy_target(double lambda, size_t nodes) {
+  return (Target){.score = SCORE_log,
+                  .regularizer = REG_POSTERIOR,
+                  .lambda = lambda,
+                  .score_weight = 1,
+                  .nodes = nodes};
+}
+
+/* Observations that lie 60 of their scales away have a density by the tail alone: the points that
+ * fits begin with know it nearly as well as very many. */
+TEST(outliers_have_tails) {
+  enum { FEW = 32, MANY_NODES = 4096 };
+  Model *m = model_of(c, heavy_tails.program, data);
+  Q q = q_make(&c->arena, FAMILY_meanfield, (Shape){0}, m->dim, NULL);
+  double *phi = some_phi(c, &q), score[2];
+  (void)row;
+  phi[m->dim - 2] = log(0.05);
+  for (size_t k = 0; k < m->dim; k++) phi[m->dim + k] = log(0.1);
+  for (int k = 0; k < 2; k++) {
+    Target t = heavy_target(0, k ? MANY_NODES : FEW);
+    score[k] = value_at(exact_objective(c, m, &t, &q, NULL), phi);
+  }
+  assert_close(score[0], score[1], 2e-3);
+}
+
+/* Where the posterior counts little its mean log density is on points of its own: it is the same
+ * regularizer. */
+TEST(mean_apart) {
+  Model *m = model_of(c, heavy_tails.program, data);
+  static const FamilyId families[] = {FAMILY_meanfield, FAMILY_fullrank};
+  (void)row;
+  for (int k = 0; k < 2; k++) {
+    Q q = q_make(&c->arena, families[k], (Shape){0}, m->dim, NULL);
+    double *phi = some_phi(c, &q);
+    PredictiveValue v[2];
+    for (int own = 0; own < 2; own++) {
+      Target t = heavy_target(own ? 0.01 : 0.1, 256);
+      assert_true(predictive_eval(exact_objective(c, m, &t, &q, NULL), phi, &v[own], NULL));
+    }
+    assert_true(v[0].score == v[1].score);
+    assert_true(v[0].regularizer != v[1].regularizer);
+    assert_close(v[0].regularizer, v[1].regularizer, 0.02);
+  }
 }
 
 /* ---- priors: against draws ------------------------------------------------------------------- */
@@ -1058,6 +1107,7 @@ int main(void) {
     suite_add(&s, gradients[k].program->name, gradient, &gradients[k]);
   for (size_t k = 0; k < sizeof gradients / sizeof *gradients; k++)
     suite_add(&s, gradients[k].program->name, curvature, &gradients[k]);
+  SUITE_ADD(&s, outliers_have_tails), SUITE_ADD(&s, mean_apart);
   SUITE_ADD(&s, regularizer_is_closed_form);
   SUITE_ADD(&s, many_parameters);
   SUITE_ADD(&s, normal_is_closed_form);

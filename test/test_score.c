@@ -537,6 +537,20 @@ TEST(crps_of_two_lanes) {
   }
 }
 
+/* With fewer digits, where nobody wants derivatives: of lanes that are sharp and wide. */
+TEST(crps_of_few_digits) {
+  for (uint64_t seed = 1; seed < 6; seed++) {
+    Rig r = rig_random(c, KIND_STUDENT_T, 40, &seed);
+    for (size_t j = 0; j < r.c.q.M; j++) r.par[2][j] *= pow(4, -(double)(j % 3));
+    double want = value(&r, SCORE_crps);
+    r.c.o.accuracy = 1e-4;
+    double got = value(&r, SCORE_crps);
+    assert_true(got != want);
+    assert_close(got / want, 1, 1e-4);
+    assert_true(score_crps(&r.c, &r.adj) == want);
+  }
+}
+
 /* Normal mixtures with scales that differ by much: pairs and nodes are two ways to the same number.
  */
 TEST(spread_two_ways) {
@@ -1162,7 +1176,8 @@ int main(void) {
   SUITE_ADD(&s, derivatives_sim), SUITE_ADD(&s, derivatives_ll), SUITE_ADD(&s, interval_rounded);
   SUITE_ADD(&s, properness_has_teeth), SUITE_ADD(&s, properness_sim);
   SUITE_ADD(&s, crps_of_one_lane), SUITE_ADD(&s, crps_of_hard_lanes),
-      SUITE_ADD(&s, crps_of_two_lanes), SUITE_ADD(&s, spread_two_ways);
+      SUITE_ADD(&s, crps_of_two_lanes), SUITE_ADD(&s, crps_of_few_digits),
+      SUITE_ADD(&s, spread_two_ways);
   SUITE_ADD(&s, crps_of_counts), SUITE_ADD(&s, counts_written_out);
   SUITE_ADD(&s, wide_counts), SUITE_ADD(&s, absurd_counts);
   SUITE_ADD(&s, energy_of_points), SUITE_ADD(&s, energy_is_crps),

@@ -179,18 +179,31 @@ static BlockHeads block_heads(const Integral *I, const Graph *g) {
   return b;
 }
 
+bool integral_is_mean(const Integral *I) {
+  return I->prior || I->mean || I->e->target.score == SCORE_elbo;
+}
+
+/* The mean log density of a student_t costs as much as its density. Where it counts little, fewer
+ * points will do. */
+static bool has_mean_apart(const Exact *e, const Reduced *r) {
+  const double LITTLE = 0.05;
+  return e->target.score != SCORE_elbo && r->form == FORM_GIVEN && given_of(r, &e->laws)->tails &&
+         e->posterior != 0 && fabs(e->posterior) <= LITTLE * e->target.score_weight;
+}
+
 static Tape *make_tape(Arena *a, const Exact *e, const Integral *I, const Graph *g) {
   BlockHeads b = block_heads(I, g);
   int32_t n = I->r->rows, *select = NEW_ARRAY(a, int32_t, n);
   for (int32_t k = 0; k < n; k++) select[k] = b.select ? b.select[k] : k;
   VmBlock v = {.rows = b.rows, .select = select, .nselect = n};
   for (int h = 0; h < VM_HEADS; h++) v.heads[h] = NO_NODE;
-  unsigned needs = I->prior ? NEEDS_LL : target_needs(&e->target);
-  bool mean = I->prior || e->target.score == SCORE_elbo;
+  bool mean = integral_is_mean(I);
+  unsigned needs = mean ? NEEDS_LL : target_needs(&e->target);
   if (needs & NEEDS_LL) v.heads[HEAD_LL] = mean ? b.mean : b.density;
   for (int k = 0; needs & NEEDS_KIND && k < kind_parameters(I->kind); k++)
     v.heads[HEAD_PAR + k] = b.par[k];
-  if (!I->prior && e->posterior != 0) v.heads[HEAD_SIM] = b.mean;
+  if (!I->prior && !I->mean && e->posterior != 0 && !has_mean_apart(e, I->r))
+    v.heads[HEAD_SIM] = b.mean;
   return vm_plan(a, &(VmPlan){.graph = b.graph, .dim = b.dim, .blocks = &v, .nblocks = 1});
 }
 
@@ -204,13 +217,26 @@ static void make_integral(Arena *a, Integral *I, const Graph *g) {
   I->work = vm_work(a, make_tape(a, e, I, g), I->M, I->pool);
   I->ld = vm_lanes(I->work);
   (given ? given_make : leaves_make)(a, I);
-  if (!I->prior && target_needs(&e->target) & KEEPS_HINTS) I->hint = NEW_ARRAY(a, double, 2 * rows);
+  if (!I->prior && !I->mean && target_needs(&e->target) & KEEPS_HINTS)
+    I->hint = NEW_ARRAY(a, double, 2 * rows);
   if (C > 1) I->adj_w = NEW_ARRAY(a, double, vm_chunks(I->work) * I->ld);
   if (I->M > e->most_lanes) e->most_lanes = I->M;
 }
 
 static bool has_wide(const Exact *e, const Reduced *r) {
   return (r->form == FORM_GIVEN ? given_of(r, &e->laws)->wide : r->wide)[0] != NO_NODE;
+}
+
+static void add_mean(Arena *a, Exact *e, const Integral *density, const Graph *g) {
+  Integral *I = &e->integrals[e->count++];
+  *I = (Integral){.e = e,
+                  .r = density->r,
+                  .mean = true,
+                  .block = density->block,
+                  .first = density->first,
+                  .kind = density->kind,
+                  .moved = -1};
+  make_integral(a, I, g);
 }
 
 static void add_blocks(Arena *a, Exact *e, const Reduction *r, bool prior) {
@@ -226,6 +252,7 @@ static void add_blocks(Arena *a, Exact *e, const Reduction *r, bool prior) {
       I->wide = (k->form != FORM_LINE || e->target.nodes > EXACT_NODES) && has_wide(e, k);
     }
     make_integral(a, I, r->graph);
+    if (!prior && has_mean_apart(e, k)) add_mean(a, e, I, r->graph);
     first += (size_t)k->rows;
   }
 }
@@ -288,7 +315,7 @@ static Exact *finish(Arena *a, Exact *e, const Reduction *seen, uint64_t seed) {
   make_rules(a, e, seen, prior);
   e->group = NEW_ARRAY(a, QLaws, groups);
   for (size_t g = 0; groups > 1 && g < groups; g++) e->group[g] = q_laws(a, e->q);
-  e->integrals = NEW_ARRAY(a, Integral, seen->nblocks + (prior ? prior->nblocks : 0) + 1);
+  e->integrals = NEW_ARRAY(a, Integral, 2 * seen->nblocks + (prior ? prior->nblocks : 0) + 1);
   add_blocks(a, e, seen, false);
   for (int b = 0; prior && b < prior->nblocks; b++) e->nprior += (size_t)prior->blocks[b].rows;
   if (prior) {

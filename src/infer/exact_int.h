@@ -27,6 +27,7 @@ typedef struct {
   Exact *e;
   const Reduced *r;
   bool prior;
+  bool mean;    /* of observations whose density another one integrates: their mean log densities */
   int block;    /* of the model, for observations */
   size_t first; /* number of its first row among all */
   Kind kind;
@@ -80,6 +81,8 @@ struct Exact {
   ExactHessian *hessian; /* NULL: nobody asks */
   double *rule[2];       /* nodes and weights on a line, and on a side of a plane */
 };
+
+bool integral_is_mean(const Integral *I); /* of log densities, not of densities */
 
 /* ---- laws.c ---------------------------------------------------------------------------------- */
 

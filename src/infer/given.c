@@ -42,6 +42,9 @@ typedef struct {
   size_t scale, x;
 } Sides;
 
+/* Points of mean log densities that count little are so many times fewer. */
+enum { FEWER = 4 };
+
 static size_t at_least_two(double n) { return n < 2 ? 2 : (size_t)(n + 0.5); }
 
 /* Points of scales that are too many for a grid; of these and x, where there is one. */
@@ -131,16 +134,36 @@ static void grid_points(Arena *a, Integral *I, const bool *moving) {
   }
 }
 
+/* Is x the tail of a student_t? In means of log densities it is the predictor. */
+static bool has_tails(const Integral *I) {
+  return I->given->c->tails && !integral_is_mean(I) && target_needs(&I->e->target) & NEEDS_LL;
+}
+
+/* The tail of a student_t is what gives an outlier its density, so x is drawn wider than it is, by
+ * WIDER, and weighted: far out there are points enough, for a fifth of those in the middle. */
+static void widen(const Integral *I) {
+  const double WIDER = 1.5, less = 0.5 * (1 - 1 / (WIDER * WIDER));
+  double sum = 0;
+  for (size_t l = 0; l < I->nodes; l++) {
+    double x = I->given->x[l] *= WIDER;
+    sum += I->node_weight[l] = exp(-less * x * x);
+  }
+  for (size_t l = 0; l < I->nodes; l++) I->node_weight[l] /= sum;
+}
+
 /* Quasi-random scales. Another number of points is another scramble, so that twice as many are
  * fresh ones. */
 static void random_points(Arena *a, Integral *I, const bool *moving) {
   Given *g = I->given;
   size_t axes = (size_t)g->c->axes;
-  I->nodes = sampled_points(g->c, I->e->target.nodes);
+  I->nodes = sampled_points(g->c, I->e->target.nodes) / (I->mean ? FEWER : 1);
   make_points(a, I);
   sobol_normal(g->grid, axes + g->c->line, I->nodes, I->nodes, I->nodes, false);
-  if (has_line(g->c, g->point)) memcpy(g->x, g->grid + axes * I->nodes, I->nodes * sizeof *g->x);
   for (size_t l = 0; l < I->nodes; l++) I->node_weight[l] = 1 / (double)I->nodes;
+  if (has_line(g->c, g->point)) {
+    memcpy(g->x, g->grid + axes * I->nodes, I->nodes * sizeof *g->x);
+    if (has_tails(I)) widen(I);
+  }
   for (size_t d = 0; d < axes; d++)
     if (!moving[d]) memset(g->grid + d * I->nodes, 0, I->nodes * sizeof *g->grid);
 }

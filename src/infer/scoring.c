@@ -261,6 +261,9 @@ static size_t affordable_draws(const Scoring *s, const Target *t) {
   return fair > most ? most : fair < LEAST && LEAST < most ? LEAST : fair;
 }
 
+/* What is by draws has no more digits than this. */
+static const double DRAWS_DIGITS = 1e-4;
+
 void predictive_scores(Ctx *c, const Scoring *s, const Target *target, double *scores) {
   TempArena *temp = temp_open(c);
   Scoring j = *s;
@@ -276,6 +279,7 @@ void predictive_scores(Ctx *c, const Scoring *s, const Target *target, double *s
   }
   if (sampled) t.nodes = sampled_nodes(&t);
   if (!exact && !s->theta) j.noise.M = affordable_draws(s, &t);
+  if (!exact) t.score_options.accuracy = DRAWS_DIGITS;
   if (exact && s->tolerance > 0 && !sampled)
     settle(&temp->arena, s, t, scores);
   else

@@ -318,8 +318,9 @@ OptimResult fit_lbfgs(Fitter *f, Predictive *p, double *phi, long iterations, do
   o.max_iterations = iterations;
   o.max_evaluations = 20 + 4 * iterations; /* of which a few are one iteration's, on average */
   o.tol_relative = tolerance;
-  /* On draws, gains far below their own noise are not worth an iteration. */
-  if (!predictive_is_exact(p)) o.tol_absolute = 1e-5 * fit_tolerated_gap(f);
+  /* On draws or quasi-random points, gains far below their own noise are not worth an iteration. */
+  if (!predictive_is_exact(p) || exact_is_sampled(f->train))
+    o.tol_absolute = 1e-5 * fit_tolerated_gap(f);
   /* One of many neighbouring fits is compared with the others by what it predicts of few data. */
   if (f->o->rough) o.tol_absolute = 4e-3 * fit_tolerated_gap(f);
   o.near = f->o->rough;

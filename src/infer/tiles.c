@@ -90,7 +90,7 @@ static double score_row(Integral *I, const TileView *t, size_t r, double *adj_w)
  * differentiate. Its derivatives are the nodes' probabilities. */
 static bool log_rows(Integral *I, const TileView *t) {
   Exact *e = I->e;
-  if (I->prior || e->target.score != SCORE_log || I->adj_w) return false;
+  if (I->prior || I->mean || e->target.score != SCORE_log || I->adj_w) return false;
   double *adj = t->adj[HEAD_LL], *p = e->lane_row + (size_t)t->worker * 3 * e->lane_size;
   e->k->softmax_rows(&(SoftmaxRows){adj, t->heads[HEAD_LL], I->log_weights, I->ld, t->rows, I->M,
                                     e->row_score + I->first + t->row});
@@ -120,6 +120,11 @@ static void tile_rows(void *self, const TileView *t) {
       continue;
     }
     double count = observed_count(e->o, I->first + row);
+    if (I->mean) {
+      e->row_mean[I->first + row] =
+          mean_head(I, t->heads[HEAD_LL] + r * I->ld, adj_ll, adj_w, e->posterior * count);
+      continue;
+    }
     if (e->target.score == SCORE_elbo) {
       e->row_score[I->first + row] = mean_head(I, t->heads[HEAD_LL] + r * I->ld, adj_ll, adj_w,
                                                e->target.score_weight * count);

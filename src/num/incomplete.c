@@ -149,8 +149,10 @@ static double gamma_q_small(double a, double x) {
   return -expm1(lg) - a * exp(lg) * S;
 }
 
+static bool takes_series(double a, double x) { return x < a + 1 && !(a < 1 && x >= 1); }
+
 static Pieces gamma_pieces(double a, double x) {
-  return x < a + 1 && !(a < 1 && x >= 1) ? gamma_series(a, x) : gamma_fraction(a, x);
+  return takes_series(a, x) ? gamma_series(a, x) : gamma_fraction(a, x);
 }
 
 /* Temme's uniform expansion (1979), for a beyond the reach of the series, which is that of a root
@@ -261,29 +263,65 @@ void num_log_gamma_d(double a, double x, bool upper, double log_value, double *d
   }
 }
 
+/* sum_n x^n / ((a+1)...(a+n)), and the continued fraction, as above: values alone. */
+static double series_value(double a, double x) {
+  double t = 1, s = 1;
+  for (int n = 1; n < MAX_TERMS && t >= 1e-17 * s; n++) s += t *= x / (a + n);
+  return s;
+}
+static double fraction_value(double a, double x) {
+  double b = x + 1 - a, c = 1 / TINY, d = 1 / b, h = d, del = 0;
+  for (int n = 1; n < MAX_TERMS && fabs(del - 1) >= 1e-16; n++) {
+    double an = -n * (n - a);
+    b += 2;
+    d = an * d + b;
+    c = b + an / c;
+    if (fabs(d) < TINY) d = TINY;
+    if (fabs(c) < TINY) c = TINY;
+    d = 1 / d;
+    del = d * c;
+    h *= del;
+  }
+  return h;
+}
+
+/* log P, or log Q, and *slope = x dP/dx; lg = log Gamma(a + 1). */
+static double log_side(double a, double x, double lg, bool lower, double *slope) {
+  double logF = a < 10 ? a * log(x) - x - lg : gamma_log_factor(a, x);
+  *slope = a * exp(logF);
+  if (gamma_is_huge(a, x) || (a < 1 && x < 1))
+    return lower ? num_log_gamma_p(a, x) : num_log_gamma_q(a, x);
+  bool by_series = takes_series(a, x);
+  double at = logF + (by_series ? log(series_value(a, x)) : log(a * fraction_value(a, x)));
+  if (by_series == lower) return at;
+  return at > -0.7 ? log(-expm1(at)) : log1p(-exp(at));
+}
+
 /* Newton's iteration on log P in log x (or on log Q, for the upper half), bracketed; the start is
- * Wilson and Hilferty's. */
+ * Wilson and Hilferty's. Steps fall quadratically: after one below 1e-10 the next would be below
+ * rounding. */
 double num_gamma_quantile(double a, double p) {
   if (!(a > 0) || !(p >= 0) || !(p <= 1)) return (double)NAN;
   if (p == 0 || p == 1) return p == 0 ? 0 : (double)INFINITY;
   double z = num_inv_Phi(p), c = 1 / (9 * a), w = 1 - c + z * sqrt(c), lo = 0,
-         hi = (double)INFINITY;
+         hi = (double)INFINITY, lg = num_lgamma1p(a), slope;
   double x = a * w * w * w;
-  if (!(w > 0.2) || a < 0.2)
-    x = exp((log(p) + num_lgamma1p(a)) / a); /* P = x^a / Gamma(a+1) near zero */
+  if (!(w > 0.2) || a < 0.2) x = exp((log(p) + lg) / a); /* P = x^a / Gamma(a+1) near zero */
   if (x < DBL_MIN) return x;
   if (p > 0.5 && a < 0.2) x = fmax(x, 1e-3);
+  bool low = p < 0.5;
+  double wanted = low ? log(p) : log1p(-p);
   for (int i = 0; i < 200; i++) {
-    bool low = p < 0.5;
-    double F = low ? num_log_gamma_p(a, x) - log(p) : log1p(-p) - num_log_gamma_q(a, x);
+    double at = log_side(a, x, lg, low, &slope), F = low ? at - wanted : wanted - at;
     if (F == 0) return x;
     if (F > 0)
       hi = fmin(hi, x);
     else
       lo = fmax(lo, x);
-    double mass = low ? num_gamma_p(a, x) : num_gamma_q(a, x);
-    double next = x * exp(-F * mass / (num_gamma_p_dx(a, x) * x));
-    if (!(next > lo && next < hi)) next = isinf(hi) ? 2 * x : lo == 0 ? 0.5 * x : 0.5 * (lo + hi);
+    double step = F * exp(at) / slope, next = x * exp(-step);
+    bool inside = next > lo && next < hi;
+    if (inside && fabs(step) <= 1e-10) return next;
+    if (!inside) next = isinf(hi) ? 2 * x : lo == 0 ? 0.5 * x : 0.5 * (lo + hi);
     if (fabs(next - x) <= 2e-16 * x) return next;
     x = next;
   }

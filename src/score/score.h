@@ -50,6 +50,8 @@ typedef struct {
   bool halves;            /* energy, mmd: only the pairs (k, k + nsim / 2), in O(nsim) */
   const ScorePart *parts; /* SCORE_sum: different rows, none of them twice */
   size_t nparts;
+  double accuracy; /* relative, of integrals over outcomes where no derivatives are wanted; 0: as
+                      that of derivatives */
 } ScoreOptions;
 
 typedef struct {
