@@ -616,6 +616,22 @@ static const Twin specials[] = {
      "binomial_lpmf(2 | 5, r) + log1m(u) + log(1 - r) + bernoulli_lpmf(1 | p); }",
      "model { target += 6 * log1m_inv_logit(b[2]) + log1m_inv_logit(50 + b[1]) + 4 * "
      "log1m_inv_logit(50 - b[1]) + log(10) + std_normal_lccdf(12 + s |); }"},
+    {"intervals far above", 0, EITHER, "",
+     "model { real f = 50 + s; target += log_diff_exp(normal_lcdf(2 * f + 3 | f, 1), normal_lcdf(2 "
+     "* f | f, 1)) + log_diff_exp(logistic_lcdf(f + 9 | b[1], 0.1), logistic_lcdf(f | b[1], 0.1)) "
+     "+ log_diff_exp(student_t_lcdf(1e9 * f | 3 + s, 0, 1), student_t_lcdf(1e7 * f | 3 + s, 0, 1)) "
+     "+ log_diff_exp(exponential_lcdf(f + 2 | 3), exponential_lcdf(f | 3)) + log(Phi(f + 1) - "
+     "Phi(f)) + log(inv_logit(f + 1) - inv_logit(f)); }",
+     "model { real f = 50 + s; target += log_diff_exp(normal_lccdf(2 * f | f, 1), normal_lccdf(2 * "
+     "f + 3 | f, 1)) + log_diff_exp(logistic_lccdf(f | b[1], 0.1), logistic_lccdf(f + 9 | b[1], "
+     "0.1)) + log_diff_exp(student_t_lccdf(1e7 * f | 3 + s, 0, 1), student_t_lccdf(1e9 * f | 3 + "
+     "s, 0, 1)) + log_diff_exp(exponential_lccdf(f | 3), exponential_lccdf(f + 2 | 3)) + "
+     "log_diff_exp(std_normal_lccdf(f |), std_normal_lccdf(f + 1 |)) + log_inv_logit(f + 1) + "
+     "log_inv_logit(-f) + log1m_exp(-1); }"},
+    {"truncated far from the centre", 5, EITHER, "",
+     "model { for (n in 1:N) y[n] ~ normal(b[1] - 60, 1) T[-1, 3]; }",
+     "model { real m = b[1] - 60; for (n in 1:N) target += normal_lpdf(y[n] | m, 1) - "
+     "log_diff_exp(normal_lccdf(-1 | m, 1), normal_lccdf(3 | m, 1)); }"},
     {"quantiles of beta", 0, EITHER, "",
      "model { real p = inv_logit(b[1]); target += inv_inc_beta(1 + s, 1, p) + inc_beta(2 + s, 3, "
      "inv_inc_beta(2 + s, 3, p)); }",

@@ -303,6 +303,23 @@ static const Twin expressions[] = {
      "model { real r = 1; if (b[1] > 0 || b[2] > 0) { r = b[1]; target += -1; } else if (b[1] < "
      "-50) r = 2; target += -r; }",
      "model { real c = step(fmax(b[1], b[2])); target += c * (-1 - b[1]) + (1 - c) * -1; }"},
+    {"one outcome, in branches on parameters", 5, EITHER, "",
+     "model { if (s < 1) y ~ normal(x * b[1], s); else if (b[2] > 0) y ~ cauchy(x * b[1], s); else "
+     "y ~ logistic(x, s); }",
+     "model { for (n in 1:N) target += s < 1 ? normal_lpdf(y[n] | x[n] * b[1], s) : b[2] > 0 ? "
+     "cauchy_lpdf(y[n] | x[n] * b[1], s) : logistic_lpdf(y[n] | x[n], s); }"},
+    {"two outcomes, in branches on parameters", 10, EITHER, "",
+     "model { if (s < 1) { y ~ normal(0, s); x ~ normal(b[1], 1); } else { y ~ cauchy(0, s); x ~ "
+     "cauchy(b[1], 1); } }",
+     "model { for (n in 1:N) target += s < 1 ? normal_lpdf(y[n] | 0, s) : cauchy_lpdf(y[n] | 0, "
+     "s); for (n in 1:N) target += s < 1 ? normal_lpdf(x[n] | b[1], 1) : cauchy_lpdf(x[n] | b[1], "
+     "1); }"},
+    {"a density that returns in branches", 5, EITHER,
+     "real f_lpdf(vector y, vector m, real s) { if (s < 1) { return normal_lpdf(y | m, s); } else "
+     "{ return cauchy_lpdf(y | m, s); } } "
+     "real g_lpdf(vector y, vector m, real s) { if (s < 1) return normal_lpdf(y | m, s); return "
+     "cauchy_lpdf(y | m, s); }",
+     "model { y ~ f(x * b[1], s); }", "model { target += g_lpdf(y | x * b[1], s); }"},
     {"branches on data", 0, EITHER, "",
      "model { if (N > 3 && z[2] == 1) target += -s; else reject(\"no\"); if (!z[2]) "
      "reject(\"no\"); }",

@@ -218,6 +218,22 @@ static double extreme_value(const At *at) {
   return lp;
 }
 
+/* I_0 by its series, or where that is long the normal density that the program takes. */
+static double direction(double y, double mu, double kappa) {
+  double term = 1, I0 = 1;
+  if (kappa >= 100) return normal(y, mu, sqrt(1 / kappa));
+  for (int k = 1; k < 400; k++) I0 += term *= kappa * kappa / 4 / (k * (double)k);
+  return kappa * cos(y - mu) - log(2 * M_PI * I0);
+}
+
+static double von_mises(const At *at) {
+  double kappa = P("kappa")[0], lp = normal(P("Intercept")[0], 0, 1) + normal(P("b")[0], 0, 1) +
+                                     gamma_density(kappa, 2, 0.1);
+  for (int n = 0; n < N_OF("N"); n++)
+    lp += direction(X("Y")[n], 2 * atan(P("Intercept")[0] + X("x")[n] * P("b")[0]), kappa);
+  return lp;
+}
+
 static double com_poisson(const At *at) {
   double nu = P("shape")[0],
          lp = normal(P("Intercept")[0], 0, 2) + normal(P("b")[0], 0, 1) + gamma_density(nu, 4, 4);
@@ -364,6 +380,7 @@ static const struct Row {
     {"zero_inflated", zero_inflated, 30, false, false},
     {"asym_laplace", asym_laplace, 30, false, false},
     {"extreme_value", extreme_value, 30, false, true},
+    {"von_mises", von_mises, 30, false, false},
     {"com_poisson", com_poisson, 12, true, false},
     {"mixture", mixture, 30, false, false},
     {"spline", spline, 30, false, false},
@@ -423,11 +440,28 @@ TEST(vi_fits) {
   if (f->value.value < -10 * (double)m->n_obs) fail_msg("objective %g", f->value.value);
 }
 
+/* Of wide q some nodes are where both bounds are far above the centre: nobody gains by them. */
+TEST(truncation_is_learned) {
+  static const struct Row truncated_row = {"truncated", truncated, 30, false, false};
+  const Data *data;
+  const Model *m = load(c, &truncated_row, &data, false);
+  FitOptions o = {.target = {.score = SCORE_log,
+                             .regularizer = REG_POSTERIOR,
+                             .lambda = 0.01,
+                             .score_weight = 1},
+                  .family = FAMILY_fullrank,
+                  .optimizer = OPTIM_LBFGS,
+                  .seed = 1};
+  const Fit *f = fit_run(c, m, split_all(c, m->n_obs), &o, NULL);
+  assert_true(f->converged && isfinite(f->value.score));
+}
+
 int main(void) {
   static Suite suite;
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
     suite_add(&suite, rows[k].name, density_is_right, &rows[k]);
     if (!rows[k].by_draw && !rows[k].bounded) suite_add(&suite, rows[k].name, vi_fits, &rows[k]);
   }
+  SUITE_ADD(&suite, truncation_is_learned);
   return suite_run("people", &suite);
 }

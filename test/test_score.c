@@ -270,6 +270,25 @@ TEST(derivatives_ll) {
   }
 }
 
+/* A lane whose density is infinite or nan has none: nobody gains by it. */
+TEST(lanes_without_density) {
+  uint64_t seed = 11;
+  const double bad[] = {(double)INFINITY, (double)NAN, -(double)INFINITY};
+  for (int k = 0; k < 6; k++)
+    for (size_t at = 0; at < 9; at += 8) {
+      Rig r = rig_random(c, KIND_NORMAL, 9, &seed);
+      ScoreAdjoint adj = {.ll = NEW_ARRAY(&c->arena, double, 16), .weights = r.adj.weights};
+      use_weights(&r, k / 3);
+      fill_ll(&r);
+      double sum = 0, w = 1.0 / 9;
+      for (size_t j = 0; j < 9; j++)
+        if (j != at) sum += (k / 3 ? r.weights[j] : w) * exp(r.ll[j]);
+      r.ll[at] = bad[k % 3];
+      assert_close(score_log(&r.c, &adj), log(sum), 1e-13);
+      assert_true(adj.ll[at] == 0 && isfinite(adj.ll[1]));
+    }
+}
+
 /* ---- properness ------------------------------------------------------------------------------ */
 
 /* The truth as outcomes with probabilities: exact for discrete kinds, its quantiles at 200
@@ -1174,6 +1193,7 @@ int main(void) {
       if (known) rows_add(&rows[3], &s, "equal weights", equal_weights, id, k);
     }
   SUITE_ADD(&s, derivatives_sim), SUITE_ADD(&s, derivatives_ll), SUITE_ADD(&s, interval_rounded);
+  SUITE_ADD(&s, lanes_without_density);
   SUITE_ADD(&s, properness_has_teeth), SUITE_ADD(&s, properness_sim);
   SUITE_ADD(&s, crps_of_one_lane), SUITE_ADD(&s, crps_of_hard_lanes),
       SUITE_ADD(&s, crps_of_two_lanes), SUITE_ADD(&s, crps_of_few_digits),

@@ -50,7 +50,8 @@ static double mean_head(const Integral *I, const double *head, double *adj, doub
   if (isfinite(mean)) return mean;
   mean = 0;
   for (size_t j = 0; j < I->M; j++)
-    if (isfinite(head[j]) || I->weights[j] > NEGLIGIBLE) mean += I->weights[j] * head[j];
+    if (isfinite(head[j]) || I->weights[j] > NEGLIGIBLE)
+      mean += I->weights[j] * (head[j] < INFINITY ? head[j] : -INFINITY);
   return mean;
 }
 

@@ -335,6 +335,38 @@ static Node log_of_probability(Graph *g, unsigned op, const Node *a) {
   }
 }
 
+/* ---- probabilities of intervals -------------------------------------------------------------- */
+
+/* log(F(x) - F(y)), given F at both or its logarithm: what truncation, intervals and ordered
+ * categories are made of. Above the centre both F are nearly 1, and their difference is lost; these
+ * ops take it from the tail in which both are small. */
+static Node interval(Graph *g, const IrNode *x, const IrNode *y) {
+  if (x->op != y->op) return NO_NODE;
+  Node a = x->args[0], b = y->args[0], nu = x->args[1];
+  switch (x->op) {
+  case IR_PHI:
+  case IR_LOG_PHI: return map2(g, IR_LOG_PHI_DIFF, a, b);
+  case IR_INV_LOGIT:
+  case IR_LOG_INV_LOGIT: return map2(g, IR_LOG_INV_LOGIT_DIFF, a, b);
+  case IR_LOG_STUDENT_T_CDF:
+    return nu == y->args[1] ? ir_map(g, IR_LOG_STUDENT_T_DIFF, (Node[]){a, b, nu}) : NO_NODE;
+  case IR_LOG1M_EXP: return map2(g, IR_LOG_DIFF_EXP, b, a); /* 1 - F is the simple one */
+  default: return NO_NODE;
+  }
+}
+
+/* NO_NODE: op is no logarithm of such a difference. */
+static Node log_of_interval(Graph *g, unsigned op, const Node *a) {
+  const IrNode *x = ir_node(g, a[0]);
+  if (op == IR_LOG_DIFF_EXP && x->op != IR_PHI && x->op != IR_INV_LOGIT)
+    return interval(g, x, ir_node(g, a[1]));
+  if (op != IR_LOG || x->op != IR_SUB) return NO_NODE;
+  const IrNode *above = ir_node(g, x->args[0]);
+  return above->op == IR_PHI || above->op == IR_INV_LOGIT
+             ? interval(g, above, ir_node(g, x->args[1]))
+             : NO_NODE;
+}
+
 /* ---- rewriting ------------------------------------------------------------------------------- */
 
 /* The same from cheaper or better nodes; NO_NODE when there are none. f(x[i]) = f(x)[i]; a Poisson
@@ -354,7 +386,8 @@ static Node rewrite(Graph *g, unsigned op, const Node *a) {
     return ir_map(g, IR_POISSON, (Node[]){a[0], ir_map(g, IR_EXP, &a[1]), a[2], a[1]});
   if (op == IR_POISSON && ir_node(g, a[1])->op == IR_EXP && ir_node(g, a[1])->args[0] == a[3])
     return ir_map(g, IR_POISSON_LOG, (Node[]){a[0], a[3], a[2]});
-  return log_of_probability(g, op, a);
+  Node log_difference = log_of_interval(g, op, a);
+  return log_difference != NO_NODE ? log_difference : log_of_probability(g, op, a);
 }
 
 Node ir_map(Graph *g, unsigned op, const Node *args) {

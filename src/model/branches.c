@@ -148,19 +148,31 @@ static Flow eval_branch(Eval *E, const Stmt *s, Value *guard, Value *c) {
   return f;
 }
 
+/* What one branch says of an outcome in some draws the other one says in the rest, statement by
+ * statement: element by element that is one observation, not two of which every draw has one. In
+ * loops iterations say what belongs together. */
+static void join_branches(Eval *E, size_t yes, size_t no) {
+  size_t count = no - yes;
+  if (E->nsites - no != count) return;
+  for (size_t k = count; k-- > 0;) sites_join(E, yes + k, no + k);
+}
+
 /* Both branches, and a choice per draw of every variable they change. */
 static Flow eval_choice(Eval *E, const Stmt *s, Value *c) {
   E->shared->conditional = true;
   Changes list = {.s = s};
   for (int k = 0; k < s->nbody; k++) collect_changed(E, s->body[k], &list);
   Value *guard = E->guard;
+  size_t sites = E->nsites;
   Flow yes = eval_branch(E, s->body[0], guard, c), no;
+  size_t others = E->nsites;
   for (int k = 0; k < list.n; k++) {
     list.items[k].then = list.items[k].var->value;
     list.items[k].then->shared = true;
     list.items[k].var->value = list.items[k].before;
   }
   no = eval_branch(E, s->nbody > 1 ? s->body[1] : NULL, guard, not(E, c));
+  join_branches(E, sites, others);
   for (int k = 0; k < list.n; k++) {
     Var *var = list.items[k].var;
     Value *then = list.items[k].then;

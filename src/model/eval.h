@@ -114,6 +114,7 @@ typedef struct {
   Loc loc;
   const char *name; /* distribution, or "target" */
   bool bare;        /* without any density: likelihood when its loop has one, else prior */
+  bool guarded;     /* it counts in some draws only */
   int dist;         /* canonical DistId of the outcome, or -1: unknown */
   int npar;
   int32_t width;
@@ -379,6 +380,9 @@ Value *dist_log_cdf(Eval *E, DistId id, DistFun fun, Value **a, int n, Loc loc);
 /* sites.c: an increment, one element per observation; outcome: what it says of the outcome, or
  * NULL. */
 void eval_add_target(Eval *E, Value *pointwise, Loc loc, const char *name, const Outcome *outcome);
+/* Makes one site of two whose elements are the same observations, in some draws and in others;
+ * false: they are not. */
+bool sites_join(Eval *E, size_t into, size_t from);
 void eval_add_jacobian(Eval *E, Value *v);
 void eval_add_rejected(Eval *E, Value *condition);
 Value *eval_guarded(Eval *E,

@@ -223,6 +223,14 @@ static void share_loose(Eval *E, const Inlined *in, size_t first, Loc loc, const
   }
 }
 
+/* What the function returns in some draws and what it returns in the others are of the same
+ * outcome: one observation of every element. */
+static void join_returns(Eval *E, size_t first) {
+  for (size_t k = E->nsites; k-- > first;)
+    for (size_t j = first; j < k; j++)
+      if (sites_join(E, j, k)) break;
+}
+
 /* A density of a vector outside of loops has elements; one in a lifted loop branches, which are for
  * rows of their own. */
 static bool may_inline(const Eval *E, const FunDef *f, Value **args) {
@@ -247,6 +255,7 @@ bool inline_density(Eval *E, const FunDef *f, Value **args, Loc loc, const char 
   E->inlined = &in;
   eval_user(E, f, args, loc);
   E->inlined = in.outer;
+  join_returns(E, first);
   share_loose(E, &in, first, loc, name);
   return true;
 }

@@ -71,6 +71,7 @@ static void place_site(Eval *E, Value *v, Loc loc, const char *name, const Outco
                .iteration = E->iteration,
                .group = group_of(E, f.level),
                .each = 1,
+               .guarded = eval_is_conditional(E),
                .loc = E->inlined ? E->inlined->loc : loc,
                .name = E->inlined ? E->inlined->name : name,
                .sim = NO_NODE,
@@ -94,6 +95,24 @@ static void place_site(Eval *E, Value *v, Loc loc, const char *name, const Outco
     outcome_place(E, &site, outcome, v->n);
   }
   PUSH(E->arena, E->sites, E->nsites, E->cap_sites, site);
+}
+
+/* Of increments outside of loops that count in some draws only: do they have the same elements? */
+static bool are_alternatives(const Eval *E, const Site *a, const Site *b) {
+  return a->guarded && b->guarded && a->loop < 0 && b->loop < 0 && !a->axis && !b->axis &&
+         a->each == b->each && ir_size(E->graph, a->node) == ir_size(E->graph, b->node);
+}
+
+bool sites_join(Eval *E, size_t into, size_t from) {
+  Site *a = &E->sites[into];
+  if (!are_alternatives(E, a, &E->sites[from])) return false;
+  a->node = ir_map(E->graph, IR_ADD, (Node[]){a->node, E->sites[from].node});
+  a->dist = -1;
+  a->sim = NO_NODE;
+  a->y = a->size = NULL;
+  for (size_t k = from + 1; k < E->nsites; k++) E->sites[k - 1] = E->sites[k];
+  E->nsites--;
+  return true;
 }
 
 /* The user says that increments of this line, or terms of them, are observations. */

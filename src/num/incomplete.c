@@ -611,6 +611,31 @@ void num_student_t_log_cdf_d(double t, double nu, double log_value, double *dt, 
   *dnu = 0.25 * lower_da(p) * exp(p.logF - log_value) + 0.5 * fabs(t) / nu * *dt;
 }
 
+/* By the tail in which both are small. */
+double num_student_t_log_diff(double a, double b, double nu) {
+  bool above = b > 0;
+  return num_log_diff_exp(num_student_t_log_cdf(above ? -b : a, nu),
+                          num_student_t_log_cdf(above ? -a : b, nu));
+}
+
+/* With p and q the logarithms of F at both ends, d r = (e^p dp - e^q dq) / e^r. */
+void num_student_t_log_diff_d(double a, double b, double nu, double r, double *da, double *db,
+                              double *dnu) {
+  bool above = b > 0;
+  double at[2] = {above ? -b : a, above ? -a : b}, d[2], by_nu[2];
+  *da = *db = *dnu = 0;
+  if (!(r > -(double)INFINITY)) return; /* there is no density */
+  for (int k = 0; k < 2; k++) {
+    double p = num_student_t_log_cdf(at[k], nu), share = exp(p - r);
+    num_student_t_log_cdf_d(at[k], nu, p, &d[k], &by_nu[k]);
+    d[k] = share > 0 ? d[k] * share : 0;
+    by_nu[k] = share > 0 ? by_nu[k] * share : 0;
+  }
+  *da = d[above];
+  *db = -d[!above];
+  *dnu = by_nu[0] - by_nu[1];
+}
+
 /* Newton's steps inside of an interval that always holds the root; halved where a step would leave
  * it. */
 double num_inv_inc_beta(double a, double b, double p) {

@@ -329,12 +329,15 @@ double ROW(dot)(const double *a, const double *b, size_t m) {
   return t;
 }
 
+/* A draw whose density is nan or infinite has none, and predicts nothing. */
+#define PREDICTS(l) SEL(v_lt(l, K(INFINITY)), l, K(-INFINITY))
+
 double ROW(softmax)(double *w, const double *l, size_t m) {
   size_t full = m / VL * VL, tail = m - full;
   vd top = K(-INFINITY);
-  for (size_t j = 0; j < full; j += VL) top = v_max(v_load(l + j), top);
+  for (size_t j = 0; j < full; j += VL) top = v_max(PREDICTS(v_load(l + j)), top);
   double peak = v_hmax(top);
-  for (size_t j = full; j < m; j++) peak = l[j] > peak ? l[j] : peak;
+  for (size_t j = full; j < m; j++) peak = l[j] > peak && l[j] < INFINITY ? l[j] : peak;
   if (!(peak < INFINITY && peak > -INFINITY)) {
     for (size_t j = 0; w && j < (m + LANES - 1) / LANES * LANES; j++) w[j] = 0;
     return peak;
@@ -342,14 +345,13 @@ double ROW(softmax)(double *w, const double *l, size_t m) {
   vd sum = ZERO, shift = v_splat(peak);
   double last[VL] = {0};
   for (size_t j = 0; j < full; j += VL) {
-    vd e = v_max(v_exp(v_load(l + j) - shift),
-                 ZERO); /* a draw whose density is nan predicts nothing */
+    vd e = v_exp(PREDICTS(v_load(l + j)) - shift);
     sum += e;
     if (w) v_store(w + j, e);
   }
   if (tail) {
     for (size_t t = 0; t < VL; t++) last[t] = t < tail ? l[full + t] : -INFINITY;
-    vd e = v_max(v_exp(v_load(last) - shift), ZERO);
+    vd e = v_exp(PREDICTS(v_load(last)) - shift);
     sum += e;
     if (w) v_store(w + full, e);
   }
@@ -365,7 +367,8 @@ double ROW(softmax)(double *w, const double *l, size_t m) {
 
 /* The lanes of row l + plus from j on. */
 VFN vd logit_at(const double *l, const double *plus, size_t j) {
-  return v_load(l + j) + (plus ? v_load(plus + j) : ZERO);
+  vd x = v_load(l + j) + (plus ? v_load(plus + j) : ZERO);
+  return PREDICTS(x);
 }
 
 /* The largest number of a row; `last`: the lanes in use of the last, partial vector. */
@@ -377,18 +380,17 @@ VFN double row_peak(const SoftmaxRows *s, const double *l, vm last) {
   return v_hmax(top);
 }
 
-/* exp(l - peak) into w, where there is one, and their sum. A draw whose density is nan predicts
- * nothing. */
+/* exp(l - peak) into w, where there is one, and their sum. */
 VFN double row_exp(const SoftmaxRows *s, const double *l, double peak, vm last, double *w) {
   size_t full = s->m / VL * VL;
   vd sum = ZERO, shift = v_splat(peak);
   for (size_t j = 0; j < full; j += VL) {
-    vd e = v_max(v_exp(logit_at(l, s->plus, j) - shift), ZERO);
+    vd e = v_exp(logit_at(l, s->plus, j) - shift);
     sum += e;
     if (w) v_store(w + j, e);
   }
   if (full < s->m) {
-    vd e = SEL(last, v_max(v_exp(logit_at(l, s->plus, full) - shift), ZERO), ZERO);
+    vd e = SEL(last, v_exp(logit_at(l, s->plus, full) - shift), ZERO);
     sum += e;
     if (w) v_store(w + full, e);
   }

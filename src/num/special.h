@@ -77,6 +77,10 @@ double num_student_t_cdf(double t, double nu);
 double num_student_t_log_cdf(double t, double nu);
 void num_student_t_cdf_d(double t, double nu, double *dt, double *dnu);
 void num_student_t_log_cdf_d(double t, double nu, double log_value, double *dt, double *dnu);
+/* log(F(a) - F(b)), a > b; r: its value */
+double num_student_t_log_diff(double a, double b, double nu);
+void num_student_t_log_diff_d(double a, double b, double nu, double r, double *da, double *db,
+                              double *dnu);
 
 /* ---- Bessel functions (bessel.c) of whole order n; nan for orders above a million that are
  * neither 0 nor infinite --- */

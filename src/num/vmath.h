@@ -493,6 +493,35 @@ static inline vd v_log_Phi(vd x) {
   return v_select(v_isnan(x), x, r);
 }
 
+/* log(Phi(a) - Phi(b)), a > b, by the tail in which both are small; where the two are near each
+ * other (w = a - b, m between them) by log phi(m) + log w + log(1 + w^2 He2(m)/24 + w^4 He4(m)/1920
+ * + w^6 He6(m)/322560), He: Hermite's polynomials, so that it holds as long as a and b can be told
+ * apart
+ */
+static inline vd v_log_Phi_diff(vd a, vd b) {
+  vm above = v_lt(v_splat(0), b);
+  vd p = v_log_Phi(v_select(above, -b, a)), q = v_log_Phi(v_select(above, -a, b));
+  vd wide = p + v_log1m_exp(q - p);
+  vd w = a - b, m = 0.5 * (a + b), t = w * w, x = m * m;
+  vm near = v_lt(w * v_max(v_splat(1), v_abs(m)), v_splat(0.05));
+  if (__builtin_expect(!v_any(near), 1)) return wide;
+  vd s = (x - 1.0) / 24.0 + t * ((x * (x - 6.0) + 3.0) / 1920.0 +
+                                 t * ((x * (x * (x - 15.0) + 45.0) - 15.0) / 322560.0));
+  return v_select(near, v_log(w) + (v_log1p(t * s) - (0.5 * x + 0.9189385332046727418)), wide);
+}
+
+/* Its derivative in a, and minus that in b, at x = a or b: phi(x) / (Phi(a) - Phi(b)), r its value;
+ * 0 where there is none. */
+static inline vd v_log_Phi_diff_d(vd x, vd r) {
+  vd d = v_exp(-0.5 * x * x - 0.9189385332046727418 - r);
+  return v_select(v_lt(v_splat(-(double)INFINITY), r), d, v_splat(0));
+}
+
+/* log(inv_logit(a) - inv_logit(b)) = log(inv_logit(a) inv_logit(-b) (1 - e^(b - a))), a > b */
+static inline vd v_log_inv_logit_diff(vd a, vd b) {
+  return v_log1m_exp(b - a) - v_log1p_exp(-a) - v_log1p_exp(b);
+}
+
 /* d/dx log Phi(x) = phi(x)/Phi(x) */
 static inline vd v_log_Phi_d(vd x) {
   vm near = v_lt(v_abs(x), v_splat(V_PHI_NEAR)), below = v_and(v_not(near), v_lt(x, v_splat(0)));

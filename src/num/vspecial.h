@@ -45,6 +45,8 @@ LIFT3(v_inc_beta, num_inc_beta)
 LIFT3(v_inv_inc_beta, num_inv_inc_beta)
 LIFT3(v_log_inc_beta, num_log_inc_beta)
 
+LIFT3(v_student_t_log_diff, num_student_t_log_diff)
+
 static inline void v_inc_beta_d(vd a, vd b, vd x, vd *da, vd *db, vd *dx) {
   for (int i = 0; i < VL; i++) {
     double d[3];
@@ -90,5 +92,13 @@ LIFT2(v_bessel_j, num_bessel_j)
 LIFT2(v_bessel_y, num_bessel_y)
 LIFT2(v_bessel_i, num_bessel_i)
 LIFT2(v_bessel_k, num_bessel_k)
+
+static inline void v_student_t_log_diff_d(vd a, vd b, vd nu, vd r, vd *da, vd *db, vd *dnu) {
+  for (int i = 0; i < VL; i++) {
+    double d[3];
+    num_student_t_log_diff_d(a[i], b[i], nu[i], r[i], &d[0], &d[1], &d[2]);
+    (*da)[i] = d[0], (*db)[i] = d[1], (*dnu)[i] = d[2];
+  }
+}
 
 #endif

@@ -4,6 +4,9 @@
 
 #include <math.h>
 
+/* Of a lane whose density is nan or infinite: it has none, and predicts nothing. */
+static double lane_density(double ll) { return ll < (double)INFINITY ? ll : -(double)INFINITY; }
+
 /* Lanes with weights whose logarithms are known: added to l, they are lanes of weight one. */
 static double log_weighted(const ScoreCase *c, const ScoreAdjoint *adj) {
   size_t M = c->q.M;
@@ -12,7 +15,7 @@ static double log_weighted(const ScoreCase *c, const ScoreAdjoint *adj) {
   for (size_t j = M; j < score_padded(M); j++) l[j] = -INFINITY;
   double s = c->k->softmax(adj->ll, l, M);
   for (size_t j = 0; adj->weights && j < score_padded(M); j++)
-    adj->weights[j] = j < M ? exp(c->ll[j] - s) : 0;
+    adj->weights[j] = j < M ? exp(lane_density(c->ll[j]) - s) : 0;
   return s;
 }
 
@@ -20,11 +23,11 @@ static double log_weighted(const ScoreCase *c, const ScoreAdjoint *adj) {
 static double weighted(const ScoreCase *c, const ScoreAdjoint *adj) {
   size_t M = c->q.M;
   double top = -INFINITY, sum = 0;
-  for (size_t j = 0; j < M; j++) top = c->ll[j] > top ? c->ll[j] : top;
+  for (size_t j = 0; j < M; j++) top = fmax(top, lane_density(c->ll[j]));
   if (!isfinite(top)) top = 0;
-  for (size_t j = 0; j < M; j++) sum += c->q.weights[j] * exp(c->ll[j] - top);
+  for (size_t j = 0; j < M; j++) sum += c->q.weights[j] * exp(lane_density(c->ll[j]) - top);
   for (size_t j = 0; j < score_padded(M); j++) {
-    double p = j < M ? exp(c->ll[j] - top) / sum : 0;
+    double p = j < M ? exp(lane_density(c->ll[j]) - top) / sum : 0;
     if (adj->ll) adj->ll[j] = j < M ? c->q.weights[j] * p : 0;
     if (adj->weights) adj->weights[j] = p;
   }
