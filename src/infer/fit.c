@@ -209,7 +209,6 @@ Fit *fit_run(Ctx *c, const Model *m, const Split *split, const FitOptions *o, Po
                 .pool = pool,
                 .fit = NEW(&c->arena, Fit),
                 .memorised = INFINITY,
-                .sharp = INFINITY,
                 .started = base_seconds()};
   Fit *fit = f->fit;
   fit_setup(f, split);

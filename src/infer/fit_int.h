@@ -71,9 +71,7 @@ typedef struct {
   bool watched;        /* its fixed draws are compared with fresh ones on the way, */
   double fresh_before; /* which gave so much at the last look; nan: there was none */
   Predictive *twice;   /* or its nodes with twice as many; NULL: they are not */
-  double memorised;    /* a log score that no q comes to but one that reproduces the data, */
-  double sharp;        /* and that of an observation, by parameters that are points (narrowest) */
-  double *narrow_room; /* for that: means and sds */
+  double memorised;    /* a log score that no q comes to but one that reproduces the data */
   const char *stage;
   long planned;                   /* iterations of the run that is under way; 0: not known */
   Memory memories[MOST_MEMORIES]; /* of what is in use */
@@ -185,8 +183,6 @@ double fit_tolerated_gap(const Fitter *f);
 /* Does the running objective, `value` at phi, exploit its draws or nodes? Its noise is as before
  * then. */
 bool fit_exploits(Fitter *f, const double *phi, double value);
-/* Is q, of the running objective, on its way to reproduce some of the observations? */
-bool fit_memorises(const Fitter *f, const double *phi);
 
 /* ---- stochastic.c ---------------------------------------------------------------------------- */
 

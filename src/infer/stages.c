@@ -6,7 +6,6 @@
  * to grow: then twice the nodes must agree.
  */
 #include "infer/fit_int.h"
-#include "infer/predictive_int.h"
 
 #include <math.h>
 #include <string.h>
@@ -313,72 +312,29 @@ static bool is_beyond_edge(Fitter *f, const double *phi) {
  * VI's densities are exceeded so many times over, on average, that is what happens. */
 enum { MEMORISED_NATS = 5 };
 
-/* With fewer parameters it may still go through some of the data, if the noise is wide and narrow
- * at once: the parameters that this takes become points. One observation is then predicted more
- * sharply than VI does any, so many nats more, by parameters narrower than VI's so many times. */
-enum { SHARP_NATS = 12 };
-static const double NARROW = 1e-6;
-
-static double sharpest(const Fitter *f, const Predictive *p) {
-  const double *rows = predictive_rows(p);
-  double most = -INFINITY;
-  for (size_t k = 0; k < f->train->n; k++) most = fmax(most, rows[k]);
-  return most;
-}
-
-/* What VI comes to, and what is too much. */
-static void begin_memorised(Fitter *f) {
-  bool vi_is_known = f->unit != NULL;
-  PredictiveValue v;
-  if (!vi_is_known || f->target.score != SCORE_log || !fit_is_continuous(f)) return;
-  if (f->o->rough || f->apart) return; /* what has not seen them does not reproduce them */
-  f->narrow_room = NEW_ARRAY(f->parts, double, 2 * f->model->dim + 1);
+static double memorised_score(Fitter *f) {
   FitMark mark = fit_mark(f);
+  PredictiveValue v;
   double *vi = NEW_ARRAY(f->arena, double, q_size(&f->q));
   fit_at_centre(f, vi);
   Predictive *p = fit_objective(f, fit_draws(f, JUDGE_DRAWS), fit_seed(f, SEED_JUDGE));
-  if (fit_evaluate(f, p, vi, &v)) {
-    f->sharp = fit_number(f, sharpest(f, p)) + SHARP_NATS;
-    if (f->model->dim >= f->n) f->memorised = v.score + MEMORISED_NATS * (double)f->n;
-  }
+  bool finite = fit_evaluate(f, p, vi, &v);
   fit_release(f, mark);
+  return finite ? v.score + MEMORISED_NATS * (double)f->n : INFINITY;
 }
 
-/* The parameter that is narrowest, in units of VI's; false: none is so narrow. */
-static bool narrowest(const Fitter *f, const double *phi, size_t *at) {
-  size_t dim = f->model->dim;
-  double least = NARROW, *mean = f->narrow_room, *sd = mean + dim;
-  q_moments(&f->q, phi, mean, sd);
-  for (size_t k = 0; k < dim; k++) {
-    if (!(sd[k] > 0 && sd[k] < least * f->unit[k])) continue;
-    least = sd[k] / f->unit[k];
-    *at = k;
-  }
-  return least < NARROW;
-}
-
-bool fit_memorises(const Fitter *f, const double *phi) {
-  size_t k;
-  return isfinite(f->sharp) && predictive_q(f->running) == &f->q &&
-         sharpest(f, f->running) > f->sharp && narrowest(f, phi, &k);
+static bool may_memorise(const Fitter *f) {
+  bool vi_is_known = f->unit != NULL;
+  return vi_is_known && f->target.score == SCORE_log && fit_is_continuous(f) &&
+         f->model->dim >= f->n && !f->o->rough && !f->apart;
 }
 
 /* Is that why the optimizer was stopped? */
 static bool memorises(Fitter *f, Predictive *p, const double *phi, OptimResult *r) {
   PredictiveValue v;
-  size_t k;
-  if (r->status != OPTIM_STOPPED || !isfinite(f->sharp) || !fit_evaluate(f, p, phi, &v))
+  if (r->status != OPTIM_STOPPED || !isfinite(f->memorised) || !fit_evaluate(f, p, phi, &v) ||
+      !(v.score > f->memorised))
     return false;
-  bool sharp = fit_number(f, sharpest(f, p)) > f->sharp && narrowest(f, phi, &k);
-  if (sharp && !(v.score > f->memorised)) {
-    r->reason = arena_format(
-        &f->ctx->arena,
-        "unbounded: q reproduces some of the observations, whose densities grow as %s and others "
-        "become points; use a larger " OPTION("lambda") ", or " OPTION("lambda") " auto",
-        model_unconstrained_name(f->model, &f->ctx->arena, k));
-    return true;
-  }
-  if (!(v.score > f->memorised)) return false;
   r->reason = arena_format(
       &f->ctx->arena,
       "unbounded: with %zu parameters for %zu observations q can reproduce the data, "
@@ -538,7 +494,7 @@ static void finish_exact(Fitter *f, double *phi) {
 }
 
 void fit_finish(Fitter *f, double *phi) {
-  begin_memorised(f);
+  if (may_memorise(f)) f->memorised = memorised_score(f);
   anneal(f, phi);
   (fit_is_exact(f) ? finish_exact : finish_draws)(f, phi);
 }

@@ -246,7 +246,7 @@ static bool observe(void *self, const OptimState *s) {
     f->best_valid = row.validation;
     memcpy(f->best_phi, whole(f, s->phi), q_size(&f->q) * sizeof *f->best_phi);
   }
-  if (v.score > f->memorised || fit_memorises(f, whole(f, s->phi))) return false;
+  if (v.score > f->memorised) return false;
   bool look = (f->watched || f->twice) && s->iteration % WATCH_ITERATIONS == 0;
   return !look || !fit_exploits(f, whole(f, s->phi), s->value);
 }
