@@ -695,8 +695,7 @@ static inline vd v_digamma(vd x) {
   return v_select(v_eq(x, V_INF), x, r);
 }
 
-/* ---- differences of lgamma --------------------------------------------------------------------
- */
+/* ---- differences of lgamma ------------------------------------------------------------------- */
 
 /* Where a is large, lgamma(a + b) - lgamma(a) is the difference of two numbers of the order of a
  * log a, of which rounding leaves nothing at last: a count that is overdispersed by next to nothing
