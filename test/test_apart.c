@@ -189,7 +189,7 @@ TEST(noise_of_new_observations) {
   }
   bool fixed[GROUPS + 1];
   for (int k = 0; k <= GROUPS; k++) fixed[k] = k < GROUPS;
-  Freedom free = {fixed, NULL};
+  Freedom free = {.fixed = fixed};
   o.target =
       (Target){.score = SCORE_log, .regularizer = REG_POSTERIOR, .lambda = 0.01, .score_weight = 1};
   o.free = &free;

@@ -263,7 +263,7 @@ static const Freedom *freedom_with(Arena *a, size_t dim, const Freedom *from, co
     if (x->common && fixed[k] && !group[k]) group[k] = most + 1;
     if (!x->common) fixed[k] = false, group[k] = 0;
   }
-  *f = (Freedom){fixed, group};
+  *f = (Freedom){.fixed = fixed, .group = group};
   return f;
 }
 
