@@ -673,6 +673,98 @@ TEST(flows_bend) {
   assert_true(banana_fit(c, FAMILY_realnvp) > -0.06);
 }
 
+/* ---- full rank in q's own coordinates ---------------------------------------------------------
+ */
+
+/* A normal density with mean 1, 2, ... and precision P; lambda times the entropy of q is added. */
+typedef struct {
+  Shape s;
+  double *P, lambda;
+  NormalLaw law, adj;
+} Quadratic;
+
+static Quadratic quadratic_of(Ctx *c, size_t dim, double lambda) {
+  Quadratic f = {.s = {.dim = dim}, .P = NEW_ARRAY(&c->arena, double, dim *dim), .lambda = lambda};
+  for (size_t i = 0; i < dim; i++)
+    for (size_t k = 0; k < dim; k++)
+      f.P[i * dim + k] =
+          (i == k) * (1 + 3.0 * (double)i) + sin((double)(i + 1)) * sin((double)(k + 1));
+  for (NormalLaw *l = &f.law; l; l = l == &f.law ? &f.adj : NULL) {
+    l->mean = NEW_ARRAY(&c->arena, double, dim);
+    l->cov = NEW_ARRAY(&c->arena, double, dim *dim);
+  }
+  return f;
+}
+
+static void quadratic_slope(Ctx *c, Quadratic *f, const double *phi, double *grad) {
+  size_t dim = f->s.dim;
+  const Family *q = family_of(FAMILY_fullrank);
+  double *away = NEW_ARRAY(&c->arena, double, dim);
+  memset(grad, 0, q->size(&f->s) * sizeof *grad);
+  q->laws(phi, &f->s, &f->law);
+  for (size_t i = 0; i < dim; i++) away[i] = (double)(i + 1) - f->law.mean[i];
+  la_matvec(f->P, away, f->adj.mean, dim, dim);
+  for (size_t i = 0; i < dim * dim; i++) f->adj.cov[i] = -0.5 * f->P[i];
+  q->laws_adjoint(phi, &f->s, &f->law, &f->adj, grad);
+  q->entropy(phi, &(Noise){.shape = &f->s}, f->lambda, grad);
+}
+
+static double *start_of(Ctx *c, const Shape *s, double spread) {
+  size_t size = family_of(FAMILY_fullrank)->size(s);
+  double *phi = NEW_ARRAY(&c->arena, double, size);
+  for (size_t i = 0; i < size; i++) phi[i] = spread * sin(2.0 * (double)i);
+  return phi;
+}
+
+/* A leap ends in the optimum from anywhere, and there minus the Hessian times H0 is the identity,
+ * which is symmetric elsewhere too. Dimensions are those with one block of rows, and several. */
+TEST(whitened_steps_are_newtons) {
+  static const size_t dims[] = {1, 2, 7, 31, 32, 33, 70, 290};
+  const Family *q = family_of(FAMILY_fullrank);
+  for (size_t d = 0; d < sizeof dims / sizeof *dims; d++) {
+    Quadratic f = quadratic_of(c, dims[d], d % 2 ? 1 : 0.3);
+    size_t size = q->size(&f.s);
+    double *phi = start_of(c, &f.s, 0.3),
+           *room = NEW_ARRAY(&c->arena, double, family_square_room(&f.s)),
+           *grad = NEW_ARRAY(&c->arena, double, size), *to = NEW_ARRAY(&c->arena, double, size),
+           *x = NEW_ARRAY(&c->arena, double, size), *y = NEW_ARRAY(&c->arena, double, size);
+    const double *other = start_of(c, &f.s, 0.4);
+    for (size_t i = 0; i < size; i++) x[i] = sin((double)i), y[i] = cos(3.0 * (double)i);
+    double *hx = memcpy(NEW_ARRAY(&c->arena, double, size), x, size * sizeof *x),
+           *hy = memcpy(NEW_ARRAY(&c->arena, double, size), y, size * sizeof *y);
+    assert_int_equal(q->precondition(phi, other, &f.s, room, hx), size);
+    q->precondition(phi, other, &f.s, room, hy);
+    assert_close(la_dot(x, hy, size), la_dot(y, hx, size), 1e-11);
+    quadratic_slope(c, &f, phi, grad);
+    assert_true(q->leap(phi, &f.s, f.lambda, grad, room, to));
+    double before = la_norm(grad, size);
+    quadratic_slope(c, &f, to, grad);
+    assert_true(la_norm(grad, size) < 1e-11 * before);
+    const double h = 1e-6;
+    for (size_t i = 0; i < size; i++) y[i] = to[i] + h * x[i], to[i] -= h * x[i];
+    quadratic_slope(c, &f, y, hy);
+    quadratic_slope(c, &f, to, hx);
+    for (size_t i = 0; i < size; i++) hx[i] = (hx[i] - hy[i]) / (2 * h), to[i] += h * x[i];
+    q->precondition(to, to, &f.s, room, hx);
+    for (size_t i = 0; i < size; i++) assert_close(hx[i] / f.lambda, x[i], 1e-5);
+  }
+}
+
+/* Where the curvature is not that of a maximum, a leap goes a part of the way, and is no worse. */
+TEST(leaps_stay_where_there_is_a_maximum) {
+  Quadratic f = quadratic_of(c, 40, 1);
+  const Family *q = family_of(FAMILY_fullrank);
+  size_t size = q->size(&f.s);
+  double *phi = start_of(c, &f.s, 0.3),
+         *room = NEW_ARRAY(&c->arena, double, family_square_room(&f.s)),
+         *grad = NEW_ARRAY(&c->arena, double, size), *to = NEW_ARRAY(&c->arena, double, size);
+  f.P[5 * 40 + 5] = -0.2;
+  quadratic_slope(c, &f, phi, grad);
+  assert_true(q->leap(phi, &f.s, 1, grad, room, to));
+  for (size_t i = 0; i < size; i++) to[i] -= phi[i];
+  assert_true(la_dot(grad, to, size) > 0);
+}
+
 /* ---- all ------------------------------------------------------------------------------------- */
 
 static const struct {
@@ -715,5 +807,7 @@ int main(void) {
   SUITE_ADD(&s, spline_recovers_two_modes);
   SUITE_ADD(&s, flow_recovers_two_modes);
   SUITE_ADD(&s, flows_bend);
+  SUITE_ADD(&s, whitened_steps_are_newtons);
+  SUITE_ADD(&s, leaps_stay_where_there_is_a_maximum);
   return suite_run("family", &s);
 }

@@ -6,7 +6,9 @@
 #include "infer/fit.h"
 #include "infer/rejection.h"
 #include "infer/simulator.h"
+#include "infer/predictive_int.h"
 #include "num/rng.h"
+#include "num/sobol.h"
 
 /* ---- gradients of the objective -------------------------------------------------------------- */
 
@@ -265,6 +267,39 @@ TEST(minibatches_scale) {
   assert_close(mean, whole, 1e-12);
 }
 
+/* Of so many parameters the ELBO is taken in slices of the draws: it is the mean over all of them,
+ * which are the Sobol points of the whole set, and its gradient is that. */
+TEST(slices_are_all_draws) {
+  enum { D = 3000, M = 1024, SEED = 5 };
+  Model *m = model_of(c,
+                      "data { real y; } parameters { vector[3000] x; } model { x ~ normal(0, 1); y "
+                      "~ normal(x[1] + x[3000], 2); }",
+                      "{\"y\": 1.5}");
+  Target t = {.score = SCORE_elbo,
+              .regularizer = REG_PRIOR,
+              .lambda = 1,
+              .score_weight = 1,
+              .integrate = INTEGRATE_DRAWS};
+  Q q = q_make(&c->arena, FAMILY_meanfield, (Shape){0}, m->dim, NULL);
+  const Observed *o = observed_make(&c->arena, m, NULL, 0, WANT_LL);
+  Predictive *p = predictive_make(&c->arena, o, &t, &q, (NoiseSet){M, SEED}, NULL);
+  double *phi = some_phi(c, &q), *grad = NEW_ARRAY(&c->arena, double, 2 * D), score = 0, first = 0,
+         *u = NEW_ARRAY(&c->arena, double, D *M);
+  PredictiveValue v;
+  assert_int_equal(predictive_lanes(p), M);
+  assert_true(predictive_eval(p, phi, &v, grad));
+  sobol_normal(u, D, M, M, SEED, false);
+  for (size_t j = 0; j < M; j++) {
+    double a = phi[0] + exp(phi[D]) * u[j],
+           b = phi[D - 1] + exp(phi[2 * D - 1]) * u[(D - 1) * M + j], z = (1.5 - a - b) / 2;
+    score += (-0.5 * z * z - log(2) - 0.91893853320467274) / M;
+    first += (z / 2 - a) / M;
+  }
+  assert_close(v.score, score, 1e-12);
+  assert_close(grad[0], first, 1e-11);
+  assert_close(predictive_rows(p)[0], score, 1e-12);
+}
+
 /* normal(theta, 1) with outcomes of variance 4: q has variance 3; VI's goes to 0. */
 TEST(normal_example) {
   enum { N = 2000 };
@@ -385,6 +420,7 @@ int main(void) {
   SUITE_ADD(&s, exploited_draws);
 #endif
   SUITE_ADD(&s, minibatches_scale);
+  SUITE_ADD(&s, slices_are_all_draws);
   SUITE_ADD(&s, normal_example);
   SUITE_ADD(&s, likelihood_free);
   SUITE_ADD(&s, rejection_is_unbiased);

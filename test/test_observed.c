@@ -208,6 +208,63 @@ TEST(sorting) {
   for (size_t k = 0; k < q_size(&q); k++) assert_close(grad[1][k], grad[0][k], 1e-12);
 }
 
+/* ---- condensed observations --------------------------------------------------------------------
+ */
+
+typedef struct {
+  const char *name, *program;
+  size_t rows; /* of all blocks; 12 a block: nothing is condensed */
+} Condensed;
+
+static const Condensed condensed[] = {
+    {"a line", DATA PARAMETERS "y ~ normal(b[1] + b[2] * x, tau); }", 3},
+    {"a design matrix", DATA PARAMETERS "y ~ normal_id_glm(X, 0.5, b, tau); }", 3},
+    {"one number", DATA PARAMETERS "y ~ normal(b[1], 2); }", 2},
+    {"outcomes alike, counted", DATA PARAMETERS "s ~ normal(b[1], tau); }", 2},
+    {"a loop", DATA PARAMETERS "for (i in 1:N) y[i] ~ normal(b[1] + x[i] * b[2] - 1, tau); }", 3},
+    {"lognormal", DATA PARAMETERS "s ~ lognormal(b[1] + b[2] * x, tau); }", 3},
+    {"location and outcome exchanged",
+     DATA PARAMETERS "target += normal_lpdf(b[1] + b[2] * x | y, tau); }", 3},
+    {"two statements", DATA PARAMETERS "y ~ normal(b[1], tau); k ~ poisson_log(b[2] * x); }", 14},
+    {"a scale for each", DATA PARAMETERS "y ~ normal(b[1], tau * s); }", 12},
+    {"a predictor that is not linear", DATA PARAMETERS "y ~ normal(b[1] * b[2] * x, tau); }", 12},
+    {"too many parameters", DATA PARAMETERS "y ~ normal(X * b + a[g] + a[1] * x, tau); }", 12},
+    {"another density", DATA PARAMETERS "y ~ cauchy(b[1], tau); }", 12},
+};
+
+/* VI of fewer rows is the same function of phi, by draws and by nodes. */
+TEST(condensed_rows_have_the_same_sum) {
+  const Condensed *p = row;
+  static const char *const families[] = {"meanfield", "fullrank"};
+  Model *m = model_of(c, p->program, data);
+  for (int k = 0; k < 8; k++) {
+    Target t = {.score = SCORE_elbo,
+                .regularizer = REG_PRIOR,
+                .lambda = 1,
+                .score_weight = 1,
+                .integrate = k & 1 ? INTEGRATE_EXACT : INTEGRATE_DRAWS};
+    Q q = q_make(&c->arena, family_named(families[k / 2 % 2]), (Shape){0}, m->dim, NULL);
+    Observed *all = observed_make(&c->arena, m, NULL, 0, WANT_LL);
+    if (k & 4) observed_collapse(all);
+    Observed *fewer = observed_condensed(&c->arena, all), *each[] = {all, fewer ? fewer : all};
+    if (!all->count) assert_int_equal(fewer ? fewer->n : 12, p->rows);
+    assert_close(number_of(each[1]), (double)m->n_obs, 1e-13);
+    double *phi = some_phi(c, &q), *grad[2];
+    PredictiveValue v[2];
+    for (int i = 0; i < 2; i++) {
+      grad[i] = NEW_ARRAY(&c->arena, double, q_size(&q));
+      observed_reduce(each[i]);
+      Predictive *of = predictive_make(&c->arena, each[i], &t, &q, (NoiseSet){40, 5}, NULL);
+      assert_true(predictive_eval(of, phi, &v[i], grad[i]));
+      if (i)
+        assert_true(predictive_is_exact(of) ==
+                    (t.integrate == INTEGRATE_EXACT && !each[0]->not_reduced));
+    }
+    assert_close(v[1].score, v[0].score, 1e-12);
+    for (size_t i = 0; i < q_size(&q); i++) assert_close(grad[1][i], grad[0][i], 1e-10);
+  }
+}
+
 int main(void) {
   static Suite s;
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
@@ -215,5 +272,7 @@ int main(void) {
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
     if (strcmp(rows[k].name, "simulated") != 0) suite_add(&s, rows[k].name, samples, &rows[k]);
   SUITE_ADD(&s, sorting);
+  for (size_t k = 0; k < sizeof condensed / sizeof *condensed; k++)
+    suite_add(&s, condensed[k].name, condensed_rows_have_the_same_sum, &condensed[k]);
   return suite_run("observed", &s);
 }

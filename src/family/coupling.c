@@ -354,8 +354,9 @@ void flow_scale(const Flow *f, const double *phi, const Shape *s, const double *
   for (size_t i = f->affine->size(s); i < flow_size(f, s); i++) d[i] = 1;
 }
 
-size_t flow_precondition(const Flow *f, const double *phi, const Shape *s, double *x) {
-  return f->affine->precondition ? f->affine->precondition(phi, s, x) : 0;
+size_t flow_precondition(const Flow *f, const double *phi, const double *at, const Shape *s,
+                         double *room, double *x) {
+  return f->affine->precondition ? f->affine->precondition(phi, at, s, room, x) : 0;
 }
 
 void flow_reach(const Flow *f, const double *phi, const Shape *s, double *d) {

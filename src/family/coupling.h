@@ -60,7 +60,8 @@ void flow_adjoint(const Flow *f, const double *phi, const Noise *n, const double
 double flow_entropy(const Flow *f, const double *phi, const Noise *n, double weight, double *grad);
 void flow_log_q(const Flow *f, const double *phi, const Noise *n, double *out);
 void flow_scale(const Flow *f, const double *phi, const Shape *s, const double *unit, double *d);
-size_t flow_precondition(const Flow *f, const double *phi, const Shape *s, double *x);
+size_t flow_precondition(const Flow *f, const double *phi, const double *at, const Shape *s,
+                         double *room, double *x);
 void flow_reach(const Flow *f, const double *phi, const Shape *s, double *d);
 int flow_parts(const Flow *f, const Shape *s, FamilyPart *out);
 void flow_inverse(const Flow *f, const double *phi, const Shape *s, const double *theta, double *u,
@@ -107,8 +108,9 @@ void flow_shift_weights(const Flow *f, const Shape *s, const double *shift, doub
   static void scale(const double *phi, const Shape *s, const double *unit, double *d) {            \
     flow_scale(&the_flow, phi, s, unit, d);                                                        \
   }                                                                                                \
-  static size_t precondition(const double *phi, const Shape *s, double *x) {                       \
-    return flow_precondition(&the_flow, phi, s, x);                                                \
+  static size_t precondition(const double *phi, const double *at, const Shape *s, double *room,    \
+                             double *x) {                                                          \
+    return flow_precondition(&the_flow, phi, at, s, room, x);                                      \
   }                                                                                                \
   static void reach(const double *phi, const Shape *s, double *d) {                                \
     flow_reach(&the_flow, phi, s, d);                                                              \

@@ -85,8 +85,15 @@ typedef struct Family {
    * last; then it is what a tenth of the posterior's sds says, which are `unit` (NULL: unknown) */
   void (*scale)(const double *phi, const Shape *s, const double *unit, double *d);
   /* The same with all correlations, of the first numbers of phi: x becomes H0 x, and how many they
-   * are is returned. NULL: there is no better one than scale */
-  size_t (*precondition)(const double *phi, const Shape *s, double *x);
+   * are is returned. H0 is what it is at `at`, which is phi itself or a q that knows the posterior
+   * better. room: family_square_room numbers. NULL: there is no better one than scale */
+  size_t (*precondition)(const double *phi, const double *at, const Shape *s, double *room,
+                         double *x);
+  /* Where an expectation under q plus lambda times its entropy, whose gradient at phi is grad, is
+   * highest if what is expected is quadratic, or part of the way there; false: the gradient does
+   * not tell. NULL: it never does */
+  bool (*leap)(const double *phi, const Shape *s, double lambda, const double *grad, double *room,
+               double *to);
   /* d: how far one step of an optimizer may move every number of phi, in good faith: a location by
    * some multiples of what it is, a logarithm by REACH_LOG */
   void (*reach)(const double *phi, const Shape *s, double *d);
@@ -120,6 +127,7 @@ typedef enum {
 } FamilyId;
 
 const Family *family_of(FamilyId id);
+size_t family_square_room(const Shape *s); /* of a matrix over the parameters, its rows padded */
 const char *family_name(FamilyId id);
 bool family_find(const char *name, FamilyId *id);
 /* The default of a number of the shape ("knots") in many dimensions: in few, the rank is at most

@@ -13,6 +13,13 @@ static inline double family_wider(double sd, const double *unit, size_t k) {
   return unit && 0.1 * unit[k] > sd ? 0.1 * unit[k] : sd;
 }
 
+/* ---- whitened.c ------------------------------------------------------------------------------ */
+
+size_t fullrank_precondition(const double *phi, const double *at, const Shape *shape, double *room,
+                             double *x);
+bool fullrank_leap(const double *phi, const Shape *shape, double lambda, const double *grad,
+                   double *room, double *to);
+
 size_t family_one_normal(const Shape *s); /* Family.normals of those that are one: 1 */
 
 /* Moments from a fixed set of 4096 draws, for families without a formula: their draws have equal

@@ -199,46 +199,6 @@ static void scale(const double *phi, const Shape *shape, const double *unit, dou
   }
 }
 
-/* In the coordinates z of theta = m + L z, in which q is standard normal, q is again a full-rank
- * normal, and there a step is as long as the gradient, half of it in logarithms of the diagonal. So
- * H0 = J S J' with J the derivative of phi in those coordinates' (m~, L~, log L~_jj) and S =
- * diag(1, 1, 1/2): the natural gradient of an ELBO. At L~ = I
- *
- *   dm = L dm~,  dL_ij = sum_k L_ik dL~_kj + L_ij d log L~_jj (j < k <= i),  d log L_jj = d log
- * L~_jj.
- *
- * Column j of L depends on column j of L~ alone, so columns are done one by one; w is one of them.
- */
-static void precondition_column(const double *phi, size_t dim, size_t j, double *x) {
-  double w[dim + 1];
-  size_t diagonal = row_of(dim, j) + j;
-  for (size_t k = j; k < dim; k++) w[k] = 0;
-  for (size_t i = j + 1; i < dim; i++) {
-    size_t row = row_of(dim, i);
-    for (size_t k = j; k <= i; k++) w[k] += x[row + j] * entry(phi + row, i, k);
-  }
-  x[diagonal] = w[j] = 0.5 * (x[diagonal] + w[j]);
-  for (size_t i = j + 1; i < dim; i++) {
-    size_t row = row_of(dim, i);
-    x[row + j] = 0;
-    for (size_t k = j; k <= i; k++) x[row + j] += w[k] * entry(phi + row, i, k);
-  }
-}
-
-static size_t precondition(const double *phi, const Shape *shape, double *x) {
-  size_t dim = shape->dim;
-  double w[dim + 1];
-  for (size_t k = 0; k < dim; k++) w[k] = 0;
-  for (size_t i = 0; i < dim; i++)
-    for (size_t k = 0; k <= i; k++) w[k] += x[i] * entry(phi + row_of(dim, i), i, k);
-  for (size_t i = 0; i < dim; i++) {
-    x[i] = 0;
-    for (size_t k = 0; k <= i; k++) x[i] += w[k] * entry(phi + row_of(dim, i), i, k);
-  }
-  for (size_t j = 0; j < dim; j++) precondition_column(phi, dim, j, x);
-  return size(shape);
-}
-
 static void reach(const double *phi, const Shape *shape, double *d) {
   size_t dim = shape->dim;
   for (size_t i = 0; i < dim; i++) {
@@ -299,6 +259,16 @@ static void square_tile(const double *phi, size_t dim, size_t i, size_t k, doubl
   }
 }
 
+/* A tile to its place in a symmetric matrix and the one across the diagonal, each row by row. */
+static void put_tile(const double *tile, Window w, size_t dim, double *out) {
+  for (size_t r = 0; r < w.rows; r++)
+    for (size_t c = 0; c < w.cols && w.j + c <= w.i + r; c++)
+      out[(w.i + r) * dim + w.j + c] = tile[r * LONG + c];
+  for (size_t c = 0; c < w.cols && w.j + c < w.i + w.rows; c++)
+    for (size_t r = w.j + c > w.i ? w.j + c - w.i : 0; r < w.rows; r++)
+      out[(w.j + c) * dim + w.i + r] = tile[r * LONG + c];
+}
+
 /* L L', its lower triangle by tiles */
 static void laws(const double *phi, const Shape *shape, NormalLaw *out) {
   size_t dim = shape->dim;
@@ -308,9 +278,7 @@ static void laws(const double *phi, const Shape *shape, NormalLaw *out) {
   for (size_t i = 0; i < dim; i += SHORT)
     for (size_t k = 0; k < i + upto(i, SHORT, dim); k += LONG) {
       square_tile(phi, dim, i, k, tile);
-      for (size_t r = 0; r < upto(i, SHORT, dim); r++)
-        for (size_t c = 0; c < LONG && k + c <= i + r; c++)
-          out->cov[(i + r) * dim + k + c] = out->cov[(k + c) * dim + i + r] = tile[r * LONG + c];
+      put_tile(tile, (Window){i, upto(i, SHORT, dim), k, LONG}, dim, out->cov);
     }
 }
 
@@ -391,7 +359,8 @@ const Family family_fullrank = {.size = size,
                                 .log_q = log_q,
                                 .score_function = score_function,
                                 .scale = scale,
-                                .precondition = precondition,
+                                .precondition = fullrank_precondition,
+                                .leap = fullrank_leap,
                                 .reach = reach,
                                 .parts = parts,
                                 .inverse = inverse,

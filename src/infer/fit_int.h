@@ -59,6 +59,7 @@ typedef struct {
   bool sampling;            /* the training part is the sample for now */
   double *mean, *sd;        /* VI's, of every parameter */
   double *unit;             /* the same sds, once they are known; NULL before */
+  const double *vi;         /* phi of VI in q's family, where an optimizer needs it; else NULL */
   const char *vi_unbounded; /* why VI has no optimum; NULL: it has */
   const char *unbounded;    /* why the exact objective of the last stage has none, likewise */
   /* Selection by validation; best_phi is NULL where there is none. */

@@ -14,6 +14,9 @@ typedef struct Objective { /* maximise value over phi */
   /* Optional: x becomes H0 x, H0(phi) symmetric, positive definite and about the inverse of minus
    * the Hessian: where L-BFGS begins. May be NULL. */
   void (*precondition)(void *self, const double *phi, double *x);
+  /* Optional: where the objective is highest if it is what its gradient at phi says it may be
+   * (Family.leap); false: that is nothing. May be NULL. */
+  bool (*leap)(void *self, const double *phi, const double *grad, double *to);
   /* Optional: A becomes minus the Hessian at phi, dim x dim, about, not always positive definite;
    * returns what that cost in evaluations, 0: it is not to be had. May be NULL. */
   long (*curvature)(void *self, const double *phi, double *A);

@@ -87,6 +87,16 @@ Observed *observed_sample(Arena *a, const Observed *o, size_t m, uint64_t seed) 
   return sample;
 }
 
+Observed *observed_condensed(Arena *a, const Observed *o) {
+  ModelRows rows = o->rows;
+  const double *count = o->count;
+  const Model *m = model_condense(a, o->model, &rows, &count);
+  if (m == o->model) return NULL;
+  Observed *c = observed_of(a, m, &rows, o->wants);
+  c->count = count;
+  return c;
+}
+
 double observed_sum(const Observed *o, const double *rows) {
   return o->count ? stat_dot(rows, o->count, o->n) : stat_sum(rows, o->n);
 }

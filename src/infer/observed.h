@@ -33,6 +33,9 @@ void observed_collapse(Observed *o);
  * hardly overlap. Where there are few parameters to pick from, rows stay where they are. To be
  * called before anything is made of them. */
 void observed_sort(Observed *o);
+/* For VI, which asks for nothing but the sum of the log densities: fewer rows that have the same
+ * (model_condense). NULL: there are none. */
+Observed *observed_condensed(Arena *a, const Observed *o);
 /* m of its rows: the rows are divided into m stretches, and a row taken at random from each counts
  * for the whole stretch. */
 Observed *observed_sample(Arena *a, const Observed *o, size_t m, uint64_t seed);

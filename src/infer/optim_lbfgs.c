@@ -57,6 +57,7 @@ typedef struct {
   long renewed;    /* one more than the iteration in which it was asked for; 0: never */
   long promised;   /* iterations in a row that by it promised too little */
   Stretch stretch; /* under way, where curvature is by few draws */
+  double leapt;    /* what the last leap promised; 0: no more of them */
 } Lbfgs;
 
 /* ---- direction: the two-loop recursion ------------------------------------------------------- */
@@ -79,14 +80,21 @@ static double precondition(Lbfgs *b, const double *x) {
   return square > 0 && isfinite(square) ? square : (double)NAN;
 }
 
+/* What H0 is to be multiplied by; nan where it is no use for y. That of an ELBO has a scale of its
+ * own. */
+static double gamma_of(Lbfgs *b) {
+  if (!b->count || b->curved || b->r->f->leap) return 1;
+  size_t p = pair(b, 0);
+  return 1 / (b->rho[p] * precondition(b, b->y + p * b->dim));
+}
+
 /* d = gamma H0 d */
 static void begin_with(Lbfgs *b) {
   size_t n = b->dim, p = b->count ? pair(b, 0) : 0;
   const double *y = b->y + p * n;
-  double square = b->count ? precondition(b, y) : 1;
-  bool plain = isnan(square) || isnan(precondition(b, b->d));
-  if (plain) square = b->count ? la_dot(y, y, n) : 1;
-  double gamma = b->count && !b->curved ? 1 / (b->rho[p] * square) : 1;
+  double gamma = gamma_of(b);
+  bool plain = isnan(gamma) || isnan(precondition(b, b->d));
+  if (plain) gamma = b->count && !b->curved ? 1 / (b->rho[p] * la_dot(y, y, n)) : 1;
   for (size_t i = 0; i < n; i++) b->d[i] = gamma * (plain ? b->d[i] : b->room[i]);
 }
 
@@ -430,14 +438,22 @@ static bool line_search(Line *l, double a) {
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
+/* Pairs of very many numbers are kept while there is room for them. */
+static size_t history(const Run *r) {
+  enum { ROOM = 1 << 22, LEAST = 10 }; /* numbers; pairs */
+  size_t room = ROOM / (r->f->dim + 1), most = room > LEAST ? room : LEAST;
+  return r->o->history < most ? r->o->history : most;
+}
+
 static Lbfgs make(Run *r) {
-  size_t n = r->f->dim, m = r->o->history;
+  size_t n = r->f->dim, m = history(r);
   Arena *a = r->arena;
   size_t square = r->f->curvature || r->f->few ? n * n : 0, dense = n <= MOST_DENSE ? square : 0;
   return (Lbfgs){.r = r,
                  .curvature = NEW_ARRAY(a, double, square),
                  .root = NEW_ARRAY(a, double, dense),
                  .dim = n,
+                 .leapt = r->f->leap ? INFINITY : 0,
                  .start = memcpy(NEW_ARRAY(a, double, n), r->phi, n * sizeof *r->phi),
                  .cap = m,
                  .s = NEW_ARRAY(a, double, (m + 1) * n),
@@ -469,18 +485,40 @@ static double first_step(const Lbfgs *b) {
   return fmin(1, 1 / la_norm(b->d, b->dim));
 }
 
+/* The way to where a leap leads, and the slope along it. Near the optimum the first ones are
+ * Newton's steps; they are made for as long as each promises much less than the one before, and
+ * then the pairs do better. */
+static bool leap(Lbfgs *b, double *promise, double *leapt) {
+  const double much = 0.25;
+  Run *r = b->r;
+  if (b->leapt == 0 || b->curved) return false;
+  *leapt = 0;
+  if (!r->f->leap(r->f->self, r->phi, r->grad, b->d)) return false;
+  for (size_t i = 0; i < b->dim; i++) b->d[i] -= r->phi[i];
+  *promise = la_dot(r->grad, b->d, b->dim);
+  if (!(*promise > 0 && *promise < much * b->leapt)) return false;
+  *leapt = *promise;
+  return true;
+}
+
 /* One iteration from (phi, grad, value); false when no step gains. *promise is the slope along the
  * direction. */
 static bool iterate(Lbfgs *b, double *promise) {
   Run *r = b->r;
-  direction(b);
-  *promise = la_dot(r->grad, b->d, b->dim);
+  double leapt = b->leapt; /* the state stays what it is until the step is made */
+  bool leaps = leap(b, promise, &leapt);
+  if (!leaps) {
+    direction(b);
+    *promise = la_dot(r->grad, b->d, b->dim);
+  }
   if (!(*promise > 0) || !isfinite(*promise)) return false;
   Line l = {.b = b, .start = {0, r->value, *promise, true}, .most = longest_step(b)};
-  double first = fmin(first_step(b), l.most);
+  double first = fmin(leaps ? 1 : first_step(b), l.most);
   bool found = line_search(&l, first);
+  if (r->interrupted) return false;
+  b->leapt = leapt;
   b->edges = l.skips > 2 && l.best.a < 1e-3 * first ? b->edges + 1 : 0;
-  if (!found || r->interrupted) return false;
+  if (!found) return false;
   remember(b, b->best_phi, b->best_grad);
   double *t = r->phi;
   r->phi = b->best_phi, b->best_phi = t;
@@ -526,6 +564,7 @@ static void state(void *own, Archive *a) {
   archive_bool(a, &b->curved);
   archive_long(a, &b->renewed);
   archive_long(a, &b->promised);
+  archive_double(a, &b->leapt);
   if (b->curved && b->r->f->curvature && n <= MOST_DENSE) archive_doubles(a, b->root, n * n);
   if (b->curved && b->r->f->curvature && n > MOST_DENSE)
     sparse_hessian_whole_state(b->r->arena, &b->sparse, n, a);

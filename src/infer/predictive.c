@@ -11,6 +11,16 @@
 #include <math.h>
 #include <string.h>
 
+#ifdef PVI_TORTURE
+enum { SLICE_NUMBERS = 256, SLICE_LEAST = 8, NOISE_NUMBERS = 1 << 12 };
+#else
+enum {
+  SLICE_NUMBERS = 1 << 20, /* of theta, in all draws of a slice; */
+  SLICE_LEAST = 128,       /* so many draws it has at least */
+  NOISE_NUMBERS = 1 << 25  /* of all slices, that are kept */
+};
+#endif
+
 struct Predictive {
   Exact *exact;            /* all of it is done there; NULL: by draws, for which the rest is */
   struct Predictive *rest; /* of what is done there, only the score is: this is the regularizer, by
@@ -29,7 +39,12 @@ struct Predictive {
   Work *work;
   const double *given; /* the draws, [dim x M]; NULL: made from noise */
   QDraws draws;
-  size_t M, ld;
+  size_t M, ld; /* of one slice of the draws: all of them, but where that is too much memory */
+  size_t slices;
+  uint64_t seed; /* of the noise, */
+  bool random;   /* pseudo-random */
+  double *slice_gradient, *slice_rows;
+  double *noise;       /* of all slices; NULL: that is too much, and made for each anew */
   double *theta, *adj; /* [dim x ld] */
   double *row_score;   /* per observation: its score */
   double *row_mean;    /* per observation: mean log likelihood, for the posterior regularizer */
@@ -47,11 +62,12 @@ struct Predictive {
   const double *phi; /* during an evaluation: where, */
   double *grad;      /* and its gradient */
   PredictiveValue last;
-  const double *unit;   /* of every parameter, for the optimizer; NULL: unknown */
-  double *precondition; /* room for that */
-  bool curved;          /* the optimizer is told the curvature, */
-  Objective probe;      /* or has this to find it; no dim: it has not */
-  Objective few;        /* or this, where that is no use; likewise */
+  const double *unit; /* of every parameter, for the optimizer; NULL: unknown */
+  const double *vi;   /* phi of VI, likewise */
+  double *room;       /* for that */
+  bool curved;        /* the optimizer is told the curvature, */
+  Objective probe;    /* or has this to find it; no dim: it has not */
+  Objective few;      /* or this, where that is no use; likewise */
   double few_price;
   Stages *stages; /* NULL: nobody asks */
   VmTimes *times; /* per worker */
@@ -127,6 +143,14 @@ static void make_vectors(Arena *a, Predictive *p) {
   p->vectors = NEW_ARRAY(a, double, (size_t)vm_workers(p->work) * 2 * p->vector_size);
 }
 
+static void make_slices(Arena *a, Predictive *p) {
+  if (p->slices == 1) return;
+  p->slice_gradient = NEW_ARRAY(a, double, q_size(p->q));
+  p->slice_rows = NEW_ARRAY(a, double, p->o->n);
+  size_t all = p->slices * q_noise(p->q) * p->ld;
+  if (all <= NOISE_NUMBERS) p->noise = NEW_ARRAY(a, double, all);
+}
+
 static void make_rooms(Arena *a, Predictive *p) {
   size_t workers = (size_t)vm_workers(p->work);
   bool simulated = p->o->wants & WANT_SIM;
@@ -135,6 +159,7 @@ static void make_rooms(Arena *a, Predictive *p) {
   p->row_score = NEW_ARRAY(a, double, p->o->n);
   p->row_mean = NEW_ARRAY(a, double, p->o->n);
   p->gradient = NEW_ARRAY(a, double, q_size(p->q));
+  make_slices(a, p);
   size_t scratch = target_scratch(&p->target, p->o, p->M, p->ld);
   p->scratch_size = (scratch + LANES) / LANES * LANES;
   p->scratch = NEW_ARRAY(a, double, workers * p->scratch_size);
@@ -144,16 +169,27 @@ static void make_rooms(Arena *a, Predictive *p) {
   p->adj_row = NEW_ARRAY(a, double, workers * p->ld);
 }
 
+/* The ELBO is a mean over the draws: where q has very many numbers it is taken slice by slice, in
+ * the memory of one and while it is in cache. Other scores need all draws of an observation at
+ * once. */
+static size_t slice_of(const Predictive *p, size_t M) {
+  size_t n = M, rows = q_noise(p->q);
+  if (p->target.score != SCORE_elbo || p->given || family_of(p->q->family)->weights) return M;
+  while (n % 2 == 0 && n / 2 >= SLICE_LEAST && n * rows > SLICE_NUMBERS) n /= 2;
+  return n;
+}
+
 /* The tape, on the lanes of the draws, and how its tiles are scored. */
 static void make_work(Arena *a, Predictive *p, size_t M, Pool *pool) {
   const Target *t = &p->target;
   p->score = score_of(t->score);
-  p->work = vm_work(a, observed_tape(p->o), M, pool);
-  p->M = M;
+  p->M = slice_of(p, M);
+  p->slices = M > p->M ? M / p->M : 1;
+  p->work = vm_work(a, observed_tape(p->o), p->M, pool);
   p->ld = vm_lanes(p->work);
   p->posterior = target_posterior(t);
   p->needs = target_needs(t);
-  p->draws = q_draws(a, p->q, M, p->ld, vm_kernels(p->work));
+  p->draws = q_draws(a, p->q, p->M, p->ld, vm_kernels(p->work));
   if (draws_by_rows(p)) vm_by_rows(p->work, give_row, take_row, p);
   if (p->prior || t->lambda == 0) vm_skip_roots(p->work);
   p->together = p->draws.weights ? NULL : score_rows_of(t->score);
@@ -178,7 +214,7 @@ Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const 
   Predictive *p = NEW(a, Predictive);
   const char *why;
   *p = (Predictive){.o = o, .target = *t, .q = q, .scale = 1};
-  p->precondition = NEW_ARRAY(a, double, q_size(q));
+  p->room = NEW_ARRAY(a, double, q_room(q));
   if (t->integrate != INTEGRATE_DRAWS && exact_applies(o, t, q, &why)) {
     p->exact = exact_make(a, o, t, q, noise.seed, pool);
     return p;
@@ -215,7 +251,7 @@ Predictive *predictive_of_parts(Arena *a, const PredictivePart *parts, size_t n,
   *p = (Predictive){.o = parts->o, .target = *t, .q = q, .scale = 1, .nparts = n};
   p->parts = NEW_ARRAY(a, Predictive *, n);
   p->offset = NEW_ARRAY(a, const double *, n);
-  p->precondition = NEW_ARRAY(a, double, size);
+  p->room = NEW_ARRAY(a, double, q_room(q));
   p->gradient = NEW_ARRAY(a, double, size);
   p->moved = NEW_ARRAY(a, double, size);
   for (size_t k = 0; k < n; k++) {
@@ -236,6 +272,7 @@ Predictive *predictive_of_draws(Arena *a, const Observed *o, const Target *t, co
 }
 
 void predictive_set_units(Predictive *p, const double *unit) { p->unit = unit; }
+void predictive_set_vi(Predictive *p, const double *phi) { p->vi = phi; }
 void predictive_use_curvature(Arena *a, Predictive *p) {
   size_t size = q_size(p->q);
   p->curved = predictive_is_exact(p) && (p->parts || exact_prepare_hessian(a, p->exact));
@@ -266,16 +303,31 @@ const double *predictive_rows(const Predictive *p) {
 const Q *predictive_q(const Predictive *p) { return p->q; }
 const Target *predictive_target(const Predictive *p) { return &p->target; }
 
+static void point_at_slice(Predictive *p, size_t s) {
+  if (p->noise) p->draws.noise.u = p->draws.u = p->noise + s * q_noise(p->q) * p->ld;
+}
+
+/* The noise of one slice. */
+static void fill_slice(Predictive *p, size_t s) {
+  size_t rows = p->given ? 0 : q_noise(p->q);
+  if (p->random) {
+    for (size_t k = 0; k < rows; k++)
+      rng_fill_normal(rng_make(p->seed, 0), s * p->M, k, p->draws.u + k * p->ld, p->M);
+  } else if (rows) {
+    SobolSlice slice = {s * p->M, p->M, p->slices * p->M};
+    sobol_normal_slice(p->draws.u, rows, slice, p->ld, p->seed);
+  }
+}
+
 void predictive_renew(Predictive *p, uint64_t seed, bool random) {
   for (size_t k = 0; k < p->nparts; k++) predictive_renew(p->parts[k], seed, random);
   if (p->rest) predictive_renew(p->rest, seed, random);
   if (p->exact || p->parts) return;
-  size_t rows = p->given ? 0 : q_noise(p->q);
-  if (random) {
-    for (size_t k = 0; k < rows; k++)
-      rng_fill_normal(rng_make(seed, 0), 0, k, p->draws.u + k * p->ld, p->M);
-  } else {
-    if (rows) sobol_normal(p->draws.u, rows, p->M, p->ld, seed, false);
+  p->seed = seed;
+  p->random = random;
+  for (size_t s = 0; s < p->slices && (s == 0 || p->noise); s++) {
+    point_at_slice(p, s);
+    fill_slice(p, s);
   }
   vm_set_noise(p->work, rng_mix(seed + 1));
 }
@@ -462,7 +514,7 @@ const Work *predictive_work(const Predictive *p) {
 }
 size_t predictive_lanes(const Predictive *p) {
   if (p->parts) return predictive_lanes(p->parts[0]);
-  return p->rest ? p->rest->M : p->exact ? exact_lanes(p->exact) : p->M;
+  return p->rest ? predictive_lanes(p->rest) : p->exact ? exact_lanes(p->exact) : p->M * p->slices;
 }
 
 /* The elbo is linear in the log densities: score and regularizer together. */
@@ -506,19 +558,14 @@ static bool eval_parts(Predictive *p, const double *phi, PredictiveValue *v, dou
   return true;
 }
 
-bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, double *grad) {
-  *v = (PredictiveValue){NAN, NAN, NAN};
-  if (p->parts) return eval_parts(p, phi, v, grad);
-  if (p->exact) return eval_exact(p, phi, v, grad);
-  double lambda = p->target.lambda;
-  double *g = grad ? grad : p->gradient;
+/* The draws of a slice; their gradient is added. kl: where the regularizer is exact, what it is. */
+static bool eval_draws(Predictive *p, const double *phi, PredictiveValue kl, PredictiveValue *v,
+                       double *grad) {
+  double lambda = p->target.lambda, *g = grad ? grad : p->gradient;
   memset(p->row_score, 0, p->o->n * sizeof *p->row_score);
   memset(p->row_mean, 0, p->o->n * sizeof *p->row_mean);
-  memset(g, 0, q_size(p->q) * sizeof *g);
   p->phi = phi;
   p->grad = grad;
-  PredictiveValue kl = {0, 0, 0};
-  if (p->prior && !exact_eval(p->prior, phi, &kl, grad)) return false;
   if (p->adj_w) memset(p->adj_w, 0, vm_chunks(p->work) * p->ld * sizeof *p->adj_w);
   double clock = p->stages ? base_seconds() : 0;
   make_draws(p, phi);
@@ -539,11 +586,43 @@ bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, doubl
       (p->posterior != 0 ? p->posterior / lambda * p->scale * observed_sum(p->o, p->row_mean) : 0);
   v->value = p->target.score_weight * v->score - (lambda == 0 ? 0 : lambda * v->regularizer);
   if (!isfinite(v->value)) return false;
-  if (grad) {
-    pull_back(p, phi, grad);
-    if (p->stages) pass(&clock, &p->stages->adjoints);
-    if (!all_finite(grad, q_size(p->q))) return false;
+  if (grad) pull_back(p, phi, grad);
+  if (grad && p->stages) pass(&clock, &p->stages->adjoints);
+  return true;
+}
+
+/* The mean of all slices. */
+static bool eval_slices(Predictive *p, const double *phi, PredictiveValue kl, PredictiveValue *v,
+                        double *grad) {
+  size_t size = q_size(p->q);
+  double part = 1.0 / (double)p->slices;
+  PredictiveValue one;
+  *v = (PredictiveValue){0, 0, 0};
+  memset(p->slice_rows, 0, p->o->n * sizeof *p->slice_rows);
+  for (size_t s = 0; s < p->slices; s++) {
+    memset(p->slice_gradient, 0, size * sizeof *p->slice_gradient);
+    point_at_slice(p, s);
+    if (!p->noise) fill_slice(p, s);
+    if (!eval_draws(p, phi, kl, &one, grad ? p->slice_gradient : NULL)) return false;
+    v->value += part * one.value;
+    v->score += part * one.score;
+    v->regularizer += part * one.regularizer;
+    for (size_t k = 0; k < p->o->n; k++) p->slice_rows[k] += part * p->row_score[k];
+    for (size_t k = 0; grad && k < size; k++) grad[k] += part * p->slice_gradient[k];
   }
+  memcpy(p->row_score, p->slice_rows, p->o->n * sizeof *p->slice_rows);
+  return true;
+}
+
+bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, double *grad) {
+  *v = (PredictiveValue){NAN, NAN, NAN};
+  if (p->parts) return eval_parts(p, phi, v, grad);
+  if (p->exact) return eval_exact(p, phi, v, grad);
+  PredictiveValue kl = {0, 0, 0};
+  memset(grad ? grad : p->gradient, 0, q_size(p->q) * sizeof *grad);
+  if (p->prior && !exact_eval(p->prior, phi, &kl, grad)) return false;
+  if (!(p->slices > 1 ? eval_slices : eval_draws)(p, phi, kl, v, grad)) return false;
+  if (grad && !all_finite(grad, q_size(p->q))) return false;
   p->last = *v;
   return true;
 }
@@ -561,7 +640,17 @@ static bool objective_eval(void *self, const double *phi, double *value, double 
 
 static void objective_precondition(void *self, const double *phi, double *x) {
   const Predictive *p = self;
-  q_precondition(p->q, phi, p->unit, p->precondition, x);
+  q_precondition(p->q, phi, p->vi ? p->vi : phi, p->unit, p->room, x);
+}
+
+/* An ELBO is the expectation of a log density plus an entropy. */
+static bool leaps(const Predictive *p) {
+  return p->target.score == SCORE_elbo && p->target.lambda > 0 && q_leaps(p->q);
+}
+
+static bool objective_leap(void *self, const double *phi, const double *grad, double *to) {
+  const Predictive *p = self;
+  return q_leap(p->q, phi, p->target.lambda, grad, p->room, to);
 }
 
 /* Of all parts; they cost what one of all their observations would. */
@@ -610,6 +699,7 @@ Objective predictive_objective(Predictive *p) {
                      .eval = objective_eval,
                      .state = objective_state,
                      .precondition = p->q->npoint && !p->unit ? NULL : objective_precondition,
+                     .leap = leaps(p) ? objective_leap : NULL,
                      .curvature = p->curved ? objective_curvature : NULL,
                      .probe = p->probe.dim && !p->curved ? &p->probe : NULL,
                      .few = p->few.dim && !p->curved ? &p->few : NULL,

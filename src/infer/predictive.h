@@ -88,6 +88,10 @@ void predictive_use_probe(Predictive *p, Predictive *cheap);
 void predictive_use_few(Predictive *p, Predictive *few, double price);
 /* The parameters' sds in the posterior, about: for optimizers (q_precondition). */
 void predictive_set_units(Predictive *p, const double *unit);
+/* phi of VI in the same family, which knows the posterior's correlations; NULL: unknown. A
+ * predictive q is much wider than the posterior in some directions and not in others, so its own
+ * covariance tells an optimizer less. */
+void predictive_set_vi(Predictive *p, const double *phi);
 /* What the optimizers see; lives as long as p. */
 Objective predictive_objective(Predictive *p);
 /* New noise: scrambled Sobol points, or pseudo-random numbers. */

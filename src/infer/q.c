@@ -147,11 +147,24 @@ void q_scale(const Q *q, const double *phi, const double *unit, double *d) {
   }
 }
 
-void q_precondition(const Q *q, const double *phi, const double *unit, double *room, double *x) {
+size_t q_room(const Q *q) {
+  const Family *f = family_of(q->family);
+  return q_size(q) + (f->precondition || f->leap ? family_square_room(&q->shape) : 0);
+}
+
+void q_precondition(const Q *q, const double *phi, const double *at, const double *unit,
+                    double *room, double *x) {
   const Family *f = family_of(q->family);
   q_scale(q, phi, unit, room);
-  size_t from = f->precondition ? f->precondition(phi, &q->shape, x) : 0;
+  size_t from = f->precondition ? f->precondition(phi, at, &q->shape, room + q_size(q), x) : 0;
   for (size_t i = from; i < q_size(q); i++) x[i] *= room[i];
+}
+
+bool q_leaps(const Q *q) { return family_of(q->family)->leap && !q->npoint; }
+
+bool q_leap(const Q *q, const double *phi, double lambda, const double *grad, double *room,
+            double *to) {
+  return family_of(q->family)->leap(phi, &q->shape, lambda, grad, room, to);
 }
 
 void q_stretch(const Q *q, double *phi, size_t k, double factor, double move) {

@@ -67,8 +67,15 @@ long q_spread_entry(const Q *q, size_t k);
 /* d: about the inverse of minus the objective's second derivative in every number of phi alone.
  * unit: sds of the dim parameters in the posterior; NULL: q's own are the best guess. */
 void q_scale(const Q *q, const double *phi, const double *unit, double *d);
-/* x becomes H0 x: H0 about the inverse of minus the Hessian of the objective. room: size of phi. */
-void q_precondition(const Q *q, const double *phi, const double *unit, double *room, double *x);
+/* x becomes H0 x: H0 about the inverse of minus the Hessian of the objective, at phi or, where that
+ * says more, at another q. room: q_room numbers. */
+size_t q_room(const Q *q);
+void q_precondition(const Q *q, const double *phi, const double *at, const double *unit,
+                    double *room, double *x);
+/* Where the objective would be highest if its density were quadratic (Family.leap). */
+bool q_leaps(const Q *q);
+bool q_leap(const Q *q, const double *phi, double lambda, const double *grad, double *room,
+            double *to);
 /* Parameter k stretched about its centre by a factor and then moved; a point is only moved. */
 void q_stretch(const Q *q, double *phi, size_t k, double factor, double move);
 /* How far one step of an optimizer may move every number of phi. */

@@ -172,13 +172,30 @@ static const size_t *training_order(Fitter *f, const Split *split) {
   return rows;
 }
 
+/* Fewer rows that are the same to VI; NULL: there are none. */
+static const Observed *condensed(const Fitter *f, const Observed *o) {
+  Observed *c = f->o->minibatch ? NULL : observed_condensed(f->parts, o);
+  if (!c) return NULL;
+  reduce(f, c);
+  if (!c->reduction) observed_sort(c);
+  return c;
+}
+
+typedef struct {
+  size_t n;
+  unsigned wants;
+  bool sums; /* nobody asks for single observations */
+} Training;
+
 /* The first n training observations. Those that are the same become one row that counts for all of
  * them; where the rows are still very many, *few is a sample of them, else it is all. Mini-batches
  * keep their rows apart: a share of the rows must be the same share of the observations. */
-static const Observed *training_part(Fitter *f, size_t n, unsigned wants, const Observed **few) {
-  Observed *o = observed_make(f->parts, f->model, f->order, n, wants), *s = o;
+static const Observed *training_part(Fitter *f, Training t, const Observed **few) {
+  Observed *o = observed_make(f->parts, f->model, f->order, t.n, t.wants), *s = o;
   size_t most = f->o->sample ? f->o->sample : SAMPLE_ROWS + SAMPLE_ROWS_EACH * f->model->dim;
   if (!f->o->minibatch) observed_collapse(o);
+  *few = t.sums ? condensed(f, o) : NULL;
+  if (*few) return *few;
   if (!f->o->minibatch && o->n > SAMPLED_FROM * most)
     s = observed_sample(f->parts, o, most, fit_seed(f, SEED_EXPLORE));
   reduce(f, o);
@@ -203,16 +220,26 @@ static void take_apart(Fitter *f, unsigned wants) {
   fit_note(f, "what is free was fitted to predictions of observations that the rest had not seen");
 }
 
-static void make_parts(Fitter *f, const Split *split) {
-  unsigned wants = target_wants(&f->target);
-  f->order = training_order(f, split);
-  f->train = f->train_ll = training_part(f, f->n, wants, &f->few);
-  f->few_ll = f->few;
-  take_apart(f, wants);
+/* VI's: with the log likelihood alone, and where that saves much, in fewer rows. */
+static void make_vi_parts(Fitter *f, unsigned wants) {
+  const Observed *fewer = NULL;
   if (wants != WANT_LL) {
     size_t n = model_has_densities(f->model) ? f->n : 0;
-    f->train_ll = training_part(f, n, WANT_LL, &f->few_ll);
+    f->train_ll = training_part(f, (Training){n, WANT_LL, true}, &f->few_ll);
+    return;
   }
+  if (f->target.score != SCORE_elbo) fewer = condensed(f, f->train);
+  f->train_ll = fewer ? fewer : f->train;
+  f->few_ll = fewer ? fewer : f->few;
+}
+
+static void make_parts(Fitter *f, const Split *split) {
+  unsigned wants = target_wants(&f->target);
+  bool vi = f->target.score == SCORE_elbo;
+  f->order = training_order(f, split);
+  f->train = training_part(f, (Training){f->n, wants, vi}, &f->few);
+  make_vi_parts(f, wants);
+  take_apart(f, wants);
   Observed *valid = observed_make(f->parts, f->model, split->rows[PART_VALID], f->nvalid, wants);
   if (f->target.integrate != INTEGRATE_DRAWS) observed_reduce(valid);
   f->valid = valid;

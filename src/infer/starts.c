@@ -147,11 +147,22 @@ static void add_widths(Search *s) {
   if (exact && !best_width(s, NULL, new_start(s, "VI at its best width"))) s->n--;
 }
 
+/* The posterior's correlations are kept for the optimizers, but where q has few numbers: these have
+ * the Hessian. */
+static void keep_vi(Search *s, const double *phi) {
+  Fitter *f = s->f;
+  size_t size = q_size(s->q);
+  if (s->q != &f->q || size <= MOST_FEW_NUMBERS) return;
+  f->vi = memcpy(NEW_ARRAY(f->parts, double, size), phi, size * sizeof *phi);
+  predictive_set_vi(s->p, f->vi);
+}
+
 static void add_correlated(Search *s) {
   Fitter *f = s->f;
   double *phi = NEW_ARRAY(f->arena, double, q_size(s->q));
   bool exact = predictive_is_exact(s->p);
   if (!(exact ? correlated_vi(f, s->q, phi) : fit_at_curvature(f, s->q, phi))) return;
+  if (exact) keep_vi(s, phi);
   if (!best_width(s, phi, new_start(s, "correlated VI at its best width"))) s->n--;
 }
 

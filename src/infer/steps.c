@@ -25,6 +25,7 @@ Predictive *fit_objective_of(Fitter *f, const Observed *o, const Target *t, cons
                       ? predictive_of_parts(f->arena, f->apart, f->o->nparts, t, q, noise, f->pool)
                       : predictive_make(f->arena, o, t, q, noise, f->pool);
   predictive_set_units(p, f->unit);
+  if (q == &f->q && t->score != SCORE_elbo) predictive_set_vi(p, f->vi);
   fit_remember(f, p, predictive_objective(p).state);
   return p;
 }

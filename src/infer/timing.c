@@ -17,6 +17,9 @@ Timed timing_make(Ctx *c, const Model *m, const Split *split, const TimingOption
   Arena *a = &c->arena;
   Observed *o =
       observed_make(a, m, split->rows[PART_TRAIN], split->count[PART_TRAIN], target_wants(t));
+  Observed *condensed = t->score == SCORE_elbo ? observed_condensed(a, o) : NULL;
+  size_t n = o->n;
+  if (condensed) o = condensed;
   Q *q = NEW(a, Q);
   *q = q_make(a, options->family, options->shape, m->dim, NULL);
   if (t->integrate == INTEGRATE_EXACT) {
@@ -30,6 +33,7 @@ Timed timing_make(Ctx *c, const Model *m, const Split *split, const TimingOption
   Timed timed = {.p = predictive_make(a, o, t, q, (NoiseSet){options->draws, 1}, pool),
                  .q = q,
                  .o = o,
+                 .n = n,
                  .clock = pool_threads(pool) == 1 ? base_thread_seconds : base_seconds};
   timed.phi = NEW_ARRAY(a, double, q_size(q));
   timed.grad = NEW_ARRAY(a, double, q_size(q));

@@ -12,6 +12,7 @@ typedef struct {
   Predictive *p;
   Q *q;
   const Observed *o;
+  size_t n; /* observations, however many rows they are evaluated in */
   double *phi, *grad;
   double (*clock)(void); /* seconds */
 } Timed;

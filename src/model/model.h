@@ -164,6 +164,10 @@ int32_t model_widest(Ctx *c, const Model *m, const ModelRows *r, unsigned wants)
 /* The same rows, but within a block those that read the same parameters stand together. Row k of
  * the result was row from[k]. */
 ModelRows model_sorted(Arena *a, const Model *m, const ModelRows *r, unsigned wants, size_t *from);
+/* condense.c: for those who ask for nothing but the sum of the log densities: a model with fewer
+ * rows that has the same sum, *rows becoming these and *count how many observations each stands
+ * for; m itself where there is none. count NULL: one each. */
+const Model *model_condense(Arena *a, const Model *m, ModelRows *rows, const double **count);
 /* Number of the observation of each row. */
 void model_numbers(const Model *m, const ModelRows *r, int32_t *obs);
 

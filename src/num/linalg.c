@@ -112,6 +112,26 @@ double la_log_det_cholesky(const double *L, size_t n) {
   return 2 * s;
 }
 
+/* Householder's reflection of column j takes in R_jj and B's column: I - tau v v', v = (1, b). */
+void la_qr_append(double *R, double *B, double *room, size_t n, size_t p) {
+  for (size_t j = 0; j < p; j++) {
+    double *Rj = R + j * p, square = 0, alpha = Rj[j];
+    for (size_t r = 0; r < n; r++) square += B[r * p + j] * B[r * p + j];
+    if (square == 0) continue;
+    double beta = alpha > 0 ? -sqrt(alpha * alpha + square) : sqrt(alpha * alpha + square);
+    double tau = (beta - alpha) / beta;
+    size_t left = p - j - 1;
+    memcpy(room, Rj + j + 1, left * sizeof *room);
+    for (size_t r = 0; r < n; r++) {
+      B[r * p + j] /= alpha - beta;
+      la_axpy(B[r * p + j], B + r * p + j + 1, room, left);
+    }
+    la_axpy(-tau, room, Rj + j + 1, left);
+    for (size_t r = 0; r < n; r++) la_axpy(-tau * B[r * p + j], room, B + r * p + j + 1, left);
+    Rj[j] = beta;
+  }
+}
+
 /* Doolittle with partial pivoting. */
 bool la_lu(double *A, size_t *pivot, int *sign, size_t n) {
   *sign = 1;

@@ -35,6 +35,10 @@ void la_cholesky_inverse(const double *L, double *X, double *work /* n x n */,
                          size_t n);                    /* X = (L L')^-1 */
 double la_log_det_cholesky(const double *L, size_t n); /* log det(L L') = 2 sum log L_ii */
 
+/* R, p x p and upper triangular, becomes that of the QR decomposition of R with the n rows of B
+ * beneath, which is destroyed: R'R grows by B'B. room: p numbers. */
+void la_qr_append(double *R, double *B, double *room, size_t n, size_t p);
+
 /* General square systems: P A = L U in place with row pivots. False when singular. */
 bool la_lu(double *A, size_t *pivot, int *sign, size_t n);
 void la_lu_solve(const double *LU, const size_t *pivot, const double *b, double *x,

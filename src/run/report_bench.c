@@ -129,7 +129,7 @@ static void json_plan(Ctx *c, JsonWriter *j, const Work *w) {
 }
 
 static double ns_per_lane(const Bench *b) {
-  return 1e9 * b->timing.best / ((double)b->timed.o->n * (double)b->lanes);
+  return 1e9 * b->timing.best / ((double)b->timed.n * (double)b->lanes);
 }
 
 static void json_costs(const Bench *b, JsonWriter *j) {
@@ -154,7 +154,7 @@ static void json_form(Ctx *c, const Bench *b, Text *out) {
   json_key(&j, "integration"), json_string(&j, b->exact ? "exact" : "draws");
   json_key(&j, b->exact ? "nodes" : "draws"), json_integer(&j, b->lanes);
   json_key(&j, "prior"), json_string(&j, o->prior && q_is_normal(b->timed.q) ? "exact" : "draws");
-  json_key(&j, "observations"), json_integer(&j, (long long)o->n);
+  json_key(&j, "observations"), json_integer(&j, (long long)b->timed.n);
   json_key(&j, "dim"), json_integer(&j, (long long)b->model->dim);
   json_key(&j, "threads"), json_integer(&j, b->threads);
   json_key(&j, "isa"), json_string(&j, kernels_best()->name);
@@ -171,7 +171,7 @@ static void text_form(Ctx *c, const Bench *b, size_t width, Text *out) {
   const Stages *s = &b->stages;
   const char *lines[] = {
       arena_format(&c->arena, "%s, %s, %ld %s, %zu observations, %zu parameters, %d thread%s, %s",
-                   b->score, b->family, b->lanes, b->exact ? "nodes" : "draws", b->timed.o->n,
+                   b->score, b->family, b->lanes, b->exact ? "nodes" : "draws", b->timed.n,
                    b->model->dim, b->threads, b->threads == 1 ? "" : "s", kernels_best()->name),
       arena_format(&c->arena,
                    "%.4f ms per value and gradient (median %.4f), %.3f ns per observation and draw",

@@ -32,14 +32,16 @@ static void resample(Arena *a, const Q *q, QDraws *d, uint64_t seed, double *the
 }
 
 /* theta [dim x ld] and log q of n draws. */
-static double *draw(Ctx *c, const Run *r, size_t n, size_t ld, uint64_t seed, double *log_q) {
-  QDraws d = q_draws(&c->arena, &r->q, n, ld, kernels_best());
-  double *theta = NEW_ARRAY(&c->arena, double, r->q.dim *ld);
+static double *draw(Arena *a, const Run *r, size_t n, size_t ld, uint64_t seed, double *log_q) {
+  double *theta = NEW_ARRAY(a, double, r->q.dim *ld);
+  TempArena *temp = temp_open(a->ctx);
+  QDraws d = q_draws(&temp->arena, &r->q, n, ld, kernels_best());
   for (size_t k = 0; k < q_noise(&r->q); k++)
     rng_fill_normal(rng_make(seed, STREAM), 0, k, d.u + k * ld, n);
   q_draw(&r->q, r->phi, &d, theta);
   q_log_q(&r->q, r->phi, &d, log_q);
-  if (d.weights) resample(&c->arena, &r->q, &d, seed, theta, log_q);
+  if (d.weights) resample(&temp->arena, &r->q, &d, seed, theta, log_q);
+  temp_close(temp);
   return theta;
 }
 
@@ -134,7 +136,8 @@ RunDraws *run_draw(Ctx *c, const Run *r, const Problem *p, size_t n, uint64_t se
   size_t ld = (n + LANES - 1) / LANES * LANES, ncols;
   const char *const *names = column_names(c, m, kept, &ncols);
   double *log_q = NEW_ARRAY(&c->arena, double, ld);
-  double *theta = draw(c, r, n, ld, seed, log_q);
+  TempArena *temp = temp_open(c);
+  double *theta = draw(&temp->arena, r, n, ld, seed, log_q);
   double *values = NEW_ARRAY(&c->arena, double, n *ncols);
   ModelPoints points = {theta, n, 1, ld};
   model_some_outputs(c, m, &points, seed, kept, values);
@@ -147,15 +150,18 @@ RunDraws *run_draw(Ctx *c, const Run *r, const Problem *p, size_t n, uint64_t se
                      .log_p = log_joint(c, m, run_split(c, r, p), &points),
                      .log_g = log_q,
                      .mean = at_mean(c, r, m, seed, kept)};
+  temp_close(temp);
   return d;
 }
 
 RunDraws *run_draw_plain(Ctx *c, const Run *r, size_t n, uint64_t seed) {
   size_t ld = (n + LANES - 1) / LANES * LANES;
   double *log_q = NEW_ARRAY(&c->arena, double, ld), *log_p = NEW_ARRAY(&c->arena, double, n);
-  double *theta = draw(c, r, n, ld, seed, log_q);
+  TempArena *temp = temp_open(c);
+  double *theta = draw(&temp->arena, r, n, ld, seed, log_q);
   RunDraws *d = NEW(&c->arena, RunDraws);
   d->theta = point_major(c, theta, r->q.dim, n, ld);
+  temp_close(temp);
   for (size_t j = 0; j < n; j++) log_p[j] = NAN;
   d->draws = (Draws){.ndraws = n,
                      .ncols = r->q.dim,
