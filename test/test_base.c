@@ -1,6 +1,7 @@
 /* test_base.c: memory, text, maps, messages with carets, threads. */
 #include "testing.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 /* ---- arena ----------------------------------------------------------------------------------- */
@@ -53,6 +54,40 @@ TEST(reset_gives_memory_back) {
   arena_free(&a);
   assert_null(a.block);
   arena_free(&a);
+}
+
+/* Blocks are kept for the arenas that come next, of whichever thread. Each finds its own memory
+ * zeroed, and nobody else's. */
+static void *fill_arenas(void *wrong) {
+  enum { ARENAS = 200, PIECES = 40, BYTES = 6000 };
+  Ctx own;
+  ctx_init(&own);
+  for (int k = 0; k < ARENAS; k++) {
+    Arena a = arena_make(&own);
+    unsigned char *at[PIECES], mine = (unsigned char)(1 + k);
+    for (int i = 0; i < PIECES; i++) {
+      at[i] = arena_alloc(&a, BYTES);
+      for (int j = 0; j < BYTES; j++) *(bool *)wrong |= at[i][j];
+      memset(at[i], mine, BYTES);
+    }
+    for (int i = 0; i < PIECES; i++)
+      for (int j = 0; j < BYTES; j++) *(bool *)wrong |= at[i][j] != mine;
+    arena_free(&a);
+  }
+  ctx_free(&own);
+  return NULL;
+}
+
+TEST(kept_blocks_are_zero_and_ones_own) {
+  enum { THREADS = 4 };
+  pthread_t handle[THREADS];
+  bool wrong[THREADS] = {false};
+  for (int k = 0; k < THREADS; k++)
+    assert_int_equal(pthread_create(&handle[k], NULL, fill_arenas, &wrong[k]), 0);
+  for (int k = 0; k < THREADS; k++) {
+    pthread_join(handle[k], NULL);
+    assert_false(wrong[k]);
+  }
 }
 
 TEST(growing) {
@@ -330,6 +365,7 @@ int main(void) {
       cmocka_unit_test(memory_does_not_overlap),
       cmocka_unit_test(large_blocks),
       cmocka_unit_test(reset_gives_memory_back),
+      cmocka_unit_test(kept_blocks_are_zero_and_ones_own),
       cmocka_unit_test(growing),
       cmocka_unit_test(failing_allocations_jump),
       cmocka_unit_test(formatting),

@@ -5,7 +5,7 @@ VI and by one log fit (lambda 0.01), one process and one thread at a time, small
 POSTERIORDB is a checkout of stan-dev/posteriordb (its models and posteriors), DATA the folder of its data sets as JSON.
   --fits vi,log      which of them
   --seconds 60       what one fit may take, in seconds of the processor; then it is interrupted
-  --seeds 1          fits with the seeds 1 to N; objectives are to agree to 0.05 sqrt(n)
+  --seeds 1          fits with the seeds 1 to N, or until one takes too long; objectives are to agree to 0.05 sqrt(n)
   --reference DIR    reference means and mean squares (posteriordb's summary_statistics): by how many posterior standard deviations
                      VI's means are off; more than 0.25 is listed
 A program that makes one joint observation, or none, has VI only: its log fit is not counted."""
@@ -135,6 +135,8 @@ def main():
                         compared += worst is not None
                         if worst and worst[0] > 0.25:
                             off.append(f"{name}: {worst[1]} by {worst[0]:.2f}")
+                    if over:
+                        break
                 if len(values) > 1 and max(values) - min(values) > 0.05 * math.sqrt(n):
                     disagree.append(f"{name} {kind}: by {max(values) - min(values):.3g}")
     print()

@@ -1,12 +1,15 @@
 /* arena.c: memory with a lifetime. A chain of blocks, bump allocation, everything zeroed.
  *
  * Large blocks are mapped: the system gives them zeroed, page by page as they are written (what is
- * never written takes no room), and has them back the moment they are freed. The torture build
+ * never written takes no room), and has them back the moment they are freed. Some of the ordinary
+ * ones are kept when they are freed, for all threads: the C library would give them back to the
+ * system and ask for them again, in every one of many small fits. The torture build
  * makes blocks tiny (PVI_ARENA_BLOCK) and lets the k-th block allocation fail (Ctx.alloc_left).
  * Under the address sanitizer whatever is not allocated is poisoned: the red zone behind every
  * allocation, what is left of a block, and what was reset. */
 #include "base/base.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -42,6 +45,7 @@ enum {
   HEADER = 64,      /* keeps the payload aligned to a cache line */
   MAPPED = 1 << 18, /* bytes from which blocks are mapped, */
   HUGE = 1 << 22,   /* and from which in huge pages, where the system has them */
+  KEPT = 512,       /* ordinary blocks at most: 32 MB */
 };
 
 _Static_assert(sizeof(ArenaBlock) <= HEADER, "the block header must fit");
@@ -50,7 +54,45 @@ Arena arena_make(Ctx *ctx) { return (Arena){.ctx = ctx}; }
 
 static void *block_payload(ArenaBlock *b) { return (char *)b + HEADER; }
 
+/* ---- ordinary blocks that are kept ----------------------------------------------------------- */
+
+static struct {
+  pthread_mutex_t lock;
+  ArenaBlock *first;
+  size_t count;
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Under the sanitizer nothing is kept: memory that was freed is not to be used. */
+static bool keep_block(ArenaBlock *b) {
+  if (RED_ZONE || b->size != PVI_ARENA_BLOCK) return false;
+  pthread_mutex_lock(&kept.lock);
+  bool room = kept.count < KEPT;
+  if (room) {
+    b->older = kept.first;
+    kept.first = b;
+    kept.count++;
+  }
+  pthread_mutex_unlock(&kept.lock);
+  return room;
+}
+
+static ArenaBlock *kept_block(size_t size) {
+  if (size != PVI_ARENA_BLOCK) return NULL;
+  pthread_mutex_lock(&kept.lock);
+  ArenaBlock *b = kept.first;
+  if (b) {
+    kept.first = b->older;
+    kept.count--;
+  }
+  pthread_mutex_unlock(&kept.lock);
+  return b;
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
 static ArenaBlock *get_block(size_t size) {
+  ArenaBlock *old = kept_block(size);
+  if (old) return old;
   if (size < MAPPED) return aligned_alloc(64, (HEADER + size + 63) / 64 * 64);
   void *b = mmap(NULL, HEADER + size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (b == MAP_FAILED) return NULL;
@@ -64,6 +106,7 @@ static ArenaBlock *get_block(size_t size) {
 
 static void free_block(ArenaBlock *b) {
   UNPOISON(block_payload(b), b->size);
+  if (keep_block(b)) return;
   if (b->size < MAPPED) {
     free(b);
   } else {

@@ -332,17 +332,6 @@ long q_owner(const Q *q, size_t e) {
   return -1;
 }
 
-/* Points have nothing but a centre. */
-bool q_is_centre(const Q *q, size_t e) {
-  FamilyPart parts[FAMILY_PARTS];
-  if (e >= q_size(q) - q->npoint) return true;
-  int n = q_is_normal(q) ? family_of(q->family)->parts(&q->shape, parts) : 0;
-  for (int k = 0; k < n; k++)
-    if (!strcmp(parts[k].name, "mean"))
-      return e >= parts[k].offset && e < parts[k].offset + parts[k].rows * parts[k].cols;
-  return false;
-}
-
 long q_spread_entry(const Q *q, size_t k) {
   FamilyPart parts[FAMILY_PARTS];
   size_t d = q->shape.dim, at = 0;

@@ -59,8 +59,6 @@ void q_covariance(Arena *a, const Q *q, const double *phi, double *cov);
  * the entries of one parameter leaves the joint distribution of the others as it is. -1: it belongs
  * to several. Families of normals only; flows have no such entries. */
 long q_owner(const Q *q, size_t e);
-/* Is it where that parameter lies, rather than how widely? */
-bool q_is_centre(const Q *q, size_t e);
 /* The entry of phi that is the logarithm of parameter k's own sd, given the others before it; -1:
  * there is none. */
 long q_spread_entry(const Q *q, size_t k);

@@ -33,8 +33,7 @@ static void find_entries(Arena *a, Subspace *s, const Q *q, const Freedom *f) {
   s->entry = NEW_ARRAY(a, size_t, q_size(q) + 1);
   for (size_t e = 0; e < q_size(q); e++) {
     long k = q_owner(q, e);
-    if (k >= 0 && (!f->fixed[k] || (f->follows && f->follows[k] && q_is_centre(q, e))))
-      s->entry[s->nentries++] = e;
+    if (k >= 0 && !f->fixed[k]) s->entry[s->nentries++] = e;
   }
 }
 

@@ -18,7 +18,6 @@ typedef struct {
   const bool *fixed; /* by parameter: its distribution stays, but for what its group says */
   const int *group;  /* by parameter: 0, or the number, from 1, of a group of fixed parameters whose
                         widths grow together; NULL: there are none */
-  const bool *follows; /* by parameter: though fixed, its centre may move; NULL: none */
 } Freedom;
 
 typedef struct Subspace Subspace;

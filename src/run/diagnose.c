@@ -27,7 +27,6 @@ static void add_candidate(Study *s, const char *name, int32_t first, int32_t cou
   bool *fixed = NEW_ARRAY(&s->c->arena, bool, dim + 1);
   memset(fixed, true, dim);
   for (int32_t k = 0; k < count; k++) fixed[first + k] = false;
-  memset(s->follows + first, count <= SHORT, (size_t)count);
   s->candidates[s->n++] = (Candidate){name, first, count, {.fixed = fixed}};
 }
 
@@ -35,7 +34,6 @@ static void add_candidate(Study *s, const char *name, int32_t first, int32_t cou
 static void find_candidates(Study *s) {
   const Model *m = s->problem->model;
   s->candidates = NEW_ARRAY(&s->c->arena, Candidate, m->dim + 1);
-  s->follows = NEW_ARRAY(&s->c->arena, bool, m->dim + 1);
   for (int k = 0; k < m->noutputs; k++) {
     const Output *o = &m->outputs[k];
     if (o->block != BLOCK_PARAMETERS || !o->unconstrained) continue;

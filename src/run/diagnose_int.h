@@ -22,8 +22,7 @@ typedef struct {
   ScoreList list;      /* the score alone */
   Candidate *candidates;
   size_t n;
-  bool *follows; /* by parameter: its centre follows what is let go (varies.c) */
-  Q q;           /* VI's */
+  Q q; /* VI's */
   const double *phi;
   double began; /* the stage under way, in seconds */
 } Study;

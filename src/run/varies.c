@@ -1,10 +1,9 @@
 /* varies.c: does a variable vary? A test by what letting it go gains in sample, and by what it
  * gains in data simulated from a fit in which it does not vary.
  *
- * The gain is that of the best fit in which the variable's width is free over the best in which it
- * keeps its Bayes width. In both the centres of variables of few numbers follow: what a slope's
- * variation has added to the noise has to be taken from the noise, or the slope gains less than it
- * could (a likelihood ratio, not a score at the wrong place).
+ * The gain is that of the fit in which the variable is free over VI, all else keeping its Bayes
+ * distribution in both. (Letting the others' centres follow was tried, a likelihood ratio: no more
+ * is found.)
  *
  * What was found first may be the reason for other gains: an outlier is far less of one for a slope
  * once the noise has heavy tails. So of several variables that gain more than chance the one that
@@ -122,6 +121,7 @@ void widths_alone(const Study *s, Diagnosed *v) {
 typedef struct {
   const Study *s;
   const bool *given, *asked; /* by candidate */
+  bool any;                  /* is one given? */
   double *gains;             /* of those that are asked, in the data */
   double *phi;               /* the fit in which the given ones alone are free */
 } Look;
@@ -134,7 +134,7 @@ static Freedom freedom_of(Arena *a, const Look *l, const Candidate *x) {
     const Candidate *g = &l->s->candidates[k];
     if (l->given[k] || g == x) memset(fixed + g->first, false, (size_t)g->count);
   }
-  return (Freedom){.fixed = fixed, .follows = l->s->follows};
+  return (Freedom){.fixed = fixed};
 }
 
 /* Over the fit of what is given, which goes to base; VI is made anew where the data are others. */
@@ -148,7 +148,7 @@ static void gains_of(Ctx *c, const Look *l, const Problem *p, double *base, doub
   memcpy(base, s->phi, size * sizeof *phi);
   if (p != s->problem) refit(c, s, p, &vi, base);
   Freedom free = freedom_of(&c->arena, l, NULL);
-  let_go(c, s, p, &free, base);
+  if (l->any) let_go(c, s, p, &free, base);
   double least = total(c, s, p, base);
   for (size_t k = 0; k < s->n; k++) {
     gains[k] = 0;
@@ -344,8 +344,12 @@ static Judged *judge_all(Null *t) {
   }
 }
 
-static Look look_make(const Study *s, const bool *given, const bool *asked) {
-  Look l = {s, given, asked, NEW_ARRAY(&s->c->arena, double, s->n + 1),
+static Look look_make(const Study *s, const bool *given, const bool *asked, bool any) {
+  Look l = {s,
+            given,
+            asked,
+            any,
+            NEW_ARRAY(&s->c->arena, double, s->n + 1),
             NEW_ARRAY(&s->c->arena, double, q_size(&s->q))};
   gains_of(s->c, &l, s->problem, l.phi, l.gains);
   return l;
@@ -371,7 +375,7 @@ void test_varies(Study *s, Diagnosed *v, Diagnosis *d) {
   size_t count = (size_t)s->r->o->simulations;
   bool *given = NEW_ARRAY(a, bool, s->n + 1),
        *asked = memset(NEW_ARRAY(a, bool, s->n + 1), true, s->n);
-  Look l = look_make(s, given, asked);
+  Look l = look_make(s, given, asked, false);
   for (size_t k = 0; k < s->n; k++) {
     v[k].inside = l.gains[k];
     v[k].p = v[k].adjusted = NAN;
@@ -389,7 +393,7 @@ void test_varies(Study *s, Diagnosed *v, Diagnosis *d) {
       v[k].adjusted = first ? j[k].any : fmax(v[k].adjusted, j[k].any);
     }
     if (!take(s, j, v, given, asked)) break;
-    l = look_make(s, given, asked);
+    l = look_make(s, given, asked, true);
   }
   for (size_t k = 0; k < s->n; k++) v[k].varies = given[k];
 }
