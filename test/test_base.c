@@ -59,19 +59,21 @@ TEST(reset_gives_memory_back) {
 /* Blocks are kept for the arenas that come next, of whichever thread. Each finds its own memory
  * zeroed, and nobody else's. */
 static void *fill_arenas(void *wrong) {
-  enum { ARENAS = 200, PIECES = 40, BYTES = 6000 };
+  enum { ARENAS = 120, PIECES = 12 };
   Ctx own;
   ctx_init(&own);
-  for (int k = 0; k < ARENAS; k++) {
+  for (size_t k = 0; k < ARENAS; k++) {
     Arena a = arena_make(&own);
     unsigned char *at[PIECES], mine = (unsigned char)(1 + k);
-    for (int i = 0; i < PIECES; i++) {
-      at[i] = arena_alloc(&a, BYTES);
-      for (int j = 0; j < BYTES; j++) *(bool *)wrong |= at[i][j];
-      memset(at[i], mine, BYTES);
+    size_t size[PIECES];
+    for (size_t i = 0; i < PIECES; i++) {
+      size[i] = i % 4 ? 6000 : 250000 + 17000 * ((k + i) % 13); /* ordinary and mapped */
+      at[i] = arena_alloc(&a, size[i]);
+      for (size_t j = 0; j < size[i]; j++) *(bool *)wrong |= at[i][j];
+      memset(at[i], mine, size[i]);
     }
-    for (int i = 0; i < PIECES; i++)
-      for (int j = 0; j < BYTES; j++) *(bool *)wrong |= at[i][j] != mine;
+    for (size_t i = 0; i < PIECES; i++)
+      for (size_t j = 0; j < size[i]; j++) *(bool *)wrong |= at[i][j] != mine;
     arena_free(&a);
   }
   ctx_free(&own);

@@ -9,6 +9,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 . test/tap.sh
 home=$dir/home
+unset MAKEFLAGS MFLAGS MAKELEVEL # of the make that runs this test
 
 "$PVI" cmdstan --install "$home" >"$dir/said" && grep -q 'set_cmdstan_path("/' "$dir/said" && grep -qx 'CMDSTAN_VERSION := 2.35.0' "$home/makefile"
 check $? "a home is made"

@@ -1,10 +1,11 @@
 /* arena.c: memory with a lifetime. A chain of blocks, bump allocation, everything zeroed.
  *
  * Large blocks are mapped: the system gives them zeroed, page by page as they are written (what is
- * never written takes no room), and has them back the moment they are freed. Some of the ordinary
- * ones are kept when they are freed, for all threads: the C library would give them back to the
- * system and ask for them again, in every one of many small fits. The torture build
- * makes blocks tiny (PVI_ARENA_BLOCK) and lets the k-th block allocation fail (Ctx.alloc_left).
+ * never written takes no room). Some blocks are kept when they are freed, for all threads: to give
+ * them back to the system and to ask for them again costs more, in every one of many small fits,
+ * than all that is computed in them. The largest it has back the moment they are freed. The torture
+ * build makes blocks tiny (PVI_ARENA_BLOCK) and lets the k-th block allocation fail
+ * (Ctx.alloc_left).
  * Under the address sanitizer whatever is not allocated is poisoned: the red zone behind every
  * allocation, what is left of a block, and what was reset. */
 #include "base/base.h"
@@ -45,7 +46,6 @@ enum {
   HEADER = 64,      /* keeps the payload aligned to a cache line */
   MAPPED = 1 << 18, /* bytes from which blocks are mapped, */
   HUGE = 1 << 22,   /* and from which in huge pages, where the system has them */
-  KEPT = 512,       /* ordinary blocks at most: 32 MB */
 };
 
 _Static_assert(sizeof(ArenaBlock) <= HEADER, "the block header must fit");
@@ -54,35 +54,53 @@ Arena arena_make(Ctx *ctx) { return (Arena){.ctx = ctx}; }
 
 static void *block_payload(ArenaBlock *b) { return (char *)b + HEADER; }
 
-/* ---- ordinary blocks that are kept ----------------------------------------------------------- */
+/* ---- blocks that are kept -------------------------------------------------------------------- */
+
+/* Each size has a shelf: ordinary blocks have one, mapped ones four between a power of two and the
+ * next. */
+enum { LEAST_SHELF = 18, LAST_SHELF = 24, SHELVES = 4 * (LAST_SHELF - LEAST_SHELF) + 1 };
+static const size_t MOST_KEPT = (size_t)96 << 20; /* bytes */
 
 static struct {
   pthread_mutex_t lock;
-  ArenaBlock *first;
-  size_t count;
+  ArenaBlock *first[SHELVES];
+  size_t bytes;
 } kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Where blocks of that size are kept; SHELVES: nowhere. */
+static size_t shelf_of(size_t size) {
+  if (size == PVI_ARENA_BLOCK) return 0;
+  if (size < MAPPED || size >> LAST_SHELF) return SHELVES;
+  size_t power = 63 - (size_t)__builtin_clzll(size);
+  return 1 + 4 * (power - LEAST_SHELF) + ((size >> (power - 2)) & 3);
+}
 
 /* Under the sanitizer nothing is kept: memory that was freed is not to be used. */
 static bool keep_block(ArenaBlock *b) {
-  if (RED_ZONE || b->size != PVI_ARENA_BLOCK) return false;
+  size_t shelf = RED_ZONE ? SHELVES : shelf_of(b->size);
+  if (shelf == SHELVES) return false;
   pthread_mutex_lock(&kept.lock);
-  bool room = kept.count < KEPT;
+  bool room = kept.bytes + b->size <= MOST_KEPT;
   if (room) {
-    b->older = kept.first;
-    kept.first = b;
-    kept.count++;
+    b->older = kept.first[shelf];
+    kept.first[shelf] = b;
+    kept.bytes += b->size;
   }
   pthread_mutex_unlock(&kept.lock);
   return room;
 }
 
+/* One of at least that size, and at most half as large again. */
 static ArenaBlock *kept_block(size_t size) {
-  if (size != PVI_ARENA_BLOCK) return NULL;
+  size_t shelf = shelf_of(size), last = shelf == 0 ? 0 : shelf + 1;
+  ArenaBlock *b = NULL;
   pthread_mutex_lock(&kept.lock);
-  ArenaBlock *b = kept.first;
-  if (b) {
-    kept.first = b->older;
-    kept.count--;
+  for (; !b && shelf <= last && shelf < SHELVES; shelf++) {
+    ArenaBlock **at = &kept.first[shelf];
+    while (*at && (*at)->size < size) at = &(*at)->older;
+    if (!(b = *at)) continue;
+    *at = b->older;
+    kept.bytes -= b->size;
   }
   pthread_mutex_unlock(&kept.lock);
   return b;
@@ -90,28 +108,56 @@ static ArenaBlock *kept_block(size_t size) {
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-static ArenaBlock *get_block(size_t size) {
-  ArenaBlock *old = kept_block(size);
-  if (old) return old;
-  if (size < MAPPED) return aligned_alloc(64, (HEADER + size + 63) / 64 * 64);
-  void *b = mmap(NULL, HEADER + size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (b == MAP_FAILED) return NULL;
-#ifdef MADV_HUGEPAGE
-  if (size >= HUGE)
-    madvise(b, HEADER + size,
-            MADV_HUGEPAGE); /* a wish: rows of draws are many, translations of pages few */
-#endif
-  return b;
-}
-
-static void free_block(ArenaBlock *b) {
-  UNPOISON(block_payload(b), b->size);
-  if (keep_block(b)) return;
+static void give_back(ArenaBlock *b) {
   if (b->size < MAPPED) {
     free(b);
   } else {
     munmap(b, HEADER + b->size);
   }
+}
+
+/* Where the system has no more, it has all back that is kept; false: nothing was. */
+static bool give_back_kept(void) {
+  bool any = false;
+  pthread_mutex_lock(&kept.lock);
+  for (size_t k = 0; k < SHELVES; k++)
+    for (ArenaBlock *b; (b = kept.first[k]); any = true) {
+      kept.first[k] = b->older;
+      give_back(b);
+    }
+  kept.bytes = 0;
+  pthread_mutex_unlock(&kept.lock);
+  return any;
+}
+
+static void *map_block(size_t bytes) {
+  void *b = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (b == MAP_FAILED) return NULL;
+#ifdef MADV_HUGEPAGE
+  /* A wish: rows of draws are many, translations of pages few. */
+  if (bytes >= HUGE) madvise(b, bytes, MADV_HUGEPAGE);
+#endif
+  return b;
+}
+
+static ArenaBlock *new_block(size_t size) {
+  size_t bytes = HEADER + size;
+  ArenaBlock *b = size < MAPPED ? aligned_alloc(64, (bytes + 63) / 64 * 64) : map_block(bytes);
+  if (b) b->size = size;
+  return b;
+}
+
+static ArenaBlock *get_block(size_t size, bool *zeroed) {
+  ArenaBlock *b = kept_block(size);
+  *zeroed = !b && size >= MAPPED;
+  if (!b) b = new_block(size);
+  if (!b && give_back_kept()) b = new_block(size);
+  return b;
+}
+
+static void free_block(ArenaBlock *b) {
+  UNPOISON(block_payload(b), b->size);
+  if (!keep_block(b)) give_back(b);
 }
 
 static ArenaBlock *take_spare(Arena *a, size_t size) {
@@ -133,6 +179,7 @@ static void use_block(Arena *a, ArenaBlock *b) {
 
 /* True: the new block is zeroed. */
 static bool add_block(Arena *a, size_t need) {
+  bool zeroed = false;
   size_t size = need > PVI_ARENA_BLOCK ? need : PVI_ARENA_BLOCK;
   ArenaBlock *b = take_spare(a, size);
   if (b) {
@@ -141,12 +188,11 @@ static bool add_block(Arena *a, size_t need) {
   }
   if (a->ctx->alloc_left != 0 && size <= SIZE_MAX - HEADER - 63) {
     if (a->ctx->alloc_left > 0) a->ctx->alloc_left--;
-    b = get_block(size);
+    b = get_block(size, &zeroed);
   }
   if (!b) ctx_fail(a->ctx, PVI_FAILURE, NOWHERE, "out of memory (%zu bytes wanted)", need);
-  b->size = size;
   use_block(a, b);
-  return size >= MAPPED;
+  return zeroed;
 }
 
 void *arena_alloc(Arena *a, size_t bytes) {

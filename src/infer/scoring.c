@@ -13,14 +13,66 @@
 #include <math.h>
 #include <string.h>
 
+/* ---- observations that need more ------------------------------------------------------------- */
+
+/* Some of the observations: their places among all. */
+typedef struct {
+  size_t n, *at;
+} Some;
+
+static Some all_of(Arena *a, size_t n) {
+  Some u = {n, NEW_ARRAY(a, size_t, n + 1)};
+  for (size_t k = 0; k < n; k++) u.at[k] = k;
+  return u;
+}
+
+static Observed *select_rows(Arena *a, const Observed *o, const Some *u) {
+  int nblocks = o->model->nblocks;
+  ModelRows rows = {.n = u->n, .first = NEW_ARRAY(a, size_t, nblocks + 1)};
+  int32_t *row = NEW_ARRAY(a, int32_t, u->n + 1);
+  for (size_t k = 0; k < u->n; k++) row[k] = o->rows.row[u->at[k]];
+  size_t k = 0;
+  for (int b = 0; b < nblocks; b++) {
+    while (k < u->n && u->at[k] < o->rows.first[b + 1]) k++;
+    rows.first[b + 1] = k;
+  }
+  rows.row = row;
+  return observed_of(a, o->model, &rows, o->wants);
+}
+
 /* ---- log scores by many draws ---------------------------------------------------------------- */
+
+/* What batches of draws have said of an observation so far: their mean densities, as numbers over
+ * exp(top). */
+typedef struct {
+  double top, sum, squares;
+} Batches;
+
+static void add_batch(Batches *b, double log_density) {
+  if (log_density == -INFINITY) return;
+  if (log_density > b->top) {
+    double less = exp(b->top - log_density);
+    *b = (Batches){log_density, b->sum * less, b->squares * less * less};
+  }
+  double x = exp(log_density - b->top);
+  b->sum += x;
+  b->squares += x * x;
+}
+
+/* The standard error of the log of their mean, were they independent. They are slices of one
+ * quasi-random set, so it is less. */
+static double batches_error(const Batches *b, double count) {
+  double mean = b->sum / count, square = b->squares / count;
+  if (!(mean > 0)) return INFINITY;
+  return sqrt(fmax(0, square / (mean * mean) - 1) / (count - 1));
+}
 
 typedef struct {
   size_t M, ld;
   const Kernels *k;
   const double *weights;
-  double share;   /* log of how many draws these are, in units of a batch */
-  double *scores; /* running log of the sum of densities */
+  double share;     /* log of how many draws these are, in units of a batch */
+  Batches *batches; /* of each row */
 } Running;
 
 static void add_densities(void *self, const TileView *v) {
@@ -29,49 +81,91 @@ static void add_densities(void *self, const TileView *v) {
     ScoreCase c = {.q = {.M = s->M, .ld = s->ld, .weights = s->weights},
                    .ll = v->heads[HEAD_LL] + r * s->ld,
                    .k = s->k};
-    double one = score_log(&c, &(ScoreAdjoint){0}) + s->share, *t = &s->scores[v->row + r];
-    double top = one > *t ? one : *t, low = one > *t ? *t : one;
-    *t = top == -INFINITY ? top : top + log1p(exp(low - top));
+    add_batch(&s->batches[v->row + r], score_log(&c, &(ScoreAdjoint){0}) + s->share);
   }
 }
 
-enum { BATCH = 1024 }; /* draws at a time, so that memory does not grow with their number */
+static Batches *no_batches(Arena *a, size_t n) {
+  Batches *b = NEW_ARRAY(a, Batches, n + 1);
+  for (size_t k = 0; k < n; k++) b[k] = (Batches){-INFINITY, 0, 0};
+  return b;
+}
+
+static double batches_score(const Batches *b, double count) { return b->top + log(b->sum / count); }
+
+enum { BATCH = 1024, SLICE = 256 }; /* draws at a time: memory does not grow with their number */
 
 /* By draws that are given. */
 static void log_by_given(Arena *a, const Scoring *j, double *scores) {
-  size_t dim = j->q->dim, M = j->noise.M;
+  size_t dim = j->q->dim, M = j->noise.M, n = j->o->n;
   Work *w = vm_work(a, observed_tape(j->o), BATCH, j->pool);
   double *theta = NEW_ARRAY(a, double, dim *BATCH + 1);
   ModelPoints points = {j->theta, M, 1, M};
-  for (size_t k = 0; k < j->o->n; k++) scores[k] = -INFINITY;
+  Batches *b = no_batches(a, n);
   for (size_t first = 0; first < M; first += BATCH) {
     size_t m = model_lanes(j->o->model, &points, first, BATCH, theta);
     vm_forward(w, theta);
-    Running s = {m, BATCH, vm_kernels(w), NULL, log((double)m / BATCH), scores};
+    Running s = {m, BATCH, vm_kernels(w), NULL, log((double)m / BATCH), b};
     vm_tiles(w, add_densities, &s, false);
   }
-  for (size_t k = 0; k < j->o->n; k++) scores[k] -= log((double)M / BATCH);
+  for (size_t k = 0; k < n; k++) scores[k] = batches_score(&b[k], (double)M / BATCH);
 }
 
+/* Some of j's observations, on slices [from, to) of all `count`. */
+typedef struct {
+  const Scoring *j;
+  Some u;
+  Batches *batches;
+  size_t count;
+} Slices;
+
+static void run_slices(const Slices *s, size_t from, size_t to) {
+  const Scoring *j = s->j;
+  TempArena *temp = temp_open(j->o->arena->ctx);
+  Arena *a = &temp->arena;
+  const Observed *o = s->u.n == j->o->n ? j->o : select_rows(a, j->o, &s->u);
+  Work *w = vm_work(a, observed_tape(o), SLICE, j->pool);
+  QDraws d = q_draws(a, j->q, SLICE, SLICE, vm_kernels(w));
+  double *theta = NEW_ARRAY(a, double, j->q->dim *SLICE);
+  Running run = {SLICE, SLICE, vm_kernels(w), d.weights, 0, s->batches};
+  for (size_t k = from; k < to; k++) {
+    sobol_normal_slice(d.u, q_noise(j->q), (SobolSlice){k * SLICE, SLICE, s->count * SLICE}, SLICE,
+                       j->noise.seed);
+    q_draw(j->q, j->phi, &d, theta);
+    vm_forward(w, theta);
+    vm_tiles(w, add_densities, &run, false);
+  }
+  temp_close(temp);
+}
+
+/* Errors of all observations have one cause, the draws, and add up: so of many each has to be
+ * smaller, if their sum's is to be a hundredth or two of what the sum varies by. */
+static double small_error(const Scoring *j) { return 0.02 / sqrt((double)j->o->model->n_obs); }
+
+/* By draws of q: a few, and twice as many again and again for those observations of which they have
+ * not said enough, up to noise.M. Whether they have is asked of each by itself, so a score does not
+ * depend on what else is scored. */
 static void log_by_draws(Arena *a, const Scoring *j, double *scores) {
   if (j->theta) {
     log_by_given(a, j, scores);
     return;
   }
-  size_t batches = (j->noise.M + BATCH - 1) / BATCH, rows = q_noise(j->q);
-  Work *w = vm_work(a, observed_tape(j->o), BATCH, j->pool);
-  QDraws d = q_draws(a, j->q, BATCH, BATCH, vm_kernels(w));
-  double *theta = NEW_ARRAY(a, double, j->q->dim *BATCH);
-  for (size_t k = 0; k < j->o->n; k++) scores[k] = -INFINITY;
-  for (size_t b = 0; b < batches; b++) {
-    sobol_normal_slice(d.u, rows, (SobolSlice){b * BATCH, BATCH, batches * BATCH}, BATCH,
-                       j->noise.seed);
-    q_draw(j->q, j->phi, &d, theta);
-    vm_forward(w, theta);
-    Running s = {BATCH, BATCH, vm_kernels(w), d.weights, 0, scores};
-    vm_tiles(w, add_densities, &s, false);
+  enum { LEAST = 4 };
+  Slices s = {j, all_of(a, j->o->n), no_batches(a, j->o->n), (j->noise.M + SLICE - 1) / SLICE};
+  double enough = j->tolerance > 0 ? small_error(j) : -1;
+  for (size_t done = 0, to = LEAST; s.u.n; done = to, to *= 2) {
+    if (to > s.count) to = s.count;
+    run_slices(&s, done, to);
+    size_t more = 0;
+    for (size_t k = 0; k < s.u.n; k++) {
+      size_t at = s.u.at[k];
+      scores[at] = batches_score(&s.batches[k], (double)to);
+      if (to == s.count || batches_error(&s.batches[k], (double)to) <= enough) continue;
+      s.batches[more] = s.batches[k];
+      s.u.at[more++] = at;
+    }
+    s.u.n = more;
   }
-  for (size_t k = 0; k < j->o->n; k++) scores[k] -= log((double)batches);
 }
 
 /* ---- one evaluation of the rows -------------------------------------------------------------- */
@@ -129,7 +223,7 @@ static const double REACH = 16;
 
 /* The observations whose scores still change. */
 typedef struct {
-  size_t n, *at;  /* their places among all */
+  Some some;
   double *change; /* of all: the last one, relative to 1 + |score| */
 } Unsettled;
 
@@ -147,30 +241,15 @@ static void keep_unsettled(Unsettled *u, const double *now, double *scores, cons
                            const Target *t) {
   size_t n = 0;
   double tolerance = enough(j, t);
-  for (size_t k = 0; k < u->n; k++) {
-    size_t at = u->at[k];
+  for (size_t k = 0; k < u->some.n; k++) {
+    size_t at = u->some.at[k];
     double change = scores[at] == now[k] ? 0 : fabs(now[k] - scores[at]) / (1 + fabs(now[k]));
     scores[at] = now[k];
     u->change[at] = change;
     bool missed = t->score == SCORE_log && isinf(now[k]);
-    if (missed || !(change <= tolerance)) u->at[n++] = at;
+    if (missed || !(change <= tolerance)) u->some.at[n++] = at;
   }
-  u->n = n;
-}
-
-/* These observations alone. */
-static Observed *select_rows(Arena *a, const Observed *o, const Unsettled *u) {
-  int nblocks = o->model->nblocks;
-  ModelRows rows = {.n = u->n, .first = NEW_ARRAY(a, size_t, nblocks + 1)};
-  int32_t *row = NEW_ARRAY(a, int32_t, u->n + 1);
-  for (size_t k = 0; k < u->n; k++) row[k] = o->rows.row[u->at[k]];
-  size_t k = 0;
-  for (int b = 0; b < nblocks; b++) {
-    while (k < u->n && u->at[k] < o->rows.first[b + 1]) k++;
-    rows.first[b + 1] = k;
-  }
-  rows.row = row;
-  return observed_of(a, o->model, &rows, o->wants);
+  u->some.n = n;
 }
 
 static bool may_double(const Scoring *j, const Target *t, const Unsettled *u) {
@@ -178,8 +257,8 @@ static bool may_double(const Scoring *j, const Target *t, const Unsettled *u) {
   const Limits *l = limits_of(j, t);
   size_t lanes = plane ? 4 * t->nodes * t->nodes : 2 * t->nodes;
   return 2 * t->nodes <= (plane ? l->plane : l->line) &&
-         exact_grid_fits(j->o, 2 * t->nodes, u->n) &&
-         (2 * t->nodes <= FIXED_NODES || u->n < l->lanes / lanes);
+         exact_grid_fits(j->o, 2 * t->nodes, u->some.n) &&
+         (2 * t->nodes <= FIXED_NODES || u->some.n < l->lanes / lanes);
 }
 
 /* As many as the limits of all observations together allow. Where scales are on a grid, a wide q
@@ -187,7 +266,7 @@ static bool may_double(const Scoring *j, const Target *t, const Unsettled *u) {
 static size_t draws_for(const Scoring *j, const Target *t, const Unsettled *u) {
   const Limits *l = limits_of(j, t);
   size_t lanes = exact_has_scales(j->o) && l->lanes > GRID_LANES ? GRID_LANES : l->lanes,
-         fair = lanes / (u->n + 1);
+         fair = lanes / (u->some.n + 1);
   return fair < LEAST_DRAWS ? LEAST_DRAWS : fair < l->draws ? fair : l->draws;
 }
 
@@ -197,8 +276,8 @@ static void evaluate_again(const Scoring *j, const Target *t, bool exact, Unsett
   TempArena *temp = temp_open(j->o->arena->ctx);
   Arena *a = &temp->arena;
   Scoring again = *j;
-  double *now = NEW_ARRAY(a, double, u->n + 1);
-  Observed *o = select_rows(a, j->o, u);
+  double *now = NEW_ARRAY(a, double, u->some.n + 1);
+  Observed *o = select_rows(a, j->o, &u->some);
   again.o = o;
   again.noise.M = draws_for(j, t, u);
   if (exact) {
@@ -207,7 +286,7 @@ static void evaluate_again(const Scoring *j, const Target *t, bool exact, Unsett
     keep_unsettled(u, now, scores, j, t);
   } else {
     by_draws(a, &again, *t, now);
-    for (size_t k = 0; k < u->n; k++) scores[u->at[k]] = now[k];
+    for (size_t k = 0; k < u->some.n; k++) scores[u->some.at[k]] = now[k];
   }
   temp_close(temp);
 }
@@ -215,16 +294,15 @@ static void evaluate_again(const Scoring *j, const Target *t, bool exact, Unsett
 /* What changes by less than draws would is left as it is. */
 static void keep_worst(Unsettled *u) {
   size_t n = 0;
-  for (size_t k = 0; k < u->n; k++)
-    if (!(u->change[u->at[k]] <= 1e-3)) u->at[n++] = u->at[k];
-  u->n = n;
+  for (size_t k = 0; k < u->some.n; k++)
+    if (!(u->change[u->some.at[k]] <= 1e-3)) u->some.at[n++] = u->some.at[k];
+  u->some.n = n;
 }
 
 static void settle(Arena *a, const Scoring *j, Target t, double *scores) {
   size_t n = j->o->n;
-  Unsettled u = {n, NEW_ARRAY(a, size_t, n + 1), NEW_ARRAY(a, double, n + 1)};
+  Unsettled u = {all_of(a, n), NEW_ARRAY(a, double, n + 1)};
   double *now = NEW_ARRAY(a, double, n + 1);
-  for (size_t k = 0; k < n; k++) u.at[k] = k;
   size_t first = exact_has_wide(j->o) ? WIDE_NODES : FIRST_NODES;
   t.nodes = first / 2;
   evaluate(a, j, &t, scores);
@@ -232,13 +310,13 @@ static void settle(Arena *a, const Scoring *j, Target t, double *scores) {
   evaluate(a, j, &t, now);
   keep_unsettled(&u, now, scores, j, &t);
   t.reach = t.score == SCORE_log ? REACH : 0;
-  while (u.n && may_double(j, &t, &u)) {
+  while (u.some.n && may_double(j, &t, &u)) {
     t.nodes *= 2;
     evaluate_again(j, &t, true, &u, scores);
   }
-  if (j->unsettled) *j->unsettled += u.n;
+  if (j->unsettled) *j->unsettled += u.some.n;
   keep_worst(&u);
-  if (u.n) evaluate_again(j, &t, false, &u, scores);
+  if (u.some.n) evaluate_again(j, &t, false, &u, scores);
 }
 
 /* ---- scores ---------------------------------------------------------------------------------- */
@@ -264,6 +342,32 @@ static size_t affordable_draws(const Scoring *s, const Target *t) {
 /* What is by draws has no more digits than this. */
 static const double DRAWS_DIGITS = 1e-4;
 
+/* By draws: a quarter of them for the observations about which an eighth says nearly the same.
+ * Under a narrow q, as VI's, these are most. */
+static void settle_draws(Arena *a, const Scoring *j, const Target *t, double *scores) {
+  enum { FEWER = 4, LEAST = 128 };
+  size_t M = j->noise.M, n = 0;
+  if (j->theta || !(j->tolerance > 0) || M < 2 * FEWER * LEAST) {
+    evaluate(a, j, t, scores);
+    return;
+  }
+  Scoring part = *j;
+  Some u = all_of(a, j->o->n);
+  double *now = NEW_ARRAY(a, double, u.n + 1);
+  part.noise.M = M / (2 * FEWER);
+  evaluate(a, &part, t, now);
+  part.noise.M = M / FEWER;
+  evaluate(a, &part, t, scores);
+  for (size_t k = 0; k < u.n; k++)
+    if (!(fabs(scores[k] - now[k]) <= small_error(j) * fabs(scores[k]))) u.at[n++] = k;
+  u.n = n;
+  if (!n) return;
+  part = *j;
+  part.o = select_rows(a, j->o, &u);
+  evaluate(a, &part, t, now);
+  for (size_t k = 0; k < n; k++) scores[u.at[k]] = now[k];
+}
+
 void predictive_scores(Ctx *c, const Scoring *s, const Target *target, double *scores) {
   TempArena *temp = temp_open(c);
   Scoring j = *s;
@@ -282,8 +386,10 @@ void predictive_scores(Ctx *c, const Scoring *s, const Target *target, double *s
   if (!exact) t.score_options.accuracy = DRAWS_DIGITS;
   if (exact && s->tolerance > 0 && !sampled)
     settle(&temp->arena, s, t, scores);
-  else
+  else if (exact)
     evaluate(&temp->arena, &j, &t, scores);
+  else
+    settle_draws(&temp->arena, &j, &t, scores);
   temp_close(temp);
 }
 
