@@ -15,7 +15,7 @@
 enum { SLICE_NUMBERS = 256, SLICE_LEAST = 8, NOISE_NUMBERS = 1 << 12 };
 #else
 enum {
-  SLICE_NUMBERS = 1 << 20, /* of theta, in all draws of a slice; */
+  SLICE_NUMBERS = 1 << 19, /* of theta and of the program, in all draws of a slice; */
   SLICE_LEAST = 128,       /* so many draws it has at least */
   NOISE_NUMBERS = 1 << 25  /* of all slices, that are kept */
 };
@@ -169,11 +169,11 @@ static void make_rooms(Arena *a, Predictive *p) {
   p->adj_row = NEW_ARRAY(a, double, workers * p->ld);
 }
 
-/* The ELBO is a mean over the draws: where q has very many numbers it is taken slice by slice, in
- * the memory of one and while it is in cache. Other scores need all draws of an observation at
- * once. */
+/* The ELBO is a mean over the draws: where q or the program has many numbers it is taken slice by
+ * slice, in the memory of one and while it is in cache. Other scores need all draws of an
+ * observation at once. */
 static size_t slice_of(const Predictive *p, size_t M) {
-  size_t n = M, rows = q_noise(p->q);
+  size_t n = M, rows = q_noise(p->q) + vm_shape(observed_tape(p->o)).global_elements;
   if (p->target.score != SCORE_elbo || p->given || family_of(p->q->family)->weights) return M;
   while (n % 2 == 0 && n / 2 >= SLICE_LEAST && n * rows > SLICE_NUMBERS) n /= 2;
   return n;

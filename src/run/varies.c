@@ -8,7 +8,8 @@
  * What was found first may be the reason for other gains: an outlier is far less of one for a slope
  * once the noise has heavy tails. So of several variables that gain more than chance the one that
  * gains most is taken to vary, in the fits and in the program that simulates, and the others have
- * to gain more than chance beside it; then the next.
+ * to gain more than chance beside it; then the next. None is taken that predicts held-out
+ * observations clearly worse.
  */
 #include "run/diagnose_int.h"
 
@@ -355,12 +356,16 @@ static Look look_make(const Study *s, const bool *given, const bool *asked, bool
   return l;
 }
 
+/* What follows a few observations gains in sample, more than chance; but if others are clearly
+ * predicted worse for it, it does not vary in the population. */
+static bool predicts_worse(const Diagnosed *v) { return v->gain < -2 * v->se; }
+
 /* Of those that may vary the one that gains most beyond the usual is taken to; asked are the
  * others. False: none is. */
 static bool take(const Study *s, const Judged *j, const Diagnosed *v, bool *given, bool *asked) {
   size_t best = s->n, more = 0;
   for (size_t k = 0; k < s->n; k++) {
-    asked[k] = asked[k] && v[k].adjusted < LEVEL;
+    asked[k] = asked[k] && v[k].adjusted < LEVEL && !predicts_worse(&v[k]);
     if (asked[k] && (best == s->n || j[k].excess > j[best].excess)) best = k;
     more += asked[k];
   }
