@@ -194,7 +194,7 @@ typedef struct {
   unsigned op;
   double x[IR_MAX_ARGS], value;
 } Result;
-enum { RESULTS = 128 };
+enum { RESULT_BITS = 8, RESULTS = 1 << RESULT_BITS };
 
 typedef struct Eval {
   Ctx *ctx;

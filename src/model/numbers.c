@@ -15,17 +15,16 @@
 #include <math.h>
 #include <string.h>
 
-static double number(Eval *E, const Expr *e);
+static double number_below(Eval *E, const Expr *e);
+
+/* Of an expression that number_typed says is one. Most are leaves. */
+static inline double number(Eval *E, const Expr *e) {
+  return e->kind == EX_VAR   ? E->frame[e->decl->slot].value->v[0]
+         : e->kind == EX_INT ? (double)e->ivalue
+                             : number_below(E, e);
+}
 
 /* ---- elements of variables ------------------------------------------------------------------- */
-
-/* Is e a variable with single indexes, x[i, j] or x[i][j], and no tuple? */
-static bool is_place(const Expr *e) {
-  for (; e->kind == EX_INDEX; e = e->args[0])
-    for (int k = 0; k < e->nindexes; k++)
-      if (e->indexes[k].kind != IX_ONE || !number_typed(e->indexes[k].a)) return false;
-  return e->kind == EX_VAR && e->type && e->type->kind != TY_TUPLE;
-}
 
 /* The place of e in its variable: so many dimensions are indexed so far, and that is where. */
 typedef struct {
@@ -36,7 +35,8 @@ typedef struct {
 
 static Place place(Eval *E, const Expr *e) {
   if (e->kind == EX_VAR) return (Place){.var = &E->frame[e->decl->slot]};
-  Place p = place(E, e->args[0]);
+  const Expr *of = e->args[0];
+  Place p = of->kind == EX_VAR ? (Place){.var = &E->frame[of->decl->slot]} : place(E, of);
   for (int k = 0; k < e->nindexes; k++, p.dims++) {
     double i = number(E, e->indexes[k].a);
     int32_t dim = p.var->value->dims[p.dims];
@@ -60,7 +60,7 @@ static Value shape_at(const Place *p) {
 }
 
 bool number_is_block(const Eval *E, const Expr *e) {
-  return E->numbers && !E->axis && e->kind == EX_INDEX && is_place(e);
+  return E->numbers && !E->axis && e->kind == EX_INDEX && e->place;
 }
 
 Value *number_block(Eval *E, const Expr *e) {
@@ -81,25 +81,41 @@ NumberBlock number_block_to(Eval *E, const Expr *e) {
 
 /* ---- operators ------------------------------------------------------------------------------- */
 
-static size_t place_of_result(unsigned op, const double *x) {
-  uint64_t hash = op, bits;
-  for (int k = 0; k < IR_MAX_ARGS; k++) {
-    memcpy(&bits, &x[k], sizeof bits);
-    hash = (hash ^ bits) * 0x9E3779B97F4A7C15u;
-    hash ^= hash >> 32;
-  }
-  return hash % RESULTS;
+static inline uint64_t bits_of(double x) {
+  uint64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+_Static_assert(IR_MAX_ARGS == 4, "all arguments are looked at");
+
+static bool is_of(const Result *r, unsigned op, const double *x) {
+  return r->op == op && bits_of(r->x[0]) == bits_of(x[0]) && bits_of(r->x[1]) == bits_of(x[1]) &&
+         bits_of(r->x[2]) == bits_of(x[2]) && bits_of(r->x[3]) == bits_of(x[3]);
+}
+
+/* Where the result of op is remembered; *known: it is. NULL: nothing is remembered. Number by
+ * number: they were just written, and to read them in pairs would have to wait. */
+static Result *result_of(Eval *E, unsigned op, const double *x, bool *known) {
+  if (!E->results) return NULL;
+  uint64_t hash = op + (bits_of(x[0]) * 0x9E3779B97F4A7C15u ^ bits_of(x[1]) * 0xBF58476D1CE4E5B9u) +
+                  (bits_of(x[2]) * 0x94D049BB133111EBu ^ bits_of(x[3]) * 0xD6E8FEB86659FD93u);
+  Result *r = &E->results[(hash ^ hash >> 32) * 0x9E3779B97F4A7C15u >> (64 - RESULT_BITS)];
+  *known = is_of(r, op, x);
+  return r;
+}
+
+static double remember(Result *r, unsigned op, const double *x, double value) {
+  if (!r) return value;
+  *r = (Result){.op = op, .value = value};
+  memcpy(r->x, x, sizeof r->x);
+  return value;
 }
 
 double number_fold(Eval *E, unsigned op, const double *x) {
-  if (!E->results) return vm_fold_number(op, x);
-  Result *r = &E->results[place_of_result(op, x)];
-  if (r->op != op || memcmp(r->x, x, sizeof r->x)) {
-    r->op = op;
-    memcpy(r->x, x, sizeof r->x);
-    r->value = vm_fold_number(op, x);
-  }
-  return r->value;
+  bool known = false;
+  Result *r = result_of(E, op, x, &known);
+  return known ? r->value : remember(r, op, x, vm_fold_number(op, x));
 }
 
 static double power(Eval *E, double a, double b) {
@@ -139,12 +155,6 @@ static double unary(Operator op, double a) { return op == OP_NEG ? -a : op == OP
 
 enum { MOST_ARGUMENTS = 8 };
 
-static bool all_numbers(const Expr *call) {
-  for (int k = 0; k < call->nargs; k++)
-    if (!number_typed(call->args[k])) return false;
-  return true;
-}
-
 static bool has_functions(const Expr *call) {
   for (int k = 0; k < call->nargs; k++)
     if (!call->args[k]->type || call->args[k]->type->kind == TY_FUNCTION) return true;
@@ -158,27 +168,26 @@ static double elementwise(Eval *E, const Expr *call, unsigned op) {
   return number_fold(E, op, x);
 }
 
-/* A number that is a Value for the time of a call. */
-typedef struct {
-  Value value;
-  double x;
-} Boxed;
+/* A number as a Value, for the time of a call. */
+static Value number_in(double *x, TypeKind kind) {
+  return (Value){.kind = kind, .n = 1, .known = true, .shared = true, .v = x, .node = NO_NODE};
+}
 
-static Value *boxed(Eval *E, const Expr *e, Boxed *b) {
-  b->x = number(E, e);
-  b->value = (Value){.kind = e->type->kind, .n = 1, .known = true, .v = &b->x, .node = NO_NODE};
-  return &b->value;
+static Value *boxed(Eval *E, const Expr *e, Value *own, double *x) {
+  *x = number(E, e);
+  *own = number_in(x, e->type->kind);
+  return own;
 }
 
 /* A builtin whose result is a number: once it is there nobody holds the arguments any more, so a
  * variable among them is as little shared as it was before. */
 static double builtin(Eval *E, const Expr *call) {
-  Value *args[MOST_ARGUMENTS], *r;
-  Boxed box[MOST_ARGUMENTS];
+  Value *args[MOST_ARGUMENTS], own[MOST_ARGUMENTS], *r;
+  double x[MOST_ARGUMENTS], result;
   bool shared[MOST_ARGUMENTS];
   for (int k = 0; k < call->nargs; k++) {
     const Expr *e = call->args[k];
-    args[k] = number_typed(e)     ? boxed(E, e, &box[k])
+    args[k] = number_typed(e)     ? boxed(E, e, &own[k], &x[k])
               : e->kind == EX_VAR ? E->frame[e->decl->slot].value
                                   : eval_expr(E, e);
     shared[k] = args[k]->shared;
@@ -190,9 +199,32 @@ static double builtin(Eval *E, const Expr *call) {
     E->density = call->loc;
     r = eval_function(E, (FunId)call->builtin, args, call->nargs, call);
   }
-  double x = r->v[0];
+  result = r->v[0];
   for (int k = call->nargs; k-- > 0;) args[k]->shared = shared[k];
-  return x;
+  return result;
+}
+
+/* The log density of a number, given numbers: remembered, as the results of ops are. */
+static double density(Eval *E, const Expr *call) {
+  enum { DENSITIES = 1 << 16 }; /* above all ops */
+  unsigned op = DENSITIES + (unsigned)call->builtin;
+  double x[IR_MAX_ARGS] = {0};
+  Value value[IR_MAX_ARGS], *args[IR_MAX_ARGS];
+  bool known = false;
+  for (int k = 0; k < call->nargs; k++) {
+    x[k] = number(E, call->args[k]);
+    value[k] = number_in(&x[k], call->args[k]->type->kind);
+    args[k] = &value[k];
+  }
+  Result *r = result_of(E, op, x, &known);
+  if (known) return r->value;
+  return remember(r, op, x,
+                  dist_call(E, (DistId)call->builtin, DF_LPDF, args, call->nargs, call->loc)->v[0]);
+}
+
+static bool is_density(const Expr *call) {
+  return call->call == CALL_DIST && call->distfun == DF_LPDF && call->numbers &&
+         call->nargs <= IR_MAX_ARGS;
 }
 
 static double general(Eval *E, const Expr *e) { return eval_general(E, e)->v[0]; }
@@ -202,9 +234,9 @@ static double called(Eval *E, const Expr *e) {
   if ((e->call != CALL_FUNCTION && e->call != CALL_DIST) || e->nargs > MOST_ARGUMENTS ||
       has_functions(e))
     return general(E, e);
-  if (e->call == CALL_FUNCTION && (op = fun_op((FunId)e->builtin)) && all_numbers(e))
+  if (e->call == CALL_FUNCTION && (op = fun_op((FunId)e->builtin)) && e->numbers)
     return elementwise(E, e, op);
-  return builtin(E, e);
+  return is_density(e) ? density(E, e) : builtin(E, e);
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
@@ -214,20 +246,17 @@ static double element(Eval *E, const Expr *e) {
   return p.var->value->v[p.at];
 }
 
-/* Of an expression that number_typed says is one. */
-static double number(Eval *E, const Expr *e) {
+static double number_below(Eval *E, const Expr *e) {
   switch (e->kind) {
-  case EX_INT: return (double)e->ivalue;
   case EX_REAL: return e->rvalue;
-  case EX_VAR: return E->frame[e->decl->slot].value->v[0];
   case EX_PAREN: return number(E, e->args[0]);
-  case EX_INDEX: return is_place(e) ? element(E, e) : general(E, e);
-  case EX_UNARY: return all_numbers(e) ? unary(e->op, number(E, e->args[0])) : general(E, e);
+  case EX_INDEX: return e->place ? element(E, e) : general(E, e);
+  case EX_UNARY: return e->numbers ? unary(e->op, number(E, e->args[0])) : general(E, e);
   case EX_BINARY:
-    return has_short_way(e->op) && (of_numbers_only(e->op) || all_numbers(e)) ? operation(E, e)
-                                                                              : general(E, e);
+    return has_short_way(e->op) && (of_numbers_only(e->op) || e->numbers) ? operation(E, e)
+                                                                          : general(E, e);
   case EX_TERNARY:
-    return all_numbers(e) ? number(E, e->args[number(E, e->args[0]) != 0 ? 1 : 2]) : general(E, e);
+    return e->numbers ? number(E, e->args[number(E, e->args[0]) != 0 ? 1 : 2]) : general(E, e);
   case EX_CALL: return called(E, e);
   default: return general(E, e);
   }
@@ -266,7 +295,7 @@ void number_set(Eval *E, Var *var, TypeKind kind, double x) {
 
 bool number_assign(Eval *E, const Stmt *s) {
   const Expr *lhs = s->lhs;
-  bool possible = number_is(E, lhs) && number_is(E, s->e) && is_place(lhs);
+  bool possible = number_is(E, lhs) && number_is(E, s->e) && lhs->place;
   if (!possible || (s->has_op && !has_short_way(s->op))) return false;
   double x = number_of(E, s->e);
   if (s->has_op) x = binary(E, s->op, number_of(E, lhs), x, is_int(lhs) && is_int(s->e), s->loc);

@@ -223,18 +223,26 @@ static void check_args(Checker *k, Expr *e) {
   }
 }
 
-void check_expr(Checker *k, Expr *e) {
-  if (e->kind == EX_CALL) {
-    check_call(k, e, false);
-    return;
-  }
-  check_args(k, e);
+static bool has_numbers(const Expr *e) {
+  for (int i = 0; i < e->nargs; i++)
+    if (!e->args[i]->type || !type_is_scalar(e->args[i]->type)) return false;
+  return true;
+}
+
+static bool is_place(const Expr *e) {
+  if (e->kind != EX_INDEX) return e->kind == EX_VAR && e->decl && e->type->kind != TY_TUPLE;
+  for (int i = 0; i < e->nindexes; i++)
+    if (e->indexes[i].kind != IX_ONE || !type_is_scalar(e->indexes[i].a->type)) return false;
+  return e->args[0]->place;
+}
+
+static void check_kind(Checker *k, Expr *e) {
   switch (e->kind) {
   case EX_INT: e->type = type_basic(TY_INT); break;
   case EX_REAL: e->type = type_basic(TY_REAL); break;
   case EX_IMAG: e->type = type_basic(TY_COMPLEX); break;
   case EX_STRING: e->type = type_basic(TY_STRING); break;
-  case EX_VAR: check_variable(k, e); return;
+  case EX_VAR: check_variable(k, e); break;
   case EX_UNARY:
   case EX_BINARY: check_operator(k, e); break;
   case EX_TERNARY: check_ternary(k, e); break;
@@ -248,8 +256,15 @@ void check_expr(Checker *k, Expr *e) {
     check_target_value(k, e);
     e->data_only = false;
     break;
-  case EX_CALL: break;
+  case EX_CALL: check_call(k, e, false); break;
   }
+}
+
+void check_expr(Checker *k, Expr *e) {
+  if (e->kind != EX_CALL) check_args(k, e);
+  check_kind(k, e);
+  e->numbers = has_numbers(e);
+  e->place = is_place(e);
 }
 
 void check_int(Checker *k, Expr *e, const char *what) {

@@ -106,6 +106,8 @@ struct Expr {
   Loc loc;
   const Type *type; /* set by the checker */
   bool data_only;   /* set by the checker: no parameter can reach it */
+  bool numbers;     /* set by the checker: its arguments are single numbers, int or real */
+  bool place;       /* set by the checker: a variable, or x[i, j] with single indexes */
   Operator op;
   int nargs;
   Expr **args;
