@@ -342,10 +342,10 @@ static size_t affordable_draws(const Scoring *s, const Target *t) {
 /* What is by draws has no more digits than this. */
 static const double DRAWS_DIGITS = 1e-4;
 
-/* By draws: an eighth of them for the observations about which half of those say nearly the same.
+/* By draws: a quarter of them for the observations about which an eighth says nearly the same.
  * Under a narrow q, as VI's, these are most. */
 static void settle_draws(Arena *a, const Scoring *j, const Target *t, double *scores) {
-  enum { FEWER = 8, LEAST = 64 };
+  enum { FEWER = 4, LEAST = 128 };
   size_t M = j->noise.M, n = 0;
   if (j->theta || !(j->tolerance > 0) || M < 2 * FEWER * LEAST) {
     evaluate(a, j, t, scores);
