@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 """campaign.py PVI POSTERIORDB DATA [options] [WORD ...]: fits the posteriors of posteriordb (those whose name contains a WORD) by mean-field
-VI and by one log fit (lambda 0.01), one process and one thread at a time, small data first, and prints how each ended; the counts come last.
+VI, by one log fit (lambda 0.01) and, where it is asked for, by full-rank VI, one process and one thread at a time, small data first, and prints how each ended; the counts come last.
 
 POSTERIORDB is a checkout of stan-dev/posteriordb (its models and posteriors), DATA the folder of its data sets as JSON.
-  --fits vi,log      which of them
+  --fits vi,log      which of them; fullrank is the third
   --seconds 60       what one fit may take, in seconds of the processor; then it is interrupted
   --seeds 1          fits with the seeds 1 to N, or until one takes too long; objectives are to agree to 0.05 sqrt(n)
   --reference DIR    reference means and mean squares (posteriordb's summary_statistics): by how many posterior standard deviations
-                     VI's means are off; more than 0.25 is listed
+                     VI's means are off; more than 0.25 is listed. So are sds of full-rank VI that are off by more than 15%
 A program that makes one joint observation, or none, has VI only: its log fit is not counted."""
 import argparse, glob, json, math, os, shutil, signal, subprocess, sys, tempfile
 
-KINDS = {"vi": ["--score", "elbo", "--family", "meanfield"], "log": ["--lambda", "0.01"]}
+KINDS = {"vi": ["--score", "elbo", "--family", "meanfield"], "log": ["--lambda", "0.01"], "fullrank": ["--score", "elbo", "--family", "fullrank"]}
 
 
 def arguments():
@@ -85,8 +85,8 @@ def fit(o, program, data, kind, seed, out):
     return code, summary, took, said.strip().split("\n")[0]
 
 
-def furthest(o, name, summary):
-    """The parameter whose VI mean is furthest from the reference, in posterior standard deviations; None: no reference."""
+def reference(o, name):
+    """{parameter: (mean, sd)} of the posterior; None: nobody knows."""
     tables = []
     for what in ("mean_value", "mean_squared_value"):
         path = os.path.join(o.reference, what, what, name + ".json")
@@ -95,12 +95,21 @@ def furthest(o, name, summary):
         with open(path) as f:
             table = json.load(f)
         tables.append(dict(zip(table["names"], table[what])))
-    means, worst = {v["name"]: v["mean"] for v in summary["parameters"]}, (0.0, "-")
-    for parameter in tables[0].keys() & tables[1].keys() & means.keys():
-        m, sd = tables[0][parameter], math.sqrt(max(tables[1][parameter] - tables[0][parameter] ** 2, 0))
-        if sd > 0:
-            worst = max(worst, (abs(means[parameter] - m) / sd, parameter))
-    return worst
+    moments = {p: (tables[0][p], math.sqrt(max(tables[1][p] - tables[0][p] ** 2, 0))) for p in tables[0].keys() & tables[1].keys()}
+    return {p: m for p, m in moments.items() if m[1] > 0}
+
+
+def furthest(known, summary, off):
+    """The parameter of which off(its row, mean, sd) is most."""
+    rows = {v["name"]: v for v in summary["parameters"]}
+    return max([(off(rows[p], *known[p]), p) for p in known.keys() & rows.keys()], default=(0.0, "-"))
+
+
+# fit: how far off a parameter is, in what, and how far is listed
+OFF = {
+    "vi": (lambda row, mean, sd: abs(row["mean"] - mean) / sd, "VI means within 0.25 posterior sd", 0.25),
+    "fullrank": (lambda row, mean, sd: abs(row["sd"] / sd - 1), "full-rank sds within 15%", 0.15),
+}
 
 
 def only_vi(code, said):
@@ -111,8 +120,8 @@ def main():
     o, width = arguments(), 58
     kinds = o.fits.split(",")
     count = {k: [0, 0, 0] for k in kinds}  # fits, converged, over time
-    disagree, off, compared = [], [], 0
-    print(f"{'posterior':{width}} {'fit':4} {'seed':>4} {'exit':>4} {'objective':>16} {'seconds':>8}  reason")
+    disagree, off, compared = [], {k: [] for k in kinds}, {k: 0 for k in kinds}
+    print(f"{'posterior':{width}} {'fit':8} {'seed':>4} {'exit':>4} {'objective':>16} {'seconds':>8}  reason")
     with tempfile.TemporaryDirectory() as folder:
         for name, program, data in posteriors(o):
             for kind in kinds:
@@ -122,19 +131,20 @@ def main():
                     reason, value = (s["reason"], s["objective"]) if s else (said, None)
                     value = math.nan if value is None else float(value)
                     if kind == "log" and only_vi(code, said):
-                        print(f"{name:{width}} {kind:4} {seed:4} {code:4} {'-':>16} {took:8.1f}  VI only: {said}", flush=True)
+                        print(f"{name:{width}} {kind:8} {seed:4} {code:4} {'-':>16} {took:8.1f}  VI only: {said}", flush=True)
                         break
-                    print(f"{name:{width}} {kind:4} {seed:4} {code:4} {value:16.9g} {took:8.1f}  {reason}", flush=True)
+                    print(f"{name:{width}} {kind:8} {seed:4} {code:4} {value:16.9g} {took:8.1f}  {reason}", flush=True)
                     over = bool(s and s.get("interrupted")) or reason.startswith("interrupted") or code < 0
                     count[kind] = [count[kind][0] + 1, count[kind][1] + (code == 0), count[kind][2] + over]
                     if s:
                         n = max(s.get("n_obs", 1), 1)
                         values.append(value)
-                    if kind == "vi" and seed == 1 and o.reference and s and code == 0:
-                        worst = furthest(o, name, s)
-                        compared += worst is not None
-                        if worst and worst[0] > 0.25:
-                            off.append(f"{name}: {worst[1]} by {worst[0]:.2f}")
+                    known = reference(o, name) if kind in OFF and seed == 1 and o.reference and s and code == 0 else None
+                    if known:
+                        worst = furthest(known, s, OFF[kind][0])
+                        compared[kind] += 1
+                        if worst[0] > OFF[kind][2]:
+                            off[kind].append(f"{name}: {worst[1]} by {worst[0]:.2f}; k hat {s.get('khat', math.nan):.2f}")
                     if over:
                         break
                 if len(values) > 1 and max(values) - min(values) > 0.05 * math.sqrt(n):
@@ -145,9 +155,10 @@ def main():
         print(f"{kind}: {ok} of {fits} converged, {over} took more than {o.seconds:g} s")
     for line in disagree:
         print("seeds disagree:", line)
-    if o.reference:
-        print(f"VI means within 0.25 posterior sd in {compared - len(off)} of {compared} with a reference")
-        for line in off:
+    for kind in kinds:
+        if o.reference and kind in OFF:
+            print(f"{OFF[kind][1]} in {compared[kind] - len(off[kind])} of {compared[kind]} with a reference")
+        for line in off[kind]:
             print("further:", line)
 
 
