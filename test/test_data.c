@@ -45,6 +45,7 @@ static void expect_message(const Ctx *c, const char *text, const char *fragment,
 
 static void read_as_json(Ctx *c, const void *text) { data_read_text(c, "test.json", text, NULL); }
 static void read_as_csv(Ctx *c, const void *text) { data_read_text(c, "test.csv", text, NULL); }
+static void read_as_dump(Ctx *c, const void *text) { data_read_text(c, "test.R", text, NULL); }
 
 /* ---- JSON that is wrong ---------------------------------------------------------------------- */
 
@@ -256,7 +257,8 @@ static void check_good(const GoodRow *row, const char *file) {
     show(&c);
     fail();
   }
-  const Data *d = data_read_text(&c, file, row->text, NULL);
+  const DataOptions wanted = {.declared = &row->name, .ndeclared = 1};
+  const Data *d = data_read_text(&c, file, row->text, &wanted);
   const DataVar *v = data_find(d, row->name);
   if (!v || v->n != row->n || v->ndims != row->ndims || v->is_int != row->is_int)
     fail_msg("wrong shape or kind: %s", row->text);
@@ -282,6 +284,21 @@ static const GoodRow good_dump[] = {
     {"e <- integer(0)", "e", 1, {0}, true, 0, {0}},
     {"z <- double(2)", "z", 1, {2}, true, 2, {0, 0}},
     {"t <- c(TRUE, FALSE)", "t", 1, {2}, true, 2, {1, 0}},
+    {"s <- c(\"A \\\"q\\\" \\\\ b\", 'it',\n\"C\nD\")\nv <- 1", "v", 0, {0}, true, 1, {1}},
+    {"f <- structure(c(1L, 2L, 1L), .Label = c(\"a\", \"b\"), class = \"factor\")",
+     "f",
+     1,
+     {3},
+     true,
+     3,
+     {1, 2, 1}},
+    {"M <- structure(1:4, dim = c(2L, 2L), dimnames = list(rows = NULL, c('=', \")\")))",
+     "M",
+     2,
+     {2, 2},
+     true,
+     4,
+     {1, 3, 2, 4}},
     {"X <- structure(c(1, 2, 3, 4, 5, 6), .Dim = c(2L, 3L))",
      "X",
      2,
@@ -304,8 +321,6 @@ static void test_good_dump(void **state) {
     check_good(&good_dump[k], "test.data.R");
 }
 
-static void read_as_dump(Ctx *c, const void *text) { data_read_text(c, "test.R", text, NULL); }
-
 static void test_bad_dump(void **state) {
   (void)state;
   static const struct {
@@ -315,10 +330,14 @@ static void test_bad_dump(void **state) {
       {"N <- \n", "expected a number", 2, 1},
       {"N 3", "expected `=`", 1, 3},
       {"x <- c(1, 2", "expected `)`", 1, 12},
-      {"x <- structure(c(1, 2), .Dim = c(2, 2))", "do not give as many", 1, 40},
-      {"x <- structure(c(1, 2))", "expected `,`", 1, 23},
+      {"x <- structure(c(1, 2), .Dim = c(2, 2))", "do not give as many", 1, 39},
+      {"x <- structure(c(1, 2)", "expected `)`", 1, 23},
       {"x <- 1:999999999", "so long a range", 1, 17},
-      {"x <- \"a\"", "expected a number", 1, 6},
+      {"x <- \"a", "a string has no end", 1, 8},
+      {"`x <- 1", "a name has no end", 1, 8},
+      {"x <- a", "expected a number", 1, 6},
+      {"x <- \"a\"", "has the string", 1, 7},
+      {"x <- structure(c(1, 2), names = list(NULL, c(\"a\"))", "expected `)`", 1, 51},
   };
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
     Ctx c;
@@ -369,6 +388,9 @@ static void read_raw_csv(Ctx *c, const void *text) {
   data_add_csv(c, data_new(c, &source), &source);
 }
 
+static const char small_dump[] =
+    "N <- 2L # rows\nx <- structure(c(1, 2.5, NA, 4), .Dim = c(2L, 2L), "
+    "dimnames = list(a = NULL, c('b', \"d\")))\n`s` <- c(\"it's\")\nz <- c(3:1, integer(0))\n";
 static const char small_csv[] = "N,x.1,x.2,\"a\"\"b\"\n1,2.5,NA,4\r\n5,-1e3,\"7\",\n";
 
 static void test_truncated_csv(void **state) {
@@ -411,17 +433,20 @@ static uint64_t random_bits(uint64_t *s) {
 /* Bytes changed at random: never a crash, always a status. */
 static void test_mutations(void **state) {
   (void)state;
-  static const char bytes[] = "{}[]:,\"\\u0123.eE+-NaInf tru\n\r;\x80\x01";
+  static const char bytes[] = "{}[]:,\"\\u0123.eE+-NaInf tru\n\r;\x80\x01()<=c'`#";
   uint64_t s = 1;
   for (int k = 0; k < 20000; k++) {
-    bool json = k % 2;
+    const struct {
+      const char *text;
+      void (*read)(Ctx *c, const void *text);
+    } forms[] = {{small_json, read_as_json}, {small_csv, read_as_csv}, {small_dump, read_as_dump}};
     char text[256];
-    strcpy(text, json ? small_json : small_csv);
+    strcpy(text, forms[k % 3].text);
     size_t n = strlen(text);
     for (int m = 0; m < 1 + k % 4; m++)
       text[random_bits(&s) % n] = bytes[random_bits(&s) % (sizeof bytes - 1)];
     Ctx c;
-    Status status = attempt(&c, json ? read_as_json : read_as_csv, text);
+    Status status = attempt(&c, forms[k % 3].read, text);
     assert_true(status == PVI_OK || (status == PVI_DATA && c.nerrors > 0));
     ctx_free(&c);
   }

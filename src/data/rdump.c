@@ -4,11 +4,15 @@
  *     y <- c(1, 2.5, NaN)
  *     X <- structure(c(1, 2, 3, 4, 5, 6), .Dim = c(2L, 3L))
  *
- *     file   = {name "<-" value}
- *     value  = "structure" "(" vector "," ".Dim" "=" vector ")" | vector
- *     vector = "c" "(" [item {"," item}] ")" | ("integer" | "double" | "numeric") "(" digits ")" |
- * item item   = number [":" number]
+ *     file      = {name "<-" value}
+ *     value     = "structure" "(" vector {"," name "=" attribute} ")" | vector
+ *     attribute = "list" "(" [[name "="] attribute {"," ...}] ")" | "NULL" | vector
+ *     vector    = "c" "(" [item {"," item}] ")" | ("integer" | "double" | "numeric") "(" digits ")"
+ *                 | item
+ *     item      = number [":" number] | string
  *
+ * Of the attributes only the sizes, .Dim, say anything: a factor is its codes. Strings are no data,
+ * but may stand beside them.
  * R counts the first index fastest, JSON nests the last one innermost.
  */
 #include "data/data_int.h"
@@ -84,9 +88,30 @@ static Word number(Reader *r) {
   return (Word){text, text == from ? n : (int)strlen(text)};
 }
 
+/* As JSON has it; of an escape the character that follows. */
+static Word string(Reader *r) {
+  char quote = *r->at++;
+  Text t = text_make(r->a);
+  text_puts(&t, "\"");
+  for (; *r->at && *r->at != quote; r->at++) {
+    if (*r->at == '\\' && r->at[1]) r->at++;
+    if ((unsigned char)*r->at < ' ') continue;
+    if (*r->at == '"' || *r->at == '\\') text_puts(&t, "\\");
+    text_add(&t, r->at, 1);
+  }
+  if (!*r->at) wrong(r, "a string has no end");
+  r->at++;
+  text_puts(&t, "\"");
+  return (Word){t.s, (int)t.n};
+}
+
+static bool is_quote(char ch) { return ch == '"' || ch == '\''; }
+
 static void item(Reader *r, Words *w) {
-  Word first = number(r);
-  if (!take(r, ":")) {
+  skip(r);
+  bool text = is_quote(*r->at);
+  Word first = text ? string(r) : number(r);
+  if (text || !take(r, ":")) {
     PUSH(r->a, w->items, w->n, w->cap, first);
     return;
   }
@@ -146,25 +171,70 @@ static void nest(Reader *r, const RArray *x, size_t d, size_t offset, size_t str
   text_puts(&r->out, "]");
 }
 
+/* "=" after a name of its own, as attributes and elements of lists have it; *name is empty where
+ * there is none, and nothing was read. */
+static void named(Reader *r, Word *name) {
+  skip(r);
+  const char *before = r->at;
+  bool quoted = is_quote(*r->at) || *r->at == '`';
+  const char end[] = {*r->at, 0};
+  r->at += quoted;
+  *name = (Word){r->at, (int)strcspn(r->at, quoted ? end : " \t\r\n=,()")};
+  r->at += name->n;
+  if (quoted && *r->at) r->at++;
+  if (take(r, "=")) return;
+  r->at = before;
+  name->n = 0;
+}
+
+static bool is_named(const Word *name, const char *s) {
+  return strlen(s) == (size_t)name->n && strncmp(name->s, s, (size_t)name->n) == 0;
+}
+
+/* What an attribute is besides a vector says nothing. */
+static void ignore(Reader *r, int depth) {
+  enum { DEEPEST = 100 };
+  Word name;
+  if (depth > DEEPEST) wrong(r, "lists are nested too deep");
+  if (take(r, "NULL")) return;
+  if (!take(r, "list(")) {
+    vector(r);
+    return;
+  }
+  if (take(r, ")")) return;
+  do {
+    named(r, &name);
+    ignore(r, depth + 1);
+  } while (take(r, ","));
+  expect(r, ")");
+}
+
+static void sizes(Reader *r, RArray *x) {
+  size_t count = 1;
+  Words dims = vector(r);
+  if (dims.n > JSON_MAX_DIMS) wrong(r, "an array has at most 8 dimensions");
+  x->ndims = dims.n;
+  for (size_t k = 0; k < dims.n; k++) {
+    x->dims[k] = strtoul(dims.items[k].s, NULL, 10);
+    count *= x->dims[k];
+  }
+  if (count != x->values->n)
+    wrong(r, "the sizes in .Dim do not give as many elements as there are");
+}
+
 static void value(Reader *r) {
   bool structure = take(r, "structure(");
   Words w = vector(r);
   RArray x = {.values = &w, .dims = {w.n}, .ndims = w.single ? 0 : 1};
-  if (structure) {
-    size_t count = 1;
-    expect(r, ",");
-    expect(r, ".Dim");
-    expect(r, "=");
-    Words dims = vector(r);
-    expect(r, ")");
-    if (dims.n > JSON_MAX_DIMS) wrong(r, "an array has at most 8 dimensions");
-    x.ndims = dims.n;
-    for (size_t k = 0; k < dims.n; k++) {
-      x.dims[k] = strtoul(dims.items[k].s, NULL, 10);
-      count *= x.dims[k];
-    }
-    if (count != w.n) wrong(r, "the sizes in .Dim do not give as many elements as there are");
+  while (structure && take(r, ",")) {
+    Word name;
+    named(r, &name);
+    if (is_named(&name, ".Dim") || is_named(&name, "dim"))
+      sizes(r, &x);
+    else
+      ignore(r, 0);
   }
+  if (structure) expect(r, ")");
   nest(r, &x, 0, 0, 1);
 }
 
@@ -175,7 +245,9 @@ const char *rdump_json(Ctx *c, Arena *a, const Source *source) {
     char quote = strchr("\"`'", *r.at) ? *r.at++ : 0;
     size_t length = quote ? strcspn(r.at, "\"`'") : strcspn(r.at, " \t\r\n<=");
     text_printf(&r.out, "%s\"%.*s\": ", n ? ",\n" : "", (int)length, r.at);
-    r.at += length + (quote != 0);
+    r.at += length;
+    if (quote && !*r.at) wrong(&r, "a name has no end");
+    if (quote) r.at++;
     if (!take(&r, "<-")) expect(&r, "=");
     value(&r);
   }
