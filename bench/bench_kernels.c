@@ -57,7 +57,7 @@ static int32_t *groups(Arena *a, size_t n, size_t count) {
 }
 
 static Case earnings(Arena *a) {
-  Case c = {"earnings", "normal, 4 columns", {.n = 716}, earnings_reference, text_make(a), 1.5};
+  Case c = {"earnings", "normal, 4 columns", {.n = 716}, earnings_reference, text_make(a), 1.25};
   size_t n = c.r.n;
   double *X = NEW_ARRAY(a, double, 4 * n), *y = NEW_ARRAY(a, double, n);
   double *earn = NEW_ARRAY(a, double, n), *height = NEW_ARRAY(a, double, n),
@@ -91,7 +91,7 @@ static Case earnings(Arena *a) {
 static Case radon(Arena *a) {
   enum { COUNTIES = 386 };
   Case c = {"radon",         "normal, 2 gathers", {.n = 12572, .first = {0, COUNTIES}},
-            radon_reference, text_make(a),        2};
+            radon_reference, text_make(a),        1.5};
   size_t n = c.r.n;
   int32_t *county = groups(a, n, COUNTIES);
   double *basement = NEW_ARRAY(a, double, n), *y = NEW_ARRAY(a, double, n);
@@ -124,7 +124,7 @@ static Case election(Arena *a) {
             {.n = 11564, .column = 80},
             election_reference,
             text_make(a),
-            2};
+            1.5};
   size_t n = c.r.n, first = 0;
   double *X = NEW_ARRAY(a, double, 5 * n), *y = NEW_ARRAY(a, double, n);
   for (size_t i = 0; i < n; i++) {
@@ -243,7 +243,7 @@ static bool compare(Ctx *c, Case *k, const char *folder, size_t M) {
   double per = 1e9 / ((double)k->r.n * (double)M);
   bool ok = wrong < 1e-10 && engine / reference <= k->bar;
   printf("%-10s %-32s n %6zu, M %4zu: engine %6.3f ns, by hand %6.3f ns, ratio %5.2f (median "
-         "%5.2f, bar %.1f)%s\n",
+         "%5.2f, bar %.2f)%s\n",
          k->name, k->what, k->r.n, M, engine * per, reference * per, engine / reference,
          ratio[TURNS / 2], k->bar,
          wrong >= 1e-10 ? "  DISAGREE"

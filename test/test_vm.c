@@ -986,6 +986,34 @@ TEST(row_kernels) {
   }
 }
 
+/* Rows with what a density may be: far below the others, nan, infinite. */
+static void check_softmax_rows(Ctx *c, const Kernels *k, size_t m, const double *plus) {
+  enum { ROWS = 11 };
+  static const double odd[] = {NAN, INFINITY, -INFINITY, -1e308, -690, -710, 5, 1e5};
+  size_t ld = (m + LANES - 1) / LANES * LANES, nodd = sizeof odd / sizeof *odd;
+  double *l = numbers(c, (int32_t)(ROWS * ld), m), *w = numbers(c, (int32_t)(ROWS * ld), 5),
+         out[ROWS];
+  for (size_t r = 1; r < ROWS; r++) /* the padding, too */
+    for (size_t j = 0; j < ld; j++)
+      if ((j * 7 + m) % r == 0) l[r * ld + j] = odd[(r + j) % (r == 10 ? 2 : nodd)];
+  k->softmax_rows(&(SoftmaxRows){w, l, plus, ld, ROWS, m, out});
+  for (size_t r = 0; r < ROWS; r++) {
+    double peak = -INFINITY, total = 0;
+    for (size_t j = 0; j < ld; j++) {
+      double x = l[r * ld + j] + (plus ? plus[j] : 0);
+      l[r * ld + j] = j < m && x < INFINITY ? x : -INFINITY;
+      peak = fmax(peak, l[r * ld + j]);
+    }
+    for (size_t j = 0; j < m && peak > -INFINITY; j++) total += exp(l[r * ld + j] - peak);
+    if (peak > -INFINITY)
+      assert_true(fabs(out[r] - peak - log(total)) <= 1e-14 * (1 + fabs(peak)));
+    else
+      assert_true(out[r] == -INFINITY);
+    for (size_t j = 0; j < ld; j++)
+      assert_close(w[r * ld + j], peak > -INFINITY ? exp(l[r * ld + j] - peak) / total : 0, 1e-14);
+  }
+}
+
 TEST(softmax_of_extremes) {
   static const char *const sets[] = {"base", "avx2", "avx512"};
   for (int s = 0; s < 3; s++) {
@@ -997,6 +1025,10 @@ TEST(softmax_of_extremes) {
     assert_close(w[0], 1 / (1 + exp(-1)), 1e-14);
     assert_true(w[2] == 0 && w[3] == 0);
     assert_true(k->softmax(NULL, none, 3) == -INFINITY);
+    for (size_t m = 1; m <= 35; m++) {
+      check_softmax_rows(c, k, m, NULL);
+      check_softmax_rows(c, k, m, numbers(c, 40, 3));
+    }
   }
 }
 

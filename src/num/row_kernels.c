@@ -332,65 +332,38 @@ double ROW(dot)(const double *a, const double *b, size_t m) {
 /* A draw whose density is nan or infinite has none, and predicts nothing. */
 #define PREDICTS(l) SEL(v_lt(l, K(INFINITY)), l, K(-INFINITY))
 
-double ROW(softmax)(double *w, const double *l, size_t m) {
-  size_t full = m / VL * VL, tail = m - full;
-  vd top = K(-INFINITY);
-  for (size_t j = 0; j < full; j += VL) top = v_max(PREDICTS(v_load(l + j)), top);
-  double peak = v_hmax(top);
-  for (size_t j = full; j < m; j++) peak = l[j] > peak && l[j] < INFINITY ? l[j] : peak;
-  if (!(peak < INFINITY && peak > -INFINITY)) {
-    for (size_t j = 0; w && j < (m + LANES - 1) / LANES * LANES; j++) w[j] = 0;
-    return peak;
-  }
-  vd sum = ZERO, shift = v_splat(peak);
-  double last[VL] = {0};
-  for (size_t j = 0; j < full; j += VL) {
-    vd e = v_exp(PREDICTS(v_load(l + j)) - shift);
-    sum += e;
-    if (w) v_store(w + j, e);
-  }
-  if (tail) {
-    for (size_t t = 0; t < VL; t++) last[t] = t < tail ? l[full + t] : -INFINITY;
-    vd e = v_exp(PREDICTS(v_load(last)) - shift);
-    sum += e;
-    if (w) v_store(w + full, e);
-  }
-  double total = v_sum(sum);
-  if (w) {
-    size_t padded = (m + LANES - 1) / LANES * LANES, done = tail ? full + VL : full;
-    vd scale = v_splat(1.0 / total);
-    for (size_t j = 0; j < done; j += VL) v_store(w + j, v_load(w + j) * scale);
-    for (size_t j = done; j < padded; j++) w[j] = 0;
-  }
-  return peak + log(total);
-}
-
-/* The lanes of row l + plus from j on. */
+/* The lanes of a row l + plus from j on; plus: NULL, then the compiler sees it. */
 VFN vd logit_at(const double *l, const double *plus, size_t j) {
-  vd x = v_load(l + j) + (plus ? v_load(plus + j) : ZERO);
-  return PREDICTS(x);
+  return plus ? v_load(l + j) + v_load(plus + j) : v_load(l + j);
 }
 
-/* The largest number of a row; `last`: the lanes in use of the last, partial vector. */
-VFN double row_peak(const SoftmaxRows *s, const double *l, vm last) {
-  size_t full = s->m / VL * VL;
-  vd top = full < s->m ? SEL(last, logit_at(l, s->plus, full), K(-INFINITY)) : K(-INFINITY);
-  top = v_max(top, K(-INFINITY));
-  for (size_t j = 0; j < full; j += VL) top = v_max(logit_at(l, s->plus, j), top);
+/* The lanes in use of the last, partial vector of m. */
+VFN vm lanes_left(size_t m) { return v_lt(v_iota(), v_splat((double)(m % VL))); }
+
+/* The largest number of a row that predicts. */
+VFN double row_peak(const double *l, const double *plus, size_t m, vm last) {
+  size_t full = m / VL * VL;
+  vd top = K(-INFINITY);
+  if (full < m) top = v_max(SEL(last, logit_at(l, plus, full), top), top);
+  for (size_t j = 0; j < full; j += VL) top = v_max(logit_at(l, plus, j), top); /* loses nans */
+  if (v_hmax(top) < INFINITY) return v_hmax(top);
+  top = K(-INFINITY);
+  if (full < m) top = v_max(PREDICTS(SEL(last, logit_at(l, plus, full), top)), top);
+  for (size_t j = 0; j < full; j += VL) top = v_max(PREDICTS(logit_at(l, plus, j)), top);
   return v_hmax(top);
 }
 
-/* exp(l - peak) into w, where there is one, and their sum. */
-VFN double row_exp(const SoftmaxRows *s, const double *l, double peak, vm last, double *w) {
-  size_t full = s->m / VL * VL;
+/* exp(l + plus - peak) into w, where there is one, and their sum. */
+VFN double row_exp(const double *l, const double *plus, size_t m, double peak, vm last, double *w) {
+  size_t full = m / VL * VL;
   vd sum = ZERO, shift = v_splat(peak);
   for (size_t j = 0; j < full; j += VL) {
-    vd e = v_exp(logit_at(l, s->plus, j) - shift);
+    vd e = v_exp_weight(logit_at(l, plus, j) - shift);
     sum += e;
     if (w) v_store(w + j, e);
   }
-  if (full < s->m) {
-    vd e = SEL(last, v_exp(logit_at(l, s->plus, full) - shift), ZERO);
+  if (full < m) {
+    vd e = SEL(last, v_exp_weight(logit_at(l, plus, full) - shift), ZERO);
     sum += e;
     if (w) v_store(w + full, e);
   }
@@ -406,24 +379,39 @@ VFN void row_divide(double *w, double total, bool usual, size_t m) {
 }
 
 /* All steps for LANES rows in turn: rows then overlap, and their logarithms are taken together. */
-void ROW(softmax_rows)(const SoftmaxRows *rows) {
-  SoftmaxRows s = *rows; /* its own, so that what is stored cannot change it */
-  vm last = v_lt(v_iota(), v_splat((double)(s.m - s.m / VL * VL)));
-  for (size_t r0 = 0; r0 < s.rows; r0 += LANES) {
-    size_t count = s.rows - r0 < LANES ? s.rows - r0 : LANES;
-    const double *l = s.l + r0 * s.ld;
-    double peak[LANES], total[LANES], logs[LANES], *w = s.w ? s.w + r0 * s.ld : NULL;
+VFN void softmax_rows(const SoftmaxRows *s, const double *plus) {
+  vm last = lanes_left(s->m);
+  for (size_t r0 = 0; r0 < s->rows; r0 += LANES) {
+    size_t count = s->rows - r0 < LANES ? s->rows - r0 : LANES;
+    const double *l = s->l + r0 * s->ld;
+    double peak[LANES], total[LANES], logs[LANES], *w = s->w ? s->w + r0 * s->ld : NULL;
     for (size_t r = 0; r < LANES; r++) total[r] = 1;
-    for (size_t r = 0; r < count; r++) peak[r] = row_peak(&s, l + r * s.ld, last);
+    for (size_t r = 0; r < count; r++) peak[r] = row_peak(l + r * s->ld, plus, s->m, last);
     for (size_t r = 0; r < count; r++)
-      total[r] = row_exp(&s, l + r * s.ld, peak[r], last, w ? w + r * s.ld : NULL);
+      total[r] = row_exp(l + r * s->ld, plus, s->m, peak[r], last, w ? w + r * s->ld : NULL);
     for (size_t r = 0; r < LANES; r += VL) v_store(logs + r, v_log(v_load(total + r)));
     for (size_t r = 0; r < count; r++) {
       bool usual = peak[r] < INFINITY && peak[r] > -INFINITY;
-      s.out[r0 + r] = usual ? peak[r] + logs[r] : peak[r];
-      if (w) row_divide(w + r * s.ld, total[r], usual, s.m);
+      s->out[r0 + r] = usual ? peak[r] + logs[r] : peak[r];
+      if (w) row_divide(w + r * s->ld, total[r], usual, s->m);
     }
   }
+}
+
+void ROW(softmax_rows)(const SoftmaxRows *rows) {
+  SoftmaxRows s = *rows; /* its own, so that what is stored cannot change it */
+  if (s.plus) {
+    softmax_rows(&s, s.plus);
+  } else {
+    softmax_rows(&s, NULL);
+  }
+}
+
+double ROW(softmax)(double *w, const double *l, size_t m) {
+  double out;
+  SoftmaxRows row = {w, l, NULL, 0, 1, m, &out};
+  ROW(softmax_rows)(&row);
+  return out;
 }
 
 double ROW(ranks)(double *below, const double *x, size_t m) {

@@ -132,17 +132,26 @@ VFN vd v_exp(vd x) {
   return v_select(gone, v_splat(0), e);
 }
 
-/* exp(-|x|) where only sums with 1 matter: not below the smallest normal number, and within 1.5
- * ulp. */
-VFN vd v_exp_unit(vd x) {
-  vd y = v_max(v_splat(-708.0), -v_abs(x)), t, n = exp_steps(y, &t);
-  vd r = v_fma(n, v_splat(-EXP_LN2_LO), v_fma(n, v_splat(-EXP_LN2_HI), y));
+/* exp(x) within 1.5 ulp, for x from -708 to 0. */
+VFN vd exp_negative(vd x) {
+  vd t, n = exp_steps(x, &t);
+  vd r = v_fma(n, v_splat(-EXP_LN2_LO), v_fma(n, v_splat(-EXP_LN2_HI), x));
   vd p = 1.0 + v_fma(r * r, V_POLY(r, exp_P), r);
 #ifdef PVI_AVX512
   return (vd)_mm512_scalef_pd((__m512d)p, (__m512d)n);
 #else
   return (vd)((vu)p + ((vu)t << 52));
 #endif
+}
+
+/* exp(-|x|) where only sums with 1 matter: not below the smallest normal number. */
+VFN vd v_exp_unit(vd x) { return exp_negative(v_max(v_splat(-708.0), -v_abs(x))); }
+
+/* exp(x) of x <= 0, as weights beside a 1 take it: 0 below exp(-700), and where x is nan or
+ * positive. */
+VFN vd v_exp_weight(vd x) {
+  vd y = v_min(v_splat(0), v_max(v_splat(-700.0), x));
+  return v_select(v_eq(x, y), exp_negative(y), v_splat(0));
 }
 
 /* exp(x + l), l a correction below the last bit of x. */
