@@ -304,15 +304,15 @@ typedef struct {
 
 static void one_tile(void *self, const TileView *t) {
   Evaluation *e = self;
-  memcpy(e->value, t->heads[0], t->lanes * sizeof(double));
-  for (size_t j = 0; j < t->lanes; j++) t->adj[0][j] = 1;
+  memcpy(e->value, t->heads[0], t->ld * sizeof(double));
+  for (size_t j = 0; j < t->ld; j++) t->adj[0][j] = 1;
 }
 
 static Evaluation evaluate(Ctx *c, const Model *m, const double *u, int threads) {
   Pool *pool = pool_make(c, threads);
   ModelRows all = model_rows(&c->arena, m, NULL, 0);
   Work *w = vm_work(&c->arena, model_tape(&c->arena, m, &all, WANT_LL), DRAWS, pool);
-  size_t lanes = vm_lanes(w);
+  size_t lanes = vm_ld(w);
   Evaluation e = {lanes, NEW_ARRAY(&c->arena, double, lanes),
                   NEW_ARRAY(&c->arena, double, DIM *lanes)};
   double *theta = NEW_ARRAY(&c->arena, double, DIM *lanes);

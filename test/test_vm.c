@@ -118,11 +118,10 @@ static void look(void *self, const TileView *t) {
       if (!t->heads[h]) continue;
       size_t W = (size_t)head_width(k, t->block, h);
       for (size_t w = 0; w < W; w++)
-        for (size_t j = 0; j < t->lanes; j++) {
-          s->heads[t->block][h][(i * W + w) * t->lanes + j] =
-              t->heads[h][(r * W + w) * t->lanes + j];
+        for (size_t j = 0; j < t->ld; j++) {
+          s->heads[t->block][h][(i * W + w) * t->ld + j] = t->heads[h][(r * W + w) * t->ld + j];
           if (t->adj[h])
-            t->adj[h][(r * W + w) * t->lanes + j] +=
+            t->adj[h][(r * W + w) * t->ld + j] +=
                 weight(t->block, h, k->blocks[t->block].select[i], (int32_t)w);
         }
     }
@@ -168,7 +167,7 @@ static void run_by_rows(Work *w, Taken *t, size_t dim, Seen *seen) {
 static void check_taking(Ctx *c, Work *w, const Case *k, const double *theta, Seen *seen,
                          const double *grad) {
   static const double none[MAX_ROOTS];
-  size_t lanes = vm_lanes(w), n = k->dim * lanes;
+  size_t lanes = vm_ld(w), n = k->dim * lanes;
   Taken t = {lanes, NEW_ARRAY(&c->arena, double, n), NEW_ARRAY(&c->arena, int, k->dim), theta,
              NEW_ARRAY(&c->arena, int, k->dim)};
   double *unseeded = NEW_ARRAY(&c->arena, double, n);
@@ -189,10 +188,9 @@ static Run run(Ctx *c, const Case *k, size_t M, const double *theta, int threads
       &c->arena, &(VmPlan){k->g, k->dim, k->roots, k->nroots, k->blocks, k->nblocks, k->join});
   Pool *pool = threads ? pool_make(c, threads) : NULL;
   Work *w = vm_work(&c->arena, tape, M, pool);
-  Run r = {.seen = {.k = k,
-                    .lanes = vm_lanes(w),
-                    .visits = NEW_ARRAY(&c->arena, int, vm_rows(tape) + 1)}};
-  size_t lanes = vm_lanes(w), rows = 0;
+  Run r = {
+      .seen = {.k = k, .lanes = vm_ld(w), .visits = NEW_ARRAY(&c->arena, int, vm_rows(tape) + 1)}};
+  size_t lanes = vm_ld(w), rows = 0;
   for (int b = 0; b < k->nblocks; b++) {
     r.seen.first[b] = rows;
     rows += (size_t)k->blocks[b].nselect;

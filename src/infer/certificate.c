@@ -195,7 +195,7 @@ static Search *search_make(Ctx *c, Arena *a, const CertificateProblem *p, Pool *
   *s = (Search){.c = c, .arena = a, .p = p, .pool = pool};
   s->o = observed_make(a, p->model, p->rows, p->n, WANT_LL);
   s->work = vm_work(a, observed_tape(s->o), LANES, pool);
-  s->lanes = vm_lanes(s->work);
+  s->lanes = vm_ld(s->work);
   s->chunks = vm_chunks(s->work);
   s->sum = NEW_ARRAY(a, double, s->chunks * s->lanes);
   s->score = NEW_ARRAY(a, double, p->n);

@@ -43,7 +43,7 @@ Coordinates *coordinates_make(Arena *a, const Model *m) {
   roots[ROOT_SCALES] = ir_pack(g, picks, (int32_t)x->nscales);
   VmPlan plan = {.graph = g, .dim = m->dim, .roots = roots, .nroots = 2};
   x->work = vm_work(a, vm_plan(a, &plan), BATCH, NULL);
-  x->lanes = vm_lanes(x->work);
+  x->lanes = vm_ld(x->work);
   x->moving = NEW_ARRAY(a, double, x->dim * x->lanes);
   return x;
 }

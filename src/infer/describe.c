@@ -53,7 +53,7 @@ static void simulate(const Describer *s, const ScoreCase *c, size_t row) {
 }
 
 static void describe_known(const Describer *s, const TileView *t, size_t r, Kind kind) {
-  size_t row = t->row + r, ld = t->lanes,
+  size_t row = t->row + r, ld = t->ld,
          width = kind == KIND_CATEGORICAL ? (size_t)s->o->model->blocks[t->block].width : 1;
   ScoreCase c = {
       .q = {.kind = kind, .M = s->draws->noise.M, .ld = ld, .weights = s->draws->weights},
@@ -72,7 +72,7 @@ static void describe_known(const Describer *s, const TileView *t, size_t r, Kind
 /* Outcomes that the program simulates, one per draw: they speak for themselves. */
 static void describe_simulated(const Describer *s, const TileView *t, size_t r) {
   size_t row = t->row + r, M = s->draws->noise.M, n = s->d->noutcomes;
-  const double *sim = t->heads[HEAD_SIM] + r * t->lanes;
+  const double *sim = t->heads[HEAD_SIM] + r * t->ld;
   double *sorted = s->scratch + (size_t)t->worker * s->each;
   memcpy(sorted, sim, M * sizeof *sorted);
   s->d->mean[row] = stat_mean(sorted, M);
@@ -111,8 +111,9 @@ static void forget(const Description *d, size_t n) {
 void predictive_describe(Ctx *c, const Scoring *s, const Description *d) {
   TempArena *temp = temp_open(c);
   Arena *a = &temp->arena;
-  size_t M = s->noise.M, ld = (M + LANES - 1) / LANES * LANES, rows = q_noise(s->q), widest = 1;
-  Work *w = vm_work(a, observed_tape(s->o), ld, s->pool);
+  size_t M = s->noise.M, rows = q_noise(s->q), widest = 1;
+  Work *w = vm_work(a, observed_tape(s->o), M, s->pool);
+  size_t ld = vm_ld(w);
   QDraws draws = q_draws(a, s->q, M, ld, vm_kernels(w));
   double *theta = NEW_ARRAY(a, double, s->q->dim *ld);
   if (s->theta) {

@@ -215,12 +215,13 @@ static void make_integral(Arena *a, Integral *I, const Graph *g) {
   I->M = C * I->nodes;
   I->pool = rows * I->M > 40000 ? e->pool : NULL;
   I->work = vm_work(a, make_tape(a, e, I, g), I->M, I->pool);
-  I->ld = vm_lanes(I->work);
+  I->ld = vm_ld(I->work);
   (given ? given_make : leaves_make)(a, I);
   if (!I->prior && !I->mean && target_needs(&e->target) & KEEPS_HINTS)
     I->hint = NEW_ARRAY(a, double, 2 * rows);
   if (C > 1) I->adj_w = NEW_ARRAY(a, double, vm_chunks(I->work) * I->ld);
   if (I->M > e->most_lanes) e->most_lanes = I->M;
+  if (I->ld > e->lane_size) e->lane_size = I->ld;
 }
 
 static bool has_wide(const Exact *e, const Reduced *r) {
@@ -298,7 +299,6 @@ static void make_rooms(Arena *a, Exact *e) {
   e->row_score = NEW_ARRAY(a, double, e->o->n);
   e->row_mean = NEW_ARRAY(a, double, e->o->n);
   e->row_prior = NEW_ARRAY(a, double, e->nprior + 1);
-  e->lane_size = (e->most_lanes + LANES) / LANES * LANES;
   e->scratch_size =
       (target_scratch(&e->target, e->o, e->most_lanes, e->lane_size) + LANES) / LANES * LANES;
   e->scratch = NEW_ARRAY(a, double, workers * e->scratch_size);

@@ -22,19 +22,18 @@ typedef struct {
 static void keep_tile(void *self, const TileView *t) {
   Loo *l = self;
   for (size_t r = 0; r < t->rows; r++)
-    memcpy(l->ll + (t->row + r) * l->n + l->first, t->heads[HEAD_LL] + r * t->lanes,
+    memcpy(l->ll + (t->row + r) * l->n + l->first, t->heads[HEAD_LL] + r * t->ld,
            l->count * sizeof *l->ll);
 }
 
 /* All log densities of the rows. */
 static void evaluate(Arena *a, const Observed *o, const LooDraws *d, Loo *l) {
-  size_t dim = o->model->dim;
   Work *w = vm_work(a, observed_tape(o), LOO_LANES, d->pool);
-  double *theta = NEW_ARRAY(a, double, dim *LOO_LANES + 1);
-  ModelPoints points = {d->theta, d->n, dim, 1};
+  ModelLanes lanes = {vm_theta(w), LOO_LANES, vm_ld(w)};
+  ModelPoints points = {d->theta, d->n, o->model->dim, 1};
   for (l->first = 0; l->first < d->n; l->first += LOO_LANES) {
-    l->count = model_lanes(o->model, &points, l->first, LOO_LANES, theta);
-    vm_forward(w, theta);
+    l->count = model_lanes(o->model, &points, l->first, lanes);
+    vm_forward(w, lanes.theta);
     vm_tiles(w, keep_tile, l, false);
   }
 }

@@ -15,8 +15,8 @@ enum { MOST_SIZES = 12 };
 typedef struct {
   const Observed *o;
   Work *work;
-  size_t lanes, chunks;
-  double *likelihood; /* [chunks x lanes]: summed over the observations of each */
+  size_t lanes, ld, chunks;
+  double *likelihood; /* [chunks x ld]: summed over the observations of each */
 } Lanes;
 
 struct Posterior {
@@ -36,9 +36,10 @@ Observed *posterior_observed(Arena *a, const Model *m, const size_t *rows, size_
 
 static Lanes make_lanes(Arena *a, const Observed *o, size_t lanes, Pool *pool) {
   Lanes l = {.o = o, .work = vm_work(a, observed_tape(o), lanes, pool)};
-  l.lanes = vm_lanes(l.work);
+  l.lanes = lanes;
+  l.ld = vm_ld(l.work);
   l.chunks = vm_chunks(l.work);
-  l.likelihood = NEW_ARRAY(a, double, (l.chunks + 1) * l.lanes);
+  l.likelihood = NEW_ARRAY(a, double, (l.chunks + 1) * l.ld);
   vm_overwrites(l.work);
   return l;
 }
@@ -60,11 +61,11 @@ void posterior_without_jacobian(Posterior *p) { p->no_jacobian = true; }
 static void add_tile(void *self, const TileView *t) {
   Lanes *l = self;
   const Kernels *k = vm_kernels(l->work);
-  double *sum = l->likelihood + t->chunk * l->lanes;
+  double *sum = l->likelihood + t->chunk * l->ld;
   for (size_t r = 0; r < t->rows; r++) {
     double count = observed_count(l->o, t->row + r);
-    k->axpy(sum, count, t->heads[HEAD_LL] + r * l->lanes, l->lanes);
-    k->fill(t->adj[HEAD_LL] + r * l->lanes, count, l->lanes);
+    k->axpy(sum, count, t->heads[HEAD_LL] + r * l->ld, l->lanes);
+    k->fill(t->adj[HEAD_LL] + r * l->ld, count, l->lanes);
   }
 }
 
@@ -73,7 +74,7 @@ static void put_points(const Posterior *p, const Lanes *l, const PosteriorPoint 
   double *theta = vm_theta(l->work);
   for (size_t j = 0; j < l->lanes; j++) {
     const double *from = x[j < n ? j : 0].theta;
-    for (size_t k = 0; k < p->dim; k++) theta[k * l->lanes + j] = from[k];
+    for (size_t k = 0; k < p->dim; k++) theta[k * l->ld + j] = from[k];
   }
 }
 
@@ -82,10 +83,10 @@ static void take_results(Posterior *p, const Lanes *l, const PosteriorPoint *x, 
                *jacobian = vm_value(l->work, ROOT_JACOBIAN, 0), *grad = vm_theta_adjoint(l->work);
   for (size_t j = 0; j < n; j++) {
     double value = prior[j] + (p->no_jacobian ? 0 : jacobian[j]);
-    for (size_t c = 0; c < l->chunks; c++) value += l->likelihood[c * l->lanes + j];
+    for (size_t c = 0; c < l->chunks; c++) value += l->likelihood[c * l->ld + j];
     bool finite = isfinite(value);
     for (size_t k = 0; k < p->dim; k++) {
-      x[j].gradient[k] = grad[k * l->lanes + j];
+      x[j].gradient[k] = grad[k * l->ld + j];
       finite &= isfinite(x[j].gradient[k]);
     }
     *x[j].value = finite ? value : -INFINITY;
@@ -99,7 +100,7 @@ void posterior_eval(Posterior *p, const PosteriorPoint *points, size_t n) {
   Lanes *l = p->sizes;
   while (l->lanes < n) l++;
   put_points(p, l, points, n);
-  memset(l->likelihood, 0, l->chunks * l->lanes * sizeof *l->likelihood);
+  memset(l->likelihood, 0, l->chunks * l->ld * sizeof *l->likelihood);
   vm_forward(l->work, vm_theta(l->work));
   vm_tiles(l->work, add_tile, l, true);
   vm_backward(l->work, (double[]){1, p->no_jacobian ? 0 : 1}, NULL, vm_theta_adjoint(l->work));

@@ -186,7 +186,7 @@ static void make_work(Arena *a, Predictive *p, size_t M, Pool *pool) {
   p->M = slice_of(p, M);
   p->slices = M > p->M ? M / p->M : 1;
   p->work = vm_work(a, observed_tape(p->o), p->M, pool);
-  p->ld = vm_lanes(p->work);
+  p->ld = vm_ld(p->work);
   p->posterior = target_posterior(t);
   p->needs = target_needs(t);
   p->draws = q_draws(a, p->q, p->M, p->ld, vm_kernels(p->work));
@@ -360,7 +360,7 @@ static void add_posterior(Predictive *p, size_t row, const double *ll, double *a
 static ScoreCase case_of(const Predictive *p, const TileView *t, size_t r, ScoreAdjoint *adj) {
   const Observed *o = p->o;
   Kind kind = o->wants & WANT_PARAMETERS ? o->kinds[t->block] : KIND_NONE;
-  size_t ld = t->lanes,
+  size_t ld = t->ld,
          width = kind == KIND_CATEGORICAL ? (size_t)o->model->blocks[t->block].width : 1;
   ScoreCase c = {.q = {.kind = kind, .M = p->M, .ld = ld, .weights = p->draws.weights},
                  .o = p->target.score_options,
@@ -382,7 +382,7 @@ static ScoreCase case_of(const Predictive *p, const TileView *t, size_t r, Score
  * simulation. */
 static void simulate_case(const Predictive *p, const TileView *t, size_t r, ScoreCase *c,
                           ScoreAdjoint *adj) {
-  size_t ld = t->lanes, width = (size_t)p->o->model->blocks[t->block].sim_width;
+  size_t ld = t->ld, width = (size_t)p->o->model->blocks[t->block].sim_width;
   const double *sim = t->heads[HEAD_SIM] + r * width * ld;
   c->yvec = observed_sim_y(p->o, t->block, t->row + r);
   c->y = c->yvec[0];
@@ -403,7 +403,7 @@ static void simulate_case(const Predictive *p, const TileView *t, size_t r, Scor
 /* The adjoints of simulated vectors back into rows of draws. */
 static void return_vectors(const Predictive *p, const TileView *t, size_t r,
                            const ScoreAdjoint *adj, double factor) {
-  size_t ld = t->lanes, width = (size_t)p->o->model->blocks[t->block].sim_width;
+  size_t ld = t->ld, width = (size_t)p->o->model->blocks[t->block].sim_width;
   double *to = t->adj[HEAD_SIM] + r * width * ld;
   bool vectors = p->needs & NEEDS_VECTOR_SIM;
   for (size_t j = 0; j < p->M; j++)
@@ -414,7 +414,7 @@ static void return_vectors(const Predictive *p, const TileView *t, size_t r,
 /* Scores of log densities under equal weights. */
 static void score_together(Predictive *p, const TileView *t) {
   const Kernels *k = p->draws.noise.k;
-  size_t ld = t->lanes;
+  size_t ld = t->ld;
   const double *ll = t->heads[HEAD_LL];
   double *adj = t->adj[HEAD_LL], factor = p->scale * p->target.score_weight,
          each = p->scale * p->posterior / (double)p->M;

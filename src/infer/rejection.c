@@ -47,7 +47,7 @@ Rejection *rejection_make(Arena *a, const Observed *o, const Target *t, const Q 
   r->q = q;
   r->work = vm_work(a, observed_tape(o), M, pool);
   r->M = M;
-  r->ld = vm_lanes(r->work);
+  r->ld = vm_ld(r->work);
   r->draws = q_draws(a, q, M, r->ld, vm_kernels(r->work));
   size_t workers = (size_t)vm_workers(r->work);
   r->pending = NEW_ARRAY(a, bool, o->n);

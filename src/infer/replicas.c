@@ -57,7 +57,7 @@ void replicas_numbers(const Replicas *r, int32_t *which) {
 
 /* The random numbers of an observation are its own, whatever the threads. */
 static void draw_known(const Replicas *r, const TileView *t, size_t i, Kind kind) {
-  size_t row = t->row + i, ld = t->lanes, size = observed_size(r->o, t->block, row);
+  size_t row = t->row + i, ld = t->ld, size = observed_size(r->o, t->block, row);
   bool categories = kind == KIND_CATEGORICAL;
   size_t width = categories ? (size_t)r->o->model->blocks[t->block].width : 1;
   double par[MOST_CATEGORIES];
@@ -74,7 +74,7 @@ static void draw_known(const Replicas *r, const TileView *t, size_t i, Kind kind
 static void copy_simulated(const Replicas *r, const TileView *t, size_t i) {
   for (size_t e = 0; e < r->width; e++)
     memcpy(r->out + ((t->row + i) * r->width + e) * r->M,
-           t->heads[HEAD_SIM] + (i * r->width + e) * t->lanes, r->M * sizeof *r->out);
+           t->heads[HEAD_SIM] + (i * r->width + e) * t->ld, r->M * sizeof *r->out);
 }
 
 static void draw_tile(void *self, const TileView *t) {
@@ -88,7 +88,7 @@ static void draw_tile(void *self, const TileView *t) {
 }
 
 void replicas_draw(Replicas *r, const double *theta, uint64_t seed, double *out) {
-  size_t ld = vm_lanes(r->work), dim = r->o->model->dim;
+  size_t ld = vm_ld(r->work), dim = r->o->model->dim;
   double *lanes = vm_theta(r->work);
   for (size_t j = 0; j < ld; j++)
     for (size_t k = 0; k < dim; k++) lanes[k * ld + j] = theta[(j < r->M ? j : 0) * dim + k];

@@ -97,15 +97,15 @@ enum { BATCH = 1024, SLICE = 256 }; /* draws at a time: memory does not grow wit
 
 /* By draws that are given. */
 static void log_by_given(Arena *a, const Scoring *j, double *scores) {
-  size_t dim = j->q->dim, M = j->noise.M, n = j->o->n;
+  size_t M = j->noise.M, n = j->o->n;
   Work *w = vm_work(a, observed_tape(j->o), BATCH, j->pool);
-  double *theta = NEW_ARRAY(a, double, dim *BATCH + 1);
+  ModelLanes lanes = {vm_theta(w), BATCH, vm_ld(w)};
   ModelPoints points = {j->theta, M, 1, M};
   Batches *b = no_batches(a, n);
   for (size_t first = 0; first < M; first += BATCH) {
-    size_t m = model_lanes(j->o->model, &points, first, BATCH, theta);
-    vm_forward(w, theta);
-    Running s = {m, BATCH, vm_kernels(w), NULL, log((double)m / BATCH), b};
+    size_t m = model_lanes(j->o->model, &points, first, lanes);
+    vm_forward(w, lanes.theta);
+    Running s = {m, lanes.ld, vm_kernels(w), NULL, log((double)m / BATCH), b};
     vm_tiles(w, add_densities, &s, false);
   }
   for (size_t k = 0; k < n; k++) scores[k] = batches_score(&b[k], (double)M / BATCH);
@@ -125,11 +125,12 @@ static void run_slices(const Slices *s, size_t from, size_t to) {
   Arena *a = &temp->arena;
   const Observed *o = s->u.n == j->o->n ? j->o : select_rows(a, j->o, &s->u);
   Work *w = vm_work(a, observed_tape(o), SLICE, j->pool);
-  QDraws d = q_draws(a, j->q, SLICE, SLICE, vm_kernels(w));
-  double *theta = NEW_ARRAY(a, double, j->q->dim *SLICE);
-  Running run = {SLICE, SLICE, vm_kernels(w), d.weights, 0, s->batches};
+  size_t ld = vm_ld(w);
+  QDraws d = q_draws(a, j->q, SLICE, ld, vm_kernels(w));
+  double *theta = vm_theta(w);
+  Running run = {SLICE, ld, vm_kernels(w), d.weights, 0, s->batches};
   for (size_t k = from; k < to; k++) {
-    sobol_normal_slice(d.u, q_noise(j->q), (SobolSlice){k * SLICE, SLICE, s->count * SLICE}, SLICE,
+    sobol_normal_slice(d.u, q_noise(j->q), (SobolSlice){k * SLICE, SLICE, s->count * SLICE}, ld,
                        j->noise.seed);
     q_draw(j->q, j->phi, &d, theta);
     vm_forward(w, theta);

@@ -88,7 +88,7 @@ static void run(Density *d, const ModelPoints *p, size_t first, double roots,
                 const DensityOut *out) {
   size_t dim = d->model->dim;
   d->first = first;
-  d->count = model_lanes(d->model, p, first, d->lanes, d->theta);
+  d->count = model_lanes(d->model, p, first, (ModelLanes){d->theta, d->lanes, d->lanes});
   d->out = out;
   vm_forward(d->work, d->theta);
   vm_tiles(d->work, keep_tile, d, out->gradient != NULL);

@@ -188,9 +188,14 @@ typedef struct {
   const double *theta;
   size_t n, by_point, by_dim;
 } ModelPoints;
-/* The points [first, first + lanes) as rows of draws, [dim x lanes]; those that there are not
- * repeat the first. How many there are. */
-size_t model_lanes(const Model *m, const ModelPoints *p, size_t first, size_t lanes, double *theta);
+/* Rows of draws, [dim x ld], of which so many lanes are in use. */
+typedef struct {
+  double *theta;
+  size_t lanes, ld;
+} ModelLanes;
+/* The points from `first` on into the lanes; those that there are not repeat the first. How many
+ * there are. */
+size_t model_lanes(const Model *m, const ModelPoints *p, size_t first, ModelLanes to);
 
 const char *model_unconstrained_name(const Model *m, Arena *a,
                                      size_t k); /* theta[1,2], as tables print it */

@@ -189,12 +189,12 @@ const char *model_unconstrained_name(const Model *m, Arena *a, size_t k) {
 
 /* ---- values of the graph --------------------------------------------------------------------- */
 
-size_t model_lanes(const Model *m, const ModelPoints *p, size_t first, size_t lanes,
-                   double *theta) {
-  size_t count = p->n - first < lanes ? p->n - first : lanes;
+size_t model_lanes(const Model *m, const ModelPoints *p, size_t first, ModelLanes to) {
+  size_t count = p->n - first < to.lanes ? p->n - first : to.lanes;
   for (size_t k = 0; k < m->dim; k++)
-    for (size_t j = 0; j < lanes; j++)
-      theta[k * lanes + j] = p->theta[(first + (j < count ? j : 0)) * p->by_point + k * p->by_dim];
+    for (size_t j = 0; j < to.lanes; j++)
+      to.theta[k * to.ld + j] =
+          p->theta[(first + (j < count ? j : 0)) * p->by_point + k * p->by_dim];
   return count;
 }
 
@@ -388,11 +388,11 @@ void model_some_outputs(Ctx *c, const Model *m, const ModelPoints *p, uint64_t s
   Columns s = columns_of(&temp->arena, m, wanted);
   Failed failed = {.n = 0};
   Work *w = work_of(&temp->arena, &s, BATCH);
-  double *theta = NEW_ARRAY(&temp->arena, double, m->dim *BATCH),
-         *all = NEW_ARRAY(&temp->arena, double, s.ncols *BATCH + 1);
+  ModelLanes lanes = {vm_theta(w), BATCH, vm_ld(w)};
+  double *all = NEW_ARRAY(&temp->arena, double, s.ncols *BATCH + 1);
   for (size_t i = 0; i < p->n; i += BATCH) {
-    size_t count = model_lanes(m, p, i, BATCH, theta);
-    vm_forward(w, theta);
+    size_t count = model_lanes(m, p, i, lanes);
+    vm_forward(w, lanes.theta);
     graph_outputs(&s, w, count, all);
     if (s.generates) generate_all(c, &s, seed, i, count, all, &failed);
     out = keep_wanted(&s, all, count, out);

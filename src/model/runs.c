@@ -328,15 +328,15 @@ typedef struct {
 static void keep_tile(void *self, const TileView *t) {
   Tile *x = self;
   for (size_t e = 0; e < t->rows; e++)
-    memcpy(x->w->outputs + (t->row + e) * BATCH, t->heads[0] + e * t->lanes,
+    memcpy(x->w->outputs + (t->row + e) * BATCH, t->heads[0] + e * t->ld,
            BATCH * sizeof *x->w->outputs);
 }
 
 static void seed_tile(void *self, const TileView *t) {
   const Tile *x = self;
   for (size_t e = 0; e < t->rows; e++)
-    for (size_t j = 0; j < t->lanes; j++)
-      t->adj[0][e * t->lanes + j] =
+    for (size_t j = 0; j < t->ld; j++)
+      t->adj[0][e * t->ld + j] =
           j < x->b->n ? x->out_adj[(t->row + e) * x->b->p->lanes + x->b->lane[j]] : 0;
 }
 

@@ -150,7 +150,7 @@ static void noise_forward(const Frame *f, const Instr *i, size_t n, size_t first
     uint64_t element = i->in[0].index ? (uint64_t)i->in[0].index[first + e] : e;
     size_t at = i->kept + first + e;
     bool keep = f->tile && w->kept;
-    double *to = keep ? w->kept + at * w->lanes : result_row(f, i, e);
+    double *to = keep ? w->kept + at * w->ld : result_row(f, i, e);
     if (!keep || w->kept_seed[at] != w->noise_seed + 1) {
       (i->width == NOISE_NORMAL ? rng_fill_normal : rng_fill_uniform)(key, f->lane, element, to,
                                                                       f->n);
@@ -179,7 +179,7 @@ static void outer_forward(const Frame *f, const Instr *i, size_t n, size_t first
                                 .a_row = o->terms,
                                 .a_column = 1,
                                 .b = o->basis + f->lane,
-                                .ldb = f->w->lanes,
+                                .ldb = f->w->ld,
                                 .rows = step,
                                 .inner = o->terms,
                                 .n = f->n});
@@ -197,14 +197,14 @@ static double finite_dot(const double *a, const double *b, size_t n) {
 /* d / d coef[e, b] = sum over lanes of adjoint times basis[b]. */
 void exec_outer_backward(const Work *w, const Instr *i, const double *g, size_t n, size_t first) {
   const VmOuter *o = &w->outer[i->width];
-  size_t step = outer_together(i, n), lanes = w->lanes;
+  size_t step = outer_together(i, n), ld = w->ld;
   for (size_t e = 0; e < n; e += step) {
     double *adj = o->adj + leaf_element(i, e, first) * o->terms;
-    OuterRows outer = {g + e * lanes, o->basis, lanes, lanes, o->terms, step, w->M};
+    OuterRows outer = {g + e * ld, o->basis, ld, ld, o->terms, step, w->M};
     w->k->outer_adjoint(adj, &outer);
     for (size_t k = 0; k < step * o->terms; k++)
       if (!isfinite(adj[k]))
-        adj[k] = finite_dot(g + (e + k / o->terms) * lanes, o->basis + k % o->terms * lanes, w->M);
+        adj[k] = finite_dot(g + (e + k / o->terms) * ld, o->basis + k % o->terms * ld, w->M);
   }
 }
 

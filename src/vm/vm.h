@@ -74,14 +74,14 @@ VmCost vm_cost(const Tape *t);
 /* Buffers for M draws. The pool is shared and may be NULL: one thread. */
 Work *vm_work(Arena *a, const Tape *t, size_t M, Pool *pool);
 const Tape *vm_tape(const Work *w);
-size_t vm_lanes(const Work *w); /* M padded: the distance of rows of draws */
+size_t vm_ld(const Work *w); /* the distance of rows of draws: at least M padded */
 const Kernels *vm_kernels(const Work *w);
 
 /* Seed of the noise nodes: the number of (node, element, draw) is a function of it. */
 void vm_set_noise(Work *w, uint64_t seed);
 
 /* What the leaf nodes (IR_OUTER) of one number are: element e of lane j is sum_b coef[e terms + b]
- * basis[b lanes + j]. adj receives d objective / d coef, overwritten by vm_tiles with adjoints
+ * basis[b ld + j]. adj receives d objective / d coef, overwritten by vm_tiles with adjoints
  * (leaves of observations) and vm_backward (shared ones).
  */
 enum { VM_LEAVES = 8 };
@@ -92,7 +92,7 @@ typedef struct {
 } VmOuter;
 void vm_set_outer(Work *w, int leaf, VmOuter o);
 
-/* theta: [dim x lanes], a row of draws per dimension. */
+/* theta: [dim x ld], a row of draws per dimension. */
 void vm_forward(Work *w, const double *theta);
 /* Where theta and its adjoints lie; given to vm_forward and vm_backward, nothing is copied. */
 double *vm_theta(Work *w);
@@ -101,14 +101,14 @@ const double *vm_value(const Work *w, int root,
                        int32_t element); /* a row of draws of a root given to vm_plan */
 
 /* A tile of a block: rows [row, row + rows) of the plan's observations. heads[h]: [rows x width x
- * lanes], or NULL; adj[h], when asked for, likewise and zero on entry: the function writes d
+ * ld], or NULL; adj[h], when asked for, likewise and zero on entry: the function writes d
  * objective / d head. It may write only what belongs to its rows.
  */
 typedef struct {
   int block, worker;
   size_t chunk; /* the piece of work it belongs to: what is summed over observations may be summed
                    per chunk, in order */
-  size_t row, rows, lanes;
+  size_t row, rows, ld;
   const double *heads[VM_HEADS];
   double *adj[VM_HEADS];
   const double *totals; /* of every row, instead of heads and adj: see vm_set_linear */
@@ -135,7 +135,7 @@ int vm_workers(const Work *w);
 size_t vm_set_range(Work *w, double lo, double hi);
 
 /* seeds[r]: d objective / d root r, times lane[j] for draw j where lane is not NULL. adj_theta:
- * [dim x lanes], overwritten. */
+ * [dim x ld], overwritten. */
 void vm_backward(Work *w, const double *seeds, const double *lane, double *adj_theta);
 /* Parameters one at a time, instead of theta and its adjoint as whole matrices. `give` writes the
  * draws of a parameter when they are first needed: in vm_draw, which comes before vm_forward(w,

@@ -11,8 +11,9 @@
 #include <string.h>
 
 #ifdef PVI_TORTURE
-enum { TILE_BYTES = 1, TILE_LEAST = 4, TILE_MAX = 4 };
+enum { TILE_BYTES = 1, TILE_LEAST = 4, TILE_MAX = 4, MANY_LANES = 0, ALIKE = LANES };
 #else
+enum { MANY_LANES = 256, ALIKE = 128 };
 enum { TILE_BYTES = 128 * 1024, TILE_LEAST = 4, TILE_MAX = ROWS_MOST };
 #endif
 #ifdef PVI_TORTURE
@@ -34,15 +35,21 @@ enum {
  * second-level cache; with very many draws a few all the same, so that shared values are read once
  * for them. Wide predictors gain up to here, for others the cost is flat from 32 to 160 KB: so the
  * size is one that suits every machine, and results do not depend on its caches. */
-static size_t tile_height(const Tape *t, size_t lanes) {
-  size_t row = 2 * max_size(vm_shape(t).tile_width, 1) * lanes * sizeof(double);
+static size_t tile_height(const Tape *t, size_t ld) {
+  size_t row = 2 * max_size(vm_shape(t).tile_width, 1) * ld * sizeof(double);
   size_t height = TILE_BYTES / row;
   if (height >= 8) height -= height % 8; /* as the kernels take rows */
   return height < TILE_LEAST ? TILE_LEAST : min_size(height, TILE_MAX);
 }
 
+/* Rows a large power of two apart share a few places of the caches: a tile that reads dozens of
+ * them waits for memory half of the time. */
+static size_t row_distance(size_t lanes) {
+  return lanes >= MANY_LANES && lanes % ALIKE == 0 ? lanes + LANES : lanes;
+}
+
 static void make_scratch(Arena *a, Scratch *s, const Work *w) {
-  size_t tile = max_size(vm_shape(w->tape).tile_width, 1) * w->T * w->lanes;
+  size_t tile = max_size(vm_shape(w->tape).tile_width, 1) * w->T * w->ld;
   s->tile = NEW_ARRAY(a, double, tile);
   s->tile_adj = NEW_ARRAY(a, double, tile);
   size_t widest = 3 * w->tape->max_width; /* of sums of two, and their exponentials */
@@ -74,7 +81,7 @@ static bool chunks_pay(const Work *w) {
     copies += (size_t)__builtin_popcount(w->touched[e]);
   }
   return w->chunks <= w->tile_first[w->tape->nblocks] && copies <= rows + w->tape->rows / 8 &&
-         w->chunks * n * w->lanes <= CHUNK_BYTES / sizeof(double);
+         w->chunks * n * w->ld <= CHUNK_BYTES / sizeof(double);
 }
 
 /* As many chunks as pay, a power of two: decided by the problem alone. */
@@ -98,8 +105,8 @@ static void make_rows(Arena *a, Work *w, size_t workers) {
   size_t piece = t->elements * w->block;
   w->again =
       !t->odes && !t->runs && pieces > workers && pieces * piece > VALUE_BYTES / sizeof *w->values;
-  w->rows = NEW_ARRAY(a, double, t->rows_kept * w->lanes);
-  w->adjoint = NEW_ARRAY(a, double, (t->dim + t->leaf_rows) * w->lanes);
+  w->rows = NEW_ARRAY(a, double, t->rows_kept * w->ld);
+  w->adjoint = NEW_ARRAY(a, double, (t->dim + t->leaf_rows) * w->ld);
   w->values = NEW_ARRAY(a, double, (w->again ? workers : pieces) * piece);
   w->value_adj = NEW_ARRAY(a, double, workers *piece);
 }
@@ -111,10 +118,11 @@ Work *vm_work(Arena *a, const Tape *t, size_t M, Pool *pool) {
   w->pool = pool;
   w->M = M;
   w->lanes = (M + LANES - 1) / LANES * LANES;
+  w->ld = row_distance(w->lanes);
   w->count = t->count;
   w->elements = t->elements;
   w->readers = t->count + 1;
-  w->T = tile_height(t, w->lanes);
+  w->T = tile_height(t, w->ld);
   w->touched = NEW_ARRAY(a, uint32_t, t->boundary_elements + 1);
   int workers = pool ? pool_threads(pool) : 1;
   make_rows(a, w, (size_t)workers);
@@ -128,15 +136,15 @@ Work *vm_work(Arena *a, const Tape *t, size_t M, Pool *pool) {
   for (int k = 0; k < t->count; k++)
     if (t->code[k].op == IR_RUN)
       w->runs[t->code[k].columns] = t->code[k].run->work(t->code[k].run, a, w->lanes);
-  if (t->noise && t->noise * w->lanes * sizeof(double) <= KEPT_BYTES) {
-    w->kept = NEW_ARRAY(a, double, t->noise * w->lanes);
+  if (t->noise && t->noise * w->ld * sizeof(double) <= KEPT_BYTES) {
+    w->kept = NEW_ARRAY(a, double, t->noise * w->ld);
     w->kept_seed = NEW_ARRAY(a, uint64_t, t->noise);
   }
   w->from = NEW_ARRAY(a, int32_t, t->nblocks + 1);
   w->to = NEW_ARRAY(a, int32_t, t->nblocks + 1);
   w->tile_first = NEW_ARRAY(a, size_t, t->nblocks + 1);
   choose_chunks(w);
-  w->chunk_adj = NEW_ARRAY(a, double, w->chunks * t->boundary_elements * w->lanes);
+  w->chunk_adj = NEW_ARRAY(a, double, w->chunks * t->boundary_elements * w->ld);
   return w;
 }
 
@@ -149,7 +157,7 @@ void vm_overwrites(Work *w) { w->overwrites = true; }
 void vm_set_noise(Work *w, uint64_t seed) { w->noise_seed = seed; }
 void vm_set_outer(Work *w, int leaf, VmOuter o) { w->outer[leaf] = o; }
 const Tape *vm_tape(const Work *w) { return w->tape; }
-size_t vm_lanes(const Work *w) { return w->lanes; }
+size_t vm_ld(const Work *w) { return w->ld; }
 const Kernels *vm_kernels(const Work *w) { return w->k; }
 
 void vm_by_rows(Work *w, VmGive *give, VmTake *take, void *self) {
@@ -297,7 +305,7 @@ static void give_own(const Work *w, size_t chunk, int worker) {
   const Tape *t = w->tape;
   double clock = start_clock(w);
   for (size_t e = 0; e < t->boundary_elements; e++)
-    if (is_own(w, e, chunk)) w->give(w->rows_self, t->owner[e], w->rows + t->owner[e] * w->lanes);
+    if (is_own(w, e, chunk)) w->give(w->rows_self, t->owner[e], w->rows + t->owner[e] * w->ld);
   if (w->times) stop_clock(&clock, &w->times[worker].draws);
 }
 
@@ -305,7 +313,7 @@ static void give_piece(void *arg, size_t piece, int worker) {
   const Work *w = arg;
   (void)worker;
   for (size_t k = piece * THETA_PIECE; k < min_size((piece + 1) * THETA_PIECE, w->tape->dim); k++)
-    if (!has_owner(w, k)) w->give(w->rows_self, k, w->rows + k * w->lanes);
+    if (!has_owner(w, k)) w->give(w->rows_self, k, w->rows + k * w->ld);
 }
 
 static size_t theta_pieces(const Work *w) { return (w->tape->dim + THETA_PIECE - 1) / THETA_PIECE; }
@@ -347,7 +355,7 @@ static void compute_piece(const Frame *f) {
   const Work *w = f->w;
   for (size_t k = 0; k < w->tape->dim; k++)
     if (is_read(w, k))
-      copy_rows(f->out + k * f->ld, f->ld, w->rows + k * w->lanes + f->lane, w->lanes, 1, f->n);
+      copy_rows(f->out + k * f->ld, f->ld, w->rows + k * w->ld + f->lane, w->ld, 1, f->n);
   exec_forward(f, w->tape->code, w->count);
 }
 
@@ -358,29 +366,29 @@ static void forward_piece(void *arg, size_t piece, int worker) {
   compute_piece(&f);
   size_t count = w->readers > t->count ? t->nkept : t->shared_kept;
   for (size_t k = 0; k < count; k++)
-    copy_rows(w->rows + t->kept[k].at * w->lanes + f.lane, w->lanes,
-              f.out + t->kept[k].element * f.ld, f.ld, t->kept[k].n, f.n);
+    copy_rows(w->rows + t->kept[k].at * w->ld + f.lane, w->ld, f.out + t->kept[k].element * f.ld,
+              f.ld, t->kept[k].n, f.n);
 }
 
 void vm_draw(Work *w) { run_pieces(w, theta_pieces(w), give_piece, w); }
 
 void vm_forward(Work *w, const double *theta) {
-  if (theta != w->rows) memcpy(w->rows, theta, w->tape->dim * w->lanes * sizeof *theta);
+  if (theta != w->rows) memcpy(w->rows, theta, w->tape->dim * w->ld * sizeof *theta);
   if (w->count) run_lanes(w, forward_piece, w);
   w->tiles_ran = false;
 }
 
 const double *vm_value(const Work *w, int root, int32_t element) {
-  return w->rows + (w->tape->roots_kept[root] + (size_t)element) * w->lanes;
+  return w->rows + (w->tape->roots_kept[root] + (size_t)element) * w->ld;
 }
 
 static void clear_tile(const Work *w, Scratch *s, const TapeBlock *block, size_t rows) {
-  size_t element = w->T * w->lanes;
+  size_t element = w->T * w->ld;
   for (int k = 0; k < block->nclear; k++)
     memset(s->tile_adj + block->clear[k].first * element, 0,
            block->clear[k].count * element * sizeof(double));
   if (block->has[0] && !w->overwrites)
-    memset(s->tile_adj + block->out[0] * element, 0, rows * w->lanes * sizeof(double));
+    memset(s->tile_adj + block->out[0] * element, 0, rows * w->ld * sizeof(double));
 }
 
 /* One tile: forward, score, backward into the chunk's boundary. */
@@ -391,7 +399,7 @@ static void run_tile(Work *w, size_t tile, size_t chunk, double *boundary, int w
   Frame f = {.w = w,
              .s = s,
              .n = w->lanes,
-             .ld = w->lanes,
+             .ld = w->ld,
              .shared = w->rows,
              .T = w->T,
              .row = t.row,
@@ -412,12 +420,12 @@ static void run_tile(Work *w, size_t tile, size_t chunk, double *boundary, int w
                    .chunk = chunk,
                    .row = block->first + t.row,
                    .rows = t.rows,
-                   .lanes = w->lanes};
+                   .ld = w->ld};
   if (linear) view.totals = totals;
   for (int h = 0; h < VM_HEADS && !linear; h++) {
     if (!block->has[h]) continue;
-    view.heads[h] = s->tile + block->out[h] * w->T * w->lanes;
-    if (w->want_adjoint) view.adj[h] = s->tile_adj + block->out[h] * w->T * w->lanes;
+    view.heads[h] = s->tile + block->out[h] * w->T * w->ld;
+    if (w->want_adjoint) view.adj[h] = s->tile_adj + block->out[h] * w->T * w->ld;
   }
   w->call(w->self, &view);
   if (w->times) stop_clock(&clock, &w->times[worker].score);
@@ -428,16 +436,16 @@ static void run_tile(Work *w, size_t tile, size_t chunk, double *boundary, int w
 static void take_own(const Work *w, size_t chunk, const double *boundary) {
   const Tape *t = w->tape;
   for (size_t e = 0; e < t->boundary_elements; e++)
-    if (is_own(w, e, chunk)) w->take(w->rows_self, t->owner[e], boundary + e * w->lanes);
+    if (is_own(w, e, chunk)) w->take(w->rows_self, t->owner[e], boundary + e * w->ld);
 }
 
 static void chunk_piece(void *arg, size_t chunk, int worker) {
   Work *w = arg;
   size_t n = w->tape->boundary_elements;
-  double *boundary = w->chunk_adj + chunk * n * w->lanes;
+  double *boundary = w->chunk_adj + chunk * n * w->ld;
   if (w->give) give_own(w, chunk, worker);
   for (size_t e = 0; w->want_adjoint && e < n; e++)
-    if (w->touched[e] >> chunk & 1) memset(boundary + e * w->lanes, 0, w->lanes * sizeof *boundary);
+    if (w->touched[e] >> chunk & 1) memset(boundary + e * w->ld, 0, w->lanes * sizeof *boundary);
   for (size_t t = chunk_begin(w, chunk); t < chunk_begin(w, chunk + 1); t++)
     run_tile(w, t, chunk, boundary, worker);
   if (w->want_adjoint && w->take) take_own(w, chunk, boundary);
@@ -469,7 +477,7 @@ static void gather(const Work *w, size_t element, Gathering g) {
   for (size_t b = t->border_first[element]; w->tiles_ran && b < t->border_first[element + 1]; b++)
     for (uint32_t left = w->touched[t->border[b]]; left; left &= left - 1) {
       size_t copy = (size_t)__builtin_ctz(left) * t->boundary_elements + t->border[b];
-      const double *from = w->chunk_adj + copy * w->lanes + g.lane;
+      const double *from = w->chunk_adj + copy * w->ld + g.lane;
       if (g.over) memcpy(g.to, from, g.n * sizeof *g.to);
       if (!g.over) w->k->add(g.to, from, g.n);
       g.over = false;
@@ -484,7 +492,7 @@ typedef struct {
 
 /* Of a shared leaf, all draws. */
 static double *leaf_adjoint(const Work *w, const Instr *i) {
-  return w->adjoint + (w->tape->dim + i->leaf) * w->lanes;
+  return w->adjoint + (w->tape->dim + i->leaf) * w->ld;
 }
 
 /* What flows into the global values of a piece: from the tiles, and from the roots' seeds. */
@@ -512,10 +520,10 @@ static void backward_piece(void *arg, size_t piece, int worker) {
   exec_backward(&f, t->code, w->count);
   for (size_t k = 0; k < t->dim; k++)
     if (is_read(w, k))
-      copy_rows(w->adjoint + k * w->lanes + f.lane, w->lanes, f.out_adj + k * f.ld, f.ld, 1, f.n);
+      copy_rows(w->adjoint + k * w->ld + f.lane, w->ld, f.out_adj + k * f.ld, f.ld, 1, f.n);
   for (int c = 0; t->leaf_rows && c < w->count; c++)
     if (t->code[c].op == IR_OUTER)
-      copy_rows(leaf_adjoint(w, &t->code[c]) + f.lane, w->lanes, f.out_adj + t->code[c].out * f.ld,
+      copy_rows(leaf_adjoint(w, &t->code[c]) + f.lane, w->ld, f.out_adj + t->code[c].out * f.ld,
                 f.ld, (size_t)t->code[c].n, f.n);
 }
 
@@ -525,8 +533,8 @@ static void theta_piece(void *arg, size_t piece, int worker) {
   (void)worker;
   for (size_t k = piece * THETA_PIECE; k < min_size((piece + 1) * THETA_PIECE, w->tape->dim); k++) {
     if (w->take && w->tiles_ran && has_owner(w, k)) continue;
-    gather(w, k, (Gathering){w->adjoint + k * w->lanes, 0, w->lanes, !is_read(w, k)});
-    if (w->take) w->take(w->rows_self, k, w->adjoint + k * w->lanes);
+    gather(w, k, (Gathering){w->adjoint + k * w->ld, 0, w->lanes, !is_read(w, k)});
+    if (w->take) w->take(w->rows_self, k, w->adjoint + k * w->ld);
   }
 }
 
@@ -539,5 +547,5 @@ void vm_backward(Work *w, const double *seeds, const double *lane, double *adj_t
     if (t->code[k].op == IR_OUTER)
       exec_outer_backward(w, &t->code[k], leaf_adjoint(w, &t->code[k]), (size_t)t->code[k].n, 0);
   if (!w->take && adj_theta != w->adjoint)
-    memcpy(adj_theta, w->adjoint, t->dim * w->lanes * sizeof *adj_theta);
+    memcpy(adj_theta, w->adjoint, t->dim * w->ld * sizeof *adj_theta);
 }

@@ -14,7 +14,7 @@ enum { LANE_BLOCK = 64 }; /* draws that global instructions take together */
 enum { WALK = 64 }; /* elements whose operands are found together */
 
 typedef struct {
-  double *tile, *tile_adj; /* [width x T x lanes] */
+  double *tile, *tile_adj; /* [width x T x ld] */
   const double **in;       /* pointers of one SUM or LSE */
   double **adj;
   size_t *step;
@@ -43,22 +43,22 @@ struct Work {
   const Tape *tape;
   const Kernels *k;
   Pool *pool;
-  size_t M, lanes;
+  size_t M, lanes, ld; /* draws; padded; the distance of their rows */
   uint64_t noise_seed;
   VmOuter outer[VM_LEAVES];
-  double *kept;        /* noise of tiles [tape->noise x lanes]; NULL: too much of it */
+  double *kept;        /* noise of tiles [tape->noise x ld]; NULL: too much of it */
   uint64_t *kept_seed; /* of each row of it: seed + 1; 0: nothing yet */
   size_t T;            /* observations per tile, at most */
   int count, readers;  /* global instructions to run; readers of theta among them and the roots:
                           Tape.reader below it */
   size_t elements;     /* global elements in use */
   size_t block;        /* draws of a piece of global work, at most: distance of its rows */
-  double *rows;        /* [rows_kept x lanes]: theta, and the values that tiles and callers read */
-  double *adjoint;     /* [dim + leaf_rows x lanes]: of theta, and of shared leaves */
+  double *rows;        /* [rows_kept x ld]: theta, and the values that tiles and callers read */
+  double *adjoint;     /* [dim + leaf_rows x ld]: of theta, and of shared leaves */
   double *values;      /* [pieces, or workers][elements x block] */
   double *value_adj;   /* [workers][elements x block] */
   bool again;          /* values are not kept for the way back, but computed again */
-  double *chunk_adj;   /* [chunks x boundary x lanes] */
+  double *chunk_adj;   /* [chunks x boundary x ld] */
   uint32_t *touched;   /* [boundary]: bit c: chunk c adds to this row of its own copy; of the others
                           nothing is read */
   size_t chunks;
