@@ -507,11 +507,19 @@ Tape *vm_plan(Arena *a, const VmPlan *given) {
 
 size_t vm_rows(const Tape *t) { return t->rows; }
 
+static size_t predictor_width(const Instr *i) {
+  return i->affine ? i->affine->ndense : i->op == IR_MATVEC ? (size_t)i->width : 0;
+}
+
 VmShape vm_shape(const Tape *t) {
   VmShape s = {.global_elements = t->elements, .global_ops = (size_t)t->count};
   for (int k = 0; k < t->nblocks; k++) {
     s.tile_ops += (size_t)t->blocks[k].count;
     if (t->blocks[k].width > s.tile_width) s.tile_width = t->blocks[k].width;
+    for (int c = 0; c < t->blocks[k].count; c++) {
+      size_t width = predictor_width(&t->blocks[k].code[c]);
+      if (width > s.predictor_width) s.predictor_width = width;
+    }
   }
   return s;
 }

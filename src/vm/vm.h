@@ -56,6 +56,7 @@ void vm_print(Text *out, const Tape *t);
 typedef struct {
   size_t global_elements,
       tile_width; /* elements held per draw: globally, and per observation (the widest block) */
+  size_t predictor_width; /* shared values in the widest linear predictor of an observation */
   size_t global_ops, tile_ops;
 } VmShape;
 VmShape vm_shape(const Tape *t);

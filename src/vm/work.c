@@ -11,9 +11,8 @@
 #include <string.h>
 
 #ifdef PVI_TORTURE
-enum { TILE_BYTES = 1, TILE_LEAST = 4, TILE_MAX = 4, MANY_LANES = 0, ALIKE = LANES };
+enum { TILE_BYTES = 1, TILE_LEAST = 4, TILE_MAX = 4 };
 #else
-enum { MANY_LANES = 256, ALIKE = 128 };
 enum { TILE_BYTES = 128 * 1024, TILE_LEAST = 4, TILE_MAX = ROWS_MOST };
 #endif
 #ifdef PVI_TORTURE
@@ -32,19 +31,25 @@ enum {
 /* ---- buffers --------------------------------------------------------------------------------- */
 
 /* Observations per tile: as many as keep the widest block's values and adjoints well within the
- * second-level cache; with very many draws a few all the same, so that shared values are read once
- * for them. Wide predictors gain up to here, for others the cost is flat from 32 to 160 KB: so the
- * size is one that suits every machine, and results do not depend on its caches. */
+ * second-level cache; with very many draws some all the same, so that shared values are read once
+ * for them, and more the more of these a predictor reads. The cost is flat from 32 to 160 KB: so
+ * the size is one that suits every machine, and results do not depend on its caches. */
 static size_t tile_height(const Tape *t, size_t ld) {
-  size_t row = 2 * max_size(vm_shape(t).tile_width, 1) * ld * sizeof(double);
-  size_t height = TILE_BYTES / row;
+  enum { NARROW = 8, WIDE = 16 };
+  VmShape shape = vm_shape(t);
+  size_t width = max_size(shape.tile_width, 1),
+         height = TILE_BYTES / (2 * width * ld * sizeof(double)),
+         least =
+             shape.predictor_width >= WIDE ? max_size(16, shape.predictor_width / 32) : TILE_LEAST;
+  if (width <= NARROW) least = max_size(least, 2 * TILE_LEAST);
   if (height >= 8) height -= height % 8; /* as the kernels take rows */
-  return height < TILE_LEAST ? TILE_LEAST : min_size(height, TILE_MAX);
+  return min_size(max_size(height, least), TILE_MAX);
 }
 
 /* Rows a large power of two apart share a few places of the caches: a tile that reads dozens of
  * them waits for memory half of the time. */
 static size_t row_distance(size_t lanes) {
+  enum { MANY_LANES = 256, ALIKE = 128 };
   return lanes >= MANY_LANES && lanes % ALIKE == 0 ? lanes + LANES : lanes;
 }
 
