@@ -27,7 +27,8 @@ enum {
   APART = 4096, /* draws, of which every outcome takes one */
   SOME = 20,    /* simulated data sets between two looks at what they say */
 };
-static const double LEVEL = 0.05, COLLAPSED = 0.1; /* of Bayes' sd: such a width has no error */
+static const double LEVEL = 0.04, SURE = 0.005,
+                    COLLAPSED = 0.1; /* of Bayes' sd: such a width has no error */
 
 /* ---- fits ------------------------------------------------------------------------------------ */
 
@@ -327,11 +328,28 @@ static Judged *judge(const Null *t) {
   return j;
 }
 
-/* Have all that are asked been reached so often that they cannot be below the level any more? */
-static bool is_hopeless(const Null *t, const Judged *j) {
+/* The chance of at most k of n, each with chance p. */
+static double at_most(size_t k, size_t n, double p) {
+  double sum = 0, each = pow(1 - p, (double)n);
+  for (size_t i = 0; i <= k && i <= n; i++) {
+    sum += each;
+    each *= (double)(n - i) / (double)(i + 1) * p / (1 - p);
+  }
+  return fmin(sum, 1);
+}
+
+/* Is it clear on which side of the level a candidate is that was reached by so many of the
+ * simulated data sets? */
+static bool is_clear(const Null *t, size_t reached) {
+  return (double)reached + 1 >= LEVEL * (double)(t->most + 1) ||
+         at_most(reached, t->count, LEVEL) < SURE ||
+         (reached && 1 - at_most(reached - 1, t->count, LEVEL) < SURE);
+}
+
+static bool is_decided(const Null *t, const Judged *j) {
   const Look *l = t->look;
   for (size_t k = 0; k < l->s->n; k++)
-    if (l->asked[k] && j[k].any * (double)(t->count + 1) < LEVEL * (double)(t->most + 1))
+    if (l->asked[k] && !is_clear(t, (size_t)(j[k].any * (double)(t->count + 1) - 0.5)))
       return false;
   return true;
 }
@@ -341,7 +359,7 @@ static Judged *judge_all(Null *t) {
   for (;;) {
     simulate_more(t, t->most - t->count < 3 * SOME / 2 ? t->most - t->count : SOME);
     Judged *j = judge(t);
-    if (t->count == t->most || is_hopeless(t, j)) return j;
+    if (t->count == t->most || is_decided(t, j)) return j;
   }
 }
 
