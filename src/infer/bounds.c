@@ -1,4 +1,4 @@
-/* bounds.c: two reasons why there is no optimum to be found, with the name of a parameter.
+/* bounds.c: three reasons why there is no optimum to be found, two with the name of a parameter.
  *
  * Is the objective bounded at all? A parameter that the program does not use, a flat prior
  * with data that say "the more the better": then there is no optimum, and a fit ends wherever its
@@ -8,6 +8,10 @@
  * Does q reach the edge of where the program has a density? beta ~ uniform(0, 1) without the bounds
  * declared has none below 0, and every normal q reaches there. The parameter is found by moving q a
  * little, and the edge by bisection on the log density.
+ *
+ * Does q reproduce observations? Where they are continuous the log score of one grows without bound
+ * as what predicts it becomes a point, and a small lambda times what the others lose by it may not
+ * outweigh that. Then some densities are far above all that VI gives to any observation.
  */
 #include "infer/fit_int.h"
 
@@ -160,6 +164,39 @@ const char *fit_unbounded(Fitter *f, Predictive *p, const Q *q, const double *ph
   return why;
 }
 
+/* ---- observations that are reproduced -------------------------------------------------------- */
+
+static double *log_scores(Fitter *f, const double *phi) {
+  enum { DRAWS = 4096 };
+  double *scores = NEW_ARRAY(f->arena, double, f->train->n + 1);
+  Scoring s = {.o = f->train,
+               .q = &f->q,
+               .phi = phi,
+               .noise = {DRAWS, fit_seed(f, SEED_JUDGE)},
+               .pool = f->pool};
+  predictive_log_scores(f->ctx, &s, f->target.integrate, scores);
+  return scores;
+}
+
+const char *fit_reproduces(Fitter *f, const double *phi) {
+  if (f->target.score != SCORE_log || !fit_is_continuous(f) || !f->unit) return NULL;
+  FitMark mark = fit_mark(f);
+  double *vi = NEW_ARRAY(f->arena, double, q_size(&f->q)), most = -INFINITY;
+  fit_at_centre(f, vi);
+  const double *of_vi = log_scores(f, vi), *now = log_scores(f, phi);
+  size_t n = f->train->n, count = 0;
+  for (size_t i = 0; i < n; i++) most = fmax(most, of_vi[i]);
+  for (size_t i = 0; i < n; i++) count += now[i] > most + MEMORISED_NATS;
+  fit_release(f, mark);
+  if (!count) return NULL;
+  return arena_format(
+      &f->ctx->arena,
+      "unbounded: q reproduces %zu of the %zu observations; the density of %s is "
+      "more than %.0f times the highest that VI gives to any, and grows as the "
+      "noise shrinks; use a larger " OPTION("lambda") ", or " OPTION("lambda") " auto",
+      count, n, count == 1 ? "it" : "each", exp(MEMORISED_NATS));
+}
+
 /* ---- edges ----------------------------------------------------------------------------------- */
 
 static bool finite_with(Trial *t, size_t k, double factor, double move) {
@@ -194,24 +231,67 @@ static bool is_inside(const Way *w, double distance) {
   return fit_evaluate(w->f, w->log, w->theta, &v);
 }
 
-/* How far the log density is finite. */
-static double edge_at(const Way *w) {
-  double in = 0, out = 16 * w->sd[w->k];
+#define FAR_SDS 16.
+
+/* How far the log density is finite, in the way's direction. */
+static double edge_of(const Way *w) {
+  double in = 0, out = FAR_SDS * w->sd[w->k];
   for (int i = 0; i < 60; i++) {
     double mid = 0.5 * (in + out);
     *(is_inside(w, mid) ? &in : &out) = mid;
   }
-  return w->mean[w->k] + w->sign * in;
+  return in;
+}
+
+/* What the program itself says of w->theta: that it rejects. */
+static const char *said(const Way *w) {
+  Ctx *c = w->f->ctx;
+  Message why;
+  if (!model_fails_at(c, w->f->model, w->theta, &why)) return NULL;
+  return arena_format(&c->arena, " (line %u: %s)", why.loc.line, why.text);
+}
+
+static const char *said_beyond(const Way *w, double edge) {
+  memcpy(w->theta, w->mean, w->f->model->dim * sizeof *w->theta);
+  w->theta[w->k] += w->sign * (edge + 0.01 * w->sd[w->k]);
+  const char *why = said(w);
+  return why ? why : "";
+}
+
+/* Where no parameter alone leads beyond the edge several do together. */
+static const char *said_around(const Way *w) {
+  enum { POINTS = 200 };
+  RngStream rng = rngs_make(fit_seed(w->f, SEED_JUDGE), 0);
+  const char *why = NULL;
+  for (int i = 0; i < POINTS && !why; i++) {
+    for (size_t k = 0; k < w->f->model->dim; k++)
+      w->theta[k] = w->mean[k] + 4 * w->sd[k] * rngs_normal(&rng);
+    why = said(w);
+  }
+  return why ? why : "";
+}
+
+/* What can be done besides. VI's q is as narrow as the posterior, and came to its end inside. */
+static const char *or_narrower(const Fitter *f) {
+  bool wide = f->target.score != SCORE_elbo && f->unit && !f->vi_unbounded;
+  return wide ? ", or use a larger " OPTION("lambda") ", which keeps q narrower" : "";
 }
 
 static const char *edge_sentence(const Way *w) {
-  double edge = edge_at(w);
-  const char *name = name_of(w->f, w->k);
-  return arena_format(&w->f->ctx->arena,
+  Arena *a = &w->f->ctx->arena;
+  const char *name = name_of(w->f, w->k), *besides = or_narrower(w->f);
+  if (is_inside(w, FAR_SDS * w->sd[w->k]))
+    return arena_format(a,
+                        "q reaches the edge of the program's support: with %s a little %s some of "
+                        "its draws have no density%s; give the parameters tighter priors%s",
+                        name, w->sign < 0 ? "lower" : "higher", said_around(w), besides);
+  double distance = edge_of(w), edge = w->mean[w->k] + w->sign * distance;
+  return arena_format(a,
                       "q reaches the edge of the program's support: it has no density where %s "
-                      "is %s about %.3g; declare that bound, or give %s a tighter prior",
+                      "is %s about %.3g%s; declare that bound, or give %s a tighter prior%s",
                       name, w->sign < 0 ? "below" : "above",
-                      fabs(edge) < 1e-9 * w->sd[w->k] ? 0 : edge, name);
+                      fabs(edge) < 1e-9 * w->sd[w->k] ? 0 : edge, said_beyond(w, distance), name,
+                      besides);
 }
 
 enum { MOST_TRIED = 200 }; /* parameters that are asked for an edge */

@@ -235,6 +235,23 @@ static bool is_denser_elsewhere(const Centre *c, const double *mean, Place *ther
   return there->value > enough;
 }
 
+/* A place that is only somewhat denser, but so many of VI's standard deviations away that it is not
+ * VI's own optimum, is tried: what it lacks in height it may have in width (components of a mixture
+ * that have become one, and two that are apart). */
+static bool is_another(const Centre *c, const Place *there) {
+  const double far = 6;
+  if (predictive_is_exact(c->elbo) || !(there->value > log_density(c, c->f->mean))) return false;
+  for (size_t k = 0; k < c->dim; k++)
+    if (fabs(there->at[k] - c->f->mean[k]) > far * c->f->sd[k]) return true;
+  return false;
+}
+
+static void try_another(Centre *c, const Place *there) {
+  Place q = new_place(c, c->vi);
+  widths_at(c, there->at, &q);
+  vi_from_place(c, &q);
+}
+
 /* Moves the best of n places to the front. */
 static Place *take_best(Place *places, int n) {
   for (int k = 1; k < n; k++)
@@ -277,6 +294,9 @@ void fit_centre(Fitter *f) {
   take_moments(&c);
   if (!c.converged || f->vi_unbounded || is_denser_elsewhere(&c, f->mean, &there)) {
     search(&c, c.converged ? &there : &first);
+    take_moments(&c);
+  } else if (is_another(&c, &there)) {
+    try_another(&c, &there);
     take_moments(&c);
   }
   if (!isfinite(c.best.value)) nowhere_finite(f);

@@ -157,6 +157,9 @@ static void course(Fitter *f) {
   if (f->o->select_validation) begin_selection(f);
   (f->o->optimizer == OPTIM_LBFGS ? fit_finish : fit_stochastic)(f, phi);
   if (!f->o->rough) is_bounded(f, f->fit->exact ? f->unbounded : why_unbounded(f, phi));
+  bool reason = !strncmp(f->fit->reason, "unbounded", strlen("unbounded"));
+  if (!f->o->rough && !f->fit->converged && !reason && isfinite(f->fit->value.value))
+    is_bounded(f, fit_reproduces(f, phi));
   if (f->best_phi && isfinite(f->best_valid)) {
     memcpy(phi, f->best_phi, q_size(&f->q) * sizeof *phi);
     fit_note(f, "the iterate with the best validation score was kept");

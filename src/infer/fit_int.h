@@ -168,6 +168,9 @@ bool fit_components(Fitter *f, uint64_t seed, double *phi);
 /* Why the objective p of q has no maximum near phi, a sentence with the parameter's name; NULL: it
  * is bounded in all parameters that went far. */
 const char *fit_unbounded(Fitter *f, Predictive *p, const Q *q, const double *phi);
+/* Why a fit that found no optimum did not: it reproduces observations. NULL: it does not. */
+const char *fit_reproduces(Fitter *f, const double *phi);
+enum { MEMORISED_NATS = 5 }; /* above VI's log densities: what no noise explains any more */
 /* At which edge of the program's support q is, likewise; NULL: at none. */
 const char *fit_edge(Fitter *f, Predictive *p, const Q *q, const double *phi);
 const char *fit_edge_of_vi(Fitter *f); /* and which one is near VI's mean, */

@@ -316,7 +316,6 @@ static bool is_beyond_edge(Fitter *f, const double *phi) {
 /* With a parameter for every observation a program may reproduce them all: the noise shrinks, the
  * densities grow without bound, and whatever an optimizer ends with is a matter of rounding. Where
  * VI's densities are exceeded so many times over, on average, that is what happens. */
-enum { MEMORISED_NATS = 5 };
 
 static double memorised_score(Fitter *f) {
   FitMark mark = fit_mark(f);

@@ -88,6 +88,8 @@ static uint64_t hash_node(const IrNode *x) {
     memcpy(&w, p + bytes - 4, 4);
     h = mix(h, w);
   }
+  /* numbers differ in their high bits first, tables look at the low ones */
+  h = (h ^ h >> 32) * 0xD6E8FEB86659FD93u;
   return h ^ h >> 32;
 }
 
@@ -137,6 +139,39 @@ void ir_truncate(Graph *g, int32_t count) {
   if (!g->ntable) return;
   memset(g->table, 0, g->ntable * sizeof *g->table);
   for (Node k = 0; k < count; k++) insert(g, k);
+}
+
+/* ---- extracts -------------------------------------------------------------------------------- */
+
+static void mark_sources(const IrNode *x, bool *needed) {
+  for (int k = 0; k < x->nargs; k++) needed[x->args[k]] = true;
+  for (int32_t e = 0; x->op == IR_PACK && e < x->n; e++) needed[x->u.picks[e].node] = true;
+}
+
+static Node copy_node(Graph *g, IrNode x, const Node *made, Arena *temp) {
+  for (int k = 0; k < x.nargs; k++) x.args[k] = made[x.args[k]];
+  if (x.op == IR_PACK) {
+    Pick *picks = NEW_ARRAY(temp, Pick, x.n);
+    for (int32_t e = 0; e < x.n; e++) picks[e] = (Pick){made[x.u.picks[e].node], x.u.picks[e].elem};
+    x.u.picks = picks;
+  }
+  return intern(g, x);
+}
+
+Graph *ir_extract(Arena *a, Arena *temp, const Graph *g, Node *wanted, int n) {
+  bool *needed = NEW_ARRAY(temp, bool, g->count);
+  Node *made = NEW_ARRAY(temp, Node, g->count);
+  Graph *to = ir_graph_in(a);
+  for (int k = 0; k < n; k++) needed[wanted[k]] = true;
+  for (Node k = g->count; k-- > 0;) {
+    if (!needed[k]) continue;
+    if (ir_node(g, k)->op == IR_ODE || ir_node(g, k)->op == IR_RUN) return NULL;
+    mark_sources(ir_node(g, k), needed);
+  }
+  for (Node k = 0; k < g->count; k++)
+    if (needed[k]) made[k] = copy_node(to, *ir_node(g, k), made, temp);
+  for (int k = 0; k < n; k++) wanted[k] = made[wanted[k]];
+  return to;
 }
 
 /* ---- leaves ---------------------------------------------------------------------------------- */
@@ -583,7 +618,7 @@ Node ir_run(Graph *g, const IrRun *run, Node a) {
                             .nargs = 1,
                             .n = run->outputs,
                             .args = {a},
-                            .likelihood = true,
+                            .likelihood = run->likelihood || ir_node(g, a)->likelihood,
                             .u.run = run});
 }
 

@@ -79,6 +79,7 @@ typedef struct {
  * need for all draws; forward and backward get rows of the piece's draws. */
 typedef struct IrRun {
   int32_t inputs, outputs;
+  bool likelihood; /* a density of data is in them */
   void *self;
   void *(*work)(const struct IrRun *run, Arena *a, size_t lanes);
   void (*forward)(void *work, const IrPiece *p, const double *in, double *out);
@@ -114,6 +115,9 @@ typedef struct Graph {
 Graph *ir_graph(Ctx *c); /* lives as long as the run */
 Graph *ir_graph_in(Arena *a);
 Graph *ir_copy(Arena *a, const Graph *g); /* to add to; it reads g's payloads */
+/* What wanted[k], k < n, are made of, as a graph that does not read g; they become the nodes there.
+ * NULL: something in it has a payload that cannot be copied. */
+Graph *ir_extract(Arena *a, Arena *temp, const Graph *g, Node *wanted, int n);
 static inline int32_t ir_ode_operands(const IrOde *o) {
   return o->states + o->params + (o->timed ? 1 + o->ntimes : 0);
 }

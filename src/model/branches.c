@@ -298,6 +298,8 @@ Flow eval_reject(Eval *E, const Stmt *s, const char *text) {
   return FLOW_LEFT;
 }
 
+void eval_reject_where(Eval *E, Value *c) { eval_add_rejected(E, both(E, eval_condition(E), c)); }
+
 void eval_needs_draw(Eval *E, Loc loc, const char *why) {
   E->shared->needs_draw = true;
   ctx_fail(E->ctx, PVI_PROGRAM, loc, "%s", why);

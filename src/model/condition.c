@@ -114,11 +114,13 @@ static uint64_t open_inputs(const Block *b, Node id) { return b->all->mask[id] &
 
 /* ---- scales ---------------------------------------------------------------------------------- */
 
+/* What is evaluated draw by draw costs too much for all points of a grid, each for all rows. */
 static void reach(Block *b, Node root) {
   b->reached[root] = true;
   for (Node k = root; k >= 0; k--) {
     const IrNode *x = ir_node(b->g, k);
     if (!b->reached[k]) continue;
+    if (x->op == IR_RUN && !b->r.why) b->r.why = "what is evaluated draw by draw";
     for (int a = 0; a < x->nargs; a++) b->reached[x->args[a]] = true;
     for (int32_t e = 0; x->op == IR_PACK && e < x->n; e++) b->reached[x->u.picks[e].node] = true;
   }

@@ -196,6 +196,23 @@ typedef struct {
 } Result;
 enum { RESULT_BITS = 8, RESULTS = 1 << RESULT_BITS };
 
+/* A call that is being evaluated, and the one around it. */
+typedef struct Attempted {
+  const FunDef *f;
+  const struct Attempted *outer;
+} Attempted;
+
+/* Where calls of functions may be evaluated draw by draw (run_calls.c): those that are, and what is
+ * told of them. */
+typedef struct {
+  const ModelOptions *options;
+  size_t dim; /* unconstrained parameters */
+  struct Call *first;
+  const struct Attempted *attempted; /* calls that are being evaluated for all draws */
+  CallInfo *infos;                   /* one a function */
+  size_t ninfos, cap_infos;
+} Calls;
+
 typedef struct Eval {
   Ctx *ctx;
   Arena *arena; /* where Values live */
@@ -217,6 +234,7 @@ typedef struct Eval {
   Result *results;   /* [RESULTS], or NULL: they are not remembered */
   Draw *draw;        /* the draw for which the program is evaluated, or NULL: for all */
   EvalNotes *shared; /* never NULL */
+  Calls *calls;      /* NULL: none may be evaluated draw by draw */
   Value *result;     /* of a user function */
   /* what the run yields */
   Site *sites;
@@ -345,6 +363,10 @@ TypeKind eval_remaining_kind(TypeKind kind, bool first_dropped, bool second_drop
 bool eval_is_density_name(const char *name); /* ..._lpdf, ..._lpmf and their _lup forms */
 bool eval_is_cdf_name(const char *name);     /* ..._cdf, ..._lcdf, ..._lccdf */
 Value *eval_user(Eval *E, const FunDef *f, Value **args, Loc loc);
+/* The same where arguments have the kinds that the function declares: by a RUN node where it cannot
+ * be evaluated for all draws at once (run_calls.c); for all draws. */
+Value *run_call(Eval *E, const FunDef *f, Value **args, Loc loc);
+Value *eval_body(Eval *E, const FunDef *f, Value **args, Loc loc);
 void eval_args(Eval *E, const Expr *call, Value **args);
 Value *eval_user_call(Eval *E, const Expr *call, Value **args); /* marked where it is of data */
 Flow eval_stmt(Eval *E, const Stmt *s);
@@ -363,6 +385,7 @@ Flow eval_break(Eval *E);
 Flow eval_continue(Eval *E);
 Flow eval_return(Eval *E, Value *v);
 Flow eval_reject(Eval *E, const Stmt *s, const char *text);
+void eval_reject_where(Eval *E, Value *c);        /* of the draws for which statements count */
 Value *scope_function(Eval *E, const Stmt *body); /* runs it; what it returns, or NULL */
 void scope_enter_loop(Eval *E, LoopScope *l);
 void scope_iterate(Eval *E, const LoopScope *l);

@@ -400,12 +400,9 @@ static Value *eval_tuple(Eval *E, const Expr *e) {
   return value_tuple(E, items, e->nargs);
 }
 
-Value *eval_user(Eval *E, const FunDef *f, Value **args, Loc loc) {
-  if (!f->body)
-    ctx_fail(E->ctx, PVI_PROGRAM, loc, "function %s is declared but never defined", f->name);
+Value *eval_body(Eval *E, const FunDef *f, Value **args, Loc loc) {
   Var *frame = NEW_ARRAY(E->arena, Var, f->nslots + 1), *caller = E->frame;
   for (int k = 0; k < f->nargs; k++) {
-    args[k] = complex_promote(E, args[k], f->args[k]->type->kind);
     args[k]->shared = true;
     frame[f->args[k]->slot] = (Var){args[k], f->args[k], E->lift, NULL};
   }
@@ -420,6 +417,13 @@ Value *eval_user(Eval *E, const FunDef *f, Value **args, Loc loc) {
   if (!r && f->type->result && f->type->result->kind != TY_VOID)
     ctx_fail(E->ctx, PVI_PROGRAM, loc, "function %s ended without returning a value", f->name);
   return r && f->type->result ? complex_promote(E, r, f->type->result->kind) : r;
+}
+
+Value *eval_user(Eval *E, const FunDef *f, Value **args, Loc loc) {
+  if (!f->body)
+    ctx_fail(E->ctx, PVI_PROGRAM, loc, "function %s is declared but never defined", f->name);
+  for (int k = 0; k < f->nargs; k++) args[k] = complex_promote(E, args[k], f->args[k]->type->kind);
+  return run_call(E, f, args, loc);
 }
 
 static bool ends_with(const char *s, const char *tail) {

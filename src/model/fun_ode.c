@@ -215,6 +215,7 @@ static Problem make_problem(Eval *E, OdeMethod method, Value **a, int n, const E
   p.sub.guard = p.sub.live = p.sub.mask = NULL;
   p.sub.scope = (Scope){.nreturns = 0};
   p.sub.inlined = NULL;
+  p.sub.calls = NULL; /* solvers know no RUN nodes */
   p.sub.attempts = 0;
   p.sub.quiet = true;
   p.sub.numbers = false;

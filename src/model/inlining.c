@@ -239,6 +239,37 @@ static bool may_inline(const Eval *E, const FunDef *f, Value **args) {
   return (vector || rows) && !E->quiet && f->body && args[0]->known;
 }
 
+static void run(Eval *E, Inlined *in, Value **args) {
+  size_t first = E->nsites;
+  E->inlined = in;
+  eval_user(E, in->f, args, in->loc);
+  E->inlined = in->outer;
+  join_returns(E, first);
+  share_loose(E, in, first, in->loc, in->name);
+}
+
+/* In a lifted loop the call alone may be evaluated draw by draw (run_calls.c), which needs its
+ * value. */
+static bool run_unless_by_draw(Eval *E, Inlined *in, Value **args) {
+  const EvalNotes before = *E->shared;
+  Attempt *a = NEW(E->arena, Attempt);
+  E->shared->needs_draw = false;
+  if (!setjmp(*attempt_begin(E, a))) {
+    run(E, in, args);
+    attempt_end(E, a);
+    E->shared->needs_draw |= before.needs_draw;
+    return true;
+  }
+  if (!E->shared->needs_draw) {
+    E->ctx->trap = a->outer;
+    E->shared->needs_draw = before.needs_draw;
+    ctx_jump(E->ctx, E->ctx->status);
+  }
+  attempt_undo(E, a);
+  *E->shared = before;
+  return false;
+}
+
 bool inline_density(Eval *E, const FunDef *f, Value **args, Loc loc, const char *name) {
   bool fresh = true;
   if (!may_inline(E, f, args)) return false;
@@ -251,11 +282,7 @@ bool inline_density(Eval *E, const FunDef *f, Value **args, Loc loc, const char 
                 .loc = loc,
                 .name = name,
                 .outer = E->inlined};
-  size_t first = E->nsites;
-  E->inlined = &in;
-  eval_user(E, f, args, loc);
-  E->inlined = in.outer;
-  join_returns(E, first);
-  share_loose(E, &in, first, loc, name);
+  if (E->lift && E->calls && args[0]->n == 1) return run_unless_by_draw(E, &in, args);
+  run(E, &in, args);
   return true;
 }

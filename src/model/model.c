@@ -182,6 +182,7 @@ typedef struct {
   const ModelOptions *o;
   OutputList outputs;
   Observations obs;
+  Calls calls;
 } Making;
 
 /* Draws that the program rejects have density zero, as prior and as predictions. */
@@ -238,7 +239,7 @@ static size_t count_observations(Making *w, Runs *r, Node inputs) {
   int found = 0;
   for (int k = 0; k < TRIES && found < ENOUGH; k++) {
     Draw d = {.arena = a, .inputs = theta};
-    if (runs_count(r, a, draw_numbers(&d, w->E.graph, inputs), &n, &why)) {
+    if (run_program_count(r, a, draw_numbers(&d, w->E.graph, inputs), &n, &why)) {
       found++;
       most = n > most ? n : most;
     }
@@ -280,13 +281,15 @@ static void add_run_block(Making *w, Node run, size_t n) {
 
 static void run_by_draw(Making *w) {
   Eval *E = &w->E;
+  E->calls = NULL;
+  w->calls.ninfos = 0;
   RunInputs in = {.known = w->m->known, .nknown = w->m->nknown};
   Node inputs = join_parameters(w, &in);
-  Runs *r = runs_make(E, w->o, &in);
+  Runs *r = run_program(E, w->o, &in);
   size_t n = count_observations(w, r, inputs);
   int first = w->outputs.count;
   int32_t transformed = declare_transformed(w), at = RUN_OBSERVATIONS + (int32_t)n;
-  Node run = runs_node(r, E->graph, inputs, n, transformed);
+  Node run = run_program_node(r, E->graph, inputs, n, transformed);
   for (int k = first; k < w->outputs.count; k++) {
     Output *o = &w->outputs.items[k];
     o->node = part_of_run(w, run, at, o->n);
@@ -304,6 +307,13 @@ static bool may_go_by_draw(const Making *w) {
   const EvalNotes *n = w->E.shared;
   return !w->o->simulate && w->m->dim && w->E.ctx->status == PVI_PROGRAM &&
          (n->needs_draw || n->conditional);
+}
+
+/* What is asked of increments is not asked of functions, which make none. */
+static const ModelOptions *calls_options(Making *w) {
+  ModelOptions *o = NEW(w->E.arena, ModelOptions);
+  *o = (ModelOptions){.unroll = w->o->unroll};
+  return o;
 }
 
 static void run_blocks(Making *w) {
@@ -344,6 +354,8 @@ Model *model_make(Ctx *c, const Program *p, const Data *d, const ModelOptions *o
   if (w->o->replaced) replace_values(&w->E, w->o);
   m->known = outputs_known(&w->E, &m->nknown);
   m->dim = make_parameters(&w->E, &w->outputs);
+  w->calls = (Calls){.options = calls_options(w), .dim = m->dim};
+  if (!w->o->simulate) w->E.calls = &w->calls;
   run_blocks(w);
   if (w->o->simulate) w->obs = observations_simulated(&w->E, w->o);
   outputs_of_block(&w->E, &w->outputs, BLOCK_GENERATED);
@@ -358,6 +370,8 @@ Model *model_make(Ctx *c, const Program *p, const Data *d, const ModelOptions *o
   m->guessed = w->o->nguess && m->n_obs;
   m->outputs = w->outputs.items;
   m->noutputs = w->outputs.count;
+  m->calls = w->calls.infos;
+  m->ncalls = w->calls.ninfos;
   m->loops = w->E.loops;
   m->nloops = w->E.nloops;
   return m;

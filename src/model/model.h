@@ -76,6 +76,14 @@ typedef struct {
   const int32_t *of; /* the unit of every row; NULL: each is one */
 } ModelUnit;
 
+/* A function whose calls are evaluated draw by draw. */
+typedef struct {
+  const char *name;
+  Loc loc; /* of a call */
+  Loc where;
+  const char *why;
+} CallInfo;
+
 typedef struct Model {
   const Program *program;
   const Graph *graph;
@@ -93,6 +101,8 @@ typedef struct Model {
   int nknown;
   const char *by_draw; /* why the program is evaluated draw by draw; NULL: it is not */
   Loc by_draw_loc;
+  const CallInfo *calls; /* the functions that are, where not all of the program is */
+  size_t ncalls;
   bool
       guessed; /* no density of data says so, but increments that depend on data are observations */
   const char *unit;         /* what one observation is; NULL: a row */
@@ -212,6 +222,9 @@ void model_outputs(Ctx *c, const Model *m, const ModelPoints *p, uint64_t seed, 
  * computed. wanted NULL: all. */
 void model_some_outputs(Ctx *c, const Model *m, const ModelPoints *p, uint64_t seed,
                         const bool *wanted, double *out);
+/* Does the program end with an error at this point, one that it gives itself (reject), say? why: in
+ * c's memory. */
+bool model_fails_at(Ctx *c, const Model *m, const double *theta, Message *why);
 /* Columns have the first index fastest: the row-major place of column k of one variable. */
 int32_t model_column_place(const Output *o, int32_t k);
 /* The way back: theta, dim numbers, of the parameters' values in the order of their columns. Bounds

@@ -62,9 +62,30 @@ Eval model_interpreter(Arena *values, Arena *nodes, const Model *m);
  * them first. */
 Value *outputs_view(Arena *a, const Value *v);
 
-/* ---- runs.c: a program that is evaluated draw by draw ---------------------------------------- */
+/* ---- runs.c: what is evaluated draw by draw -------------------------------------------------- */
+
+/* What a lane computes. `follow` runs it, in E whose draw has the lane's numbers as ir_input, and
+ * returns a node of its outputs; NO_NODE: they are not wanted. It fails as programs fail. What a
+ * course is made of must live as long as its Runs. */
+typedef struct Course {
+  const Program *program;
+  const ModelOptions *options;
+  int32_t inputs, outputs; /* of a lane */
+  const double *failed;    /* outputs of a lane that cannot be evaluated */
+  bool likelihood;         /* a density of data is in them */
+  Node (*follow)(struct Course *self, Eval *E);
+} Course;
 
 typedef struct Runs Runs;
+Runs *runs_make(Eval *E, Course *course);
+Course *runs_course(const Runs *r);
+/* Follows the course, which need not be that of r, with these inputs; false: it fails, and why. */
+bool runs_try(Runs *r, Course *course, Arena *a, const double *inputs, Message *why);
+/* inputs: rows x those of a lane; its elements: rows x outputs. */
+Node runs_node(Runs *r, Graph *g, Node inputs, int32_t rows);
+
+/* ---- run_program.c: the whole program -------------------------------------------------------- */
+
 typedef struct {
   const KnownVariable *known;
   int nknown;
@@ -72,11 +93,11 @@ typedef struct {
   int nparameters;
   int32_t n; /* inputs: elements of all parameters, on the program's scale */
 } RunInputs;
-Runs *runs_make(Eval *E, const ModelOptions *o, const RunInputs *in);
+Runs *run_program(Eval *E, const ModelOptions *o, const RunInputs *in);
 /* How many observations the program makes for these numbers; false: it fails, and why. */
-bool runs_count(Runs *r, Arena *a, const double *inputs, size_t *n_obs, Message *why);
+bool run_program_count(Runs *r, Arena *a, const double *inputs, size_t *n_obs, Message *why);
 /* Its outputs: prior, what is added to the Jacobian, observations, transformed parameters. */
-Node runs_node(Runs *r, Graph *g, Node inputs, size_t n_obs, int32_t transformed);
+Node run_program_node(Runs *r, Graph *g, Node inputs, size_t n_obs, int32_t transformed);
 enum { RUN_PRIOR, RUN_JACOBIAN, RUN_OBSERVATIONS };
 
 /* The sum of scalars, as a node. */

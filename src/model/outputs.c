@@ -325,6 +325,40 @@ static void generate(Ctx *c, void *self) {
   get_generated(&E, g->s, g->out);
 }
 
+/* ---- errors of the program ------------------------------------------------------------------- */
+
+static void run_model(Ctx *c, void *self) {
+  (void)c;
+  Generating *g = self;
+  Eval E = model_interpreter(g->values, g->nodes, g->s->m);
+  E.numbers = true;
+  set_variables(&E, g->s, g->out);
+  eval_block(&E, g->s->m->program->blocks[BLOCK_TRANSFORMED_PARAMETERS]);
+  eval_block(&E, g->s->m->program->blocks[BLOCK_MODEL]);
+}
+
+bool model_fails_at(Ctx *c, const Model *m, const double *theta, Message *why) {
+  TempArena *values = temp_open(c), *nodes = temp_open(c);
+  Columns s = columns_of(&values->arena, m, NULL);
+  s.generates = true; /* all that the blocks before need */
+  Work *w = work_of(&values->arena, &s, 1);
+  Generating g = {.s = &s,
+                  .values = &values->arena,
+                  .nodes = &nodes->arena,
+                  .out = NEW_ARRAY(&values->arena, double, s.ncols + 1)};
+  ModelLanes lanes = {vm_theta(w), LANES, vm_ld(w)};
+  model_lanes(m, &(ModelPoints){theta, 1, m->dim, 1}, 0, lanes);
+  vm_forward(w, lanes.theta);
+  graph_outputs(&s, w, 1, g.out);
+  bool fails = !ctx_try(c, run_model, &g, why);
+  if (fails) why->text = arena_text(&c->arena, why->text, strlen(why->text));
+  temp_close(nodes);
+  temp_close(values);
+  return fails;
+}
+
+/* ---- all points ------------------------------------------------------------------------------ */
+
 /* Points whose generated quantities end with an error, and the first of the errors. */
 typedef struct {
   size_t n;

@@ -322,7 +322,7 @@ static Node rebuild_other(Reducer *r, const IrNode *x, const int32_t *map) {
   case IR_CUMSUM: return refuse(r, "a product or sum of transformed parameters");
   case IR_EIGEN: return refuse(r, "eigenvalues of a matrix of parameters");
   case IR_ODE: return refuse(r, "the solution of a differential equation");
-  case IR_RUN: return refuse(r, "a program that is evaluated draw by draw");
+  case IR_RUN: return refuse(r, "what is evaluated draw by draw");
   default:
     if (!ir_is_map(x->op)) return refuse(r, "a value that is not made element by element");
     return rebuild_map(r, x, map);

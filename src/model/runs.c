@@ -1,17 +1,17 @@
-/* runs.c: programs whose course depends on their parameters, evaluated draw by draw.
+/* runs.c: what is evaluated draw by draw, because its course depends on its inputs.
  *
- * All that follows the parameters is one RUN node of the graph: its inputs are the parameters on
- * the program's scale, its outputs the prior, what the program adds to the Jacobian, the log
- * likelihood of every observation, and the transformed parameters.
+ * It is one RUN node of the graph: the whole program behind its parameters (run_program.c), or the
+ * calls of a function in all rows of a loop (run_calls.c). A *lane* is one row of one draw; lanes
+ * have inputs of their own and do not know each other. What a lane computes is told by a Course.
  *
- * To evaluate a draw is to follow the program with its numbers (follow.c), which gives a graph and
- * the decisions that were made on the way. The graph holds for every draw that makes the same
- * decisions, and such draws are many: so graphs are kept, with tapes for several draws at a time,
- * and a draw is followed only when none of them is its own. Finding out is cheap: a tape computes
- * its decisions, too, and compares.
+ * To evaluate a lane is to follow the program with its numbers (follow.c), which gives a graph and
+ * the decisions that were made on the way. The graph holds for every lane that makes the same
+ * decisions, and such lanes are many: so graphs are kept, with tapes for several lanes at a time,
+ * and a lane is followed only when none of them is its own. Finding out is cheap: a tape computes
+ * its decisions, too, and compares. The first one that is not the lane's tells where to look next:
+ * at a graph whose decisions are the same up to there, and this one as the lane makes it.
  *
- * A draw on which the program fails or rejects has no density. One with more or fewer observations
- * than usual has the usual number, each with an equal part of the sum.
+ * Where the program fails or rejects the outputs are those that the Course says.
  */
 #include "model/model_int.h"
 
@@ -21,10 +21,10 @@
 #include <string.h>
 
 enum {
-  BATCH = 16,           /* draws that a tape evaluates together */
-  MOST_TRACES = 128,    /* more are not kept: the next ones are forgotten at once, */
-  MOST_BYTES = 1 << 28, /* nor is more memory */
-  FIRST_OBS = RUN_OBSERVATIONS,
+  BATCH = 32,           /* lanes that a tape evaluates together */
+  MOST_TRACES = 4096,   /* that are kept, and */
+  MOST_BYTES = 1 << 28, /* their memory: then those that were not used for long make room */
+  MOST_IDLE = 1 << 26,  /* bytes of buffers that wait */
 };
 
 /* Buffers of a trace's tape, in use by one thread at a time. */
@@ -36,89 +36,77 @@ typedef struct TraceWork {
   struct TraceWork *next;
 } TraceWork;
 
-/* A course that some draws take. */
+/* Memory in which a lane is followed. */
+typedef struct Room {
+  Ctx ctx;
+  struct Room *next;
+} Room;
+
+/* A course that some lanes take. */
 typedef struct Trace {
   Ctx ctx;
-  const Tape *tape; /* NULL: the program failed there */
-  const Decision *decisions;
-  size_t ndecisions;
-  const double *no_seeds; /* of the decisions: zeros */
-  size_t n_obs;
+  Room *room; /* what the tape reads that could not be copied, or NULL */
+  const Tape *tape;
+  const double *decided; /* the numbers of all decisions, one after the other: root 0 of the tape */
+  size_t ndecided;
   TraceWork *idle;
+  int number;     /* of those that are kept, from 1; 0: it is not */
+  uint64_t stamp; /* no other trace of these Runs has it */
+  uint64_t used;  /* when it was: Runs.visits */
+  size_t bytes;
   struct Trace *next;
 } Trace;
 
+/* The node of so many rows. */
+typedef struct RunNode {
+  IrRun run;
+  Runs *runs;
+  size_t rows;
+  struct RunNode *next;
+} RunNode;
+
 struct Runs {
   Closer closer;
-  IrRun run;
-  const Program *program;
-  ModelOptions options;
-  const KnownVariable *known;
-  int nknown;
-  const Output *parameters; /* and where each begins among the inputs: Output.offset */
-  int nparameters;
-  size_t n_obs;         /* of every draw */
+  Course *course;
+  Arena *arena;
+  RunNode *nodes;
   pthread_mutex_t lock; /* guards what follows, and Trace.idle */
-  Trace *traces;
-  int ntraces;
-  size_t bytes; /* of them */
-  Trace *spare; /* traces that are not kept: their memory is for the next ones */
+  Trace *kept[MOST_TRACES];
+  int nkept;
+  size_t bytes;    /* of them */
+  uint64_t stamps; /* that have been given */
+  uint64_t visits; /* of pieces so far, */
+  int visitors;    /* and those that are running */
+  bool full;       /* a trace could not be kept */
+  size_t idle;     /* bytes of TraceWorks that nobody uses */
+  bool no_idle;    /* one could not be kept */
+  Room *rooms;     /* nobody is in them */
+  Trace *spare;    /* traces that are not kept: their memory is for the next ones */
   bool closed;
 };
 
-/* ---- following a draw ------------------------------------------------------------------------ */
+/* ---- following a lane ------------------------------------------------------------------------ */
 
-static void set_variables(Eval *E, const Runs *r) {
-  for (int k = 0; k < r->nknown; k++)
-    E->frame[r->known[k].decl->slot] =
-        (Var){outputs_view(E->arena, r->known[k].value), r->known[k].decl, NULL, NULL};
-  tuples_prepare(E);
-  for (int k = 0; k < r->nparameters; k++) {
-    const Output *o = &r->parameters[k];
-    Value *shape = value_shape(E, o->kind, o->array_dims, o->ndims, o->dims);
-    Value *v = o->n ? value_of_node(E, shape, NULL, ir_input(E->graph, o->offset, o->n))
-                    : value_known(E, shape, NULL);
-    output_set(E, o, v);
-  }
-}
+/* The inputs of a lane: numbers `step` apart. */
+typedef struct {
+  const double *in;
+  size_t step;
+} Inputs;
 
-/* Where other draws have no observations at all, they are part of the prior. */
-static void add_to_prior(Eval *E, Value *v) {
-  PUSH(E->arena, E->prior, E->nprior, E->cap_prior, v);
-}
+/* What became of a lane that was followed. */
+typedef struct {
+  Course *course;
+  Inputs from;
+  Room *room;
+  const Graph *graph;
+  Node outputs, decisions; /* NO_NODE: there are none */
+  const double *decided;
+  int32_t ndecided;
+  Trace *t;
+} Following;
 
-/* The observations of a draw as outputs; of an unusual number of them, equal parts of the sum. */
-static void pick_observations(Eval *E, const Runs *r, const Observations *o, Pick *picks) {
-  for (int b = 0; b < o->nblocks && o->n == r->n_obs; b++)
-    for (int32_t k = 0; k < o->blocks[b].rows; k++)
-      picks[o->blocks[b].obs[k]] = (Pick){o->blocks[b].root, k};
-  if (o->n == r->n_obs) return;
-  Value *sum = value_real(E, 0);
-  for (int b = 0; b < o->nblocks; b++) {
-    Value *all = value_of_node(E, value_shape(E, TY_VECTOR, 0, 1, &o->blocks[b].rows), NULL,
-                               o->blocks[b].root);
-    sum = map2(E, IR_ADD, sum, value_sum(E, all));
-  }
-  if (!r->n_obs) {
-    add_to_prior(E, sum);
-    return;
-  }
-  Node each = value_node(E, map2(E, IR_DIV, sum, value_real(E, (double)r->n_obs)));
-  for (size_t k = 0; k < r->n_obs; k++) picks[k] = (Pick){each, 0};
-}
-
-static int32_t pick_transformed(Eval *E, Pick *picks) {
-  OutputList list = {.count = 0};
-  int32_t n = 0;
-  outputs_of_block(E, &list, BLOCK_TRANSFORMED_PARAMETERS);
-  for (int k = 0; k < list.count; k++)
-    for (int32_t e = 0; e < list.items[k].n; e++, n++)
-      if (picks) picks[n] = (Pick){list.items[k].node, e};
-  return n;
-}
-
-static Eval evaluator(Trace *t, const Runs *r, Draw *d) {
-  Ctx *c = &t->ctx;
+static Eval evaluator(Ctx *c, const Course *r, Draw *d) {
+  const ModelOptions *o = r->options;
   return (Eval){.ctx = c,
                 .arena = &c->arena,
                 .graph = ir_graph(c),
@@ -126,32 +114,14 @@ static Eval evaluator(Trace *t, const Runs *r, Draw *d) {
                 .frame = NEW_ARRAY(&c->arena, Var, r->program->nslots + 1),
                 .loop = -1,
                 .iteration = -1,
-                .unroll = r->options.unroll,
+                .unroll = o->unroll,
                 .shared = NEW(&c->arena, EvalNotes),
                 .draw = d,
-                .observe = r->options.observe,
-                .nobserve = r->options.nobserve,
-                .guess = r->options.guess,
-                .nguess = r->options.nguess,
-                .observe_found = NEW_ARRAY(&c->arena, bool, r->options.nobserve + 1)};
-}
-
-static void plan(Trace *t, const Runs *r, Eval *E, const Draw *d, Node outputs) {
-  Node *roots = NEW_ARRAY(E->arena, Node, d->ndecisions + 1);
-  int32_t rows = r->run.outputs, *all = NEW_ARRAY(E->arena, int32_t, rows);
-  for (size_t k = 0; k < d->ndecisions; k++) roots[k] = d->decisions[k].node;
-  for (int32_t k = 0; k < rows; k++) all[k] = k;
-  VmBlock block = {.rows = rows, .select = all, .nselect = rows};
-  for (int h = 0; h < VM_HEADS; h++) block.heads[h] = h ? NO_NODE : outputs;
-  t->tape = vm_plan(E->arena, &(VmPlan){.graph = E->graph,
-                                        .dim = (size_t)r->run.inputs,
-                                        .roots = roots,
-                                        .nroots = (int)d->ndecisions,
-                                        .blocks = &block,
-                                        .nblocks = 1});
-  t->decisions = d->decisions;
-  t->ndecisions = d->ndecisions;
-  t->no_seeds = NEW_ARRAY(E->arena, double, d->ndecisions + 1);
+                .observe = o->observe,
+                .nobserve = o->nobserve,
+                .guess = o->guess,
+                .nguess = o->nguess,
+                .observe_found = NEW_ARRAY(&c->arena, bool, o->nobserve + 1)};
 }
 
 /* What may fail does so into a context of its own; false: it did. */
@@ -166,35 +136,78 @@ static bool succeeds(Ctx *c, void (*work)(void *self), void *self) {
   return fine;
 }
 
-typedef struct {
-  const Runs *r;
-  Trace *t;
-  const double *in; /* of the draw: numbers `step` apart */
-  size_t step;
-} Following;
+static void join_decisions(Following *f, Eval *E, const Draw *d) {
+  int32_t n = 0, at = 0;
+  for (size_t k = 0; k < d->ndecisions; k++) n += d->decisions[k].count;
+  Pick *picks = NEW_ARRAY(E->arena, Pick, n + 1);
+  double *numbers = NEW_ARRAY(E->arena, double, n + 1);
+  for (size_t k = 0; k < d->ndecisions; k++)
+    for (int32_t e = 0; e < d->decisions[k].count; e++) {
+      numbers[at] = d->decisions[k].numbers[e];
+      picks[at++] = (Pick){d->decisions[k].node, e};
+    }
+  f->decided = numbers;
+  f->ndecided = n;
+  f->decisions = n ? ir_pack(E->graph, picks, n) : NO_NODE;
+}
 
 static void follow(void *self) {
+  Following *f = self;
+  Course *r = f->course;
+  Arena *a = &f->room->ctx.arena;
+  double *inputs = NEW_ARRAY(a, double, r->inputs);
+  for (int32_t k = 0; k < r->inputs; k++) inputs[k] = f->from.in[(size_t)k * f->from.step];
+  Draw d = {.arena = a, .inputs = inputs};
+  Eval E = evaluator(&f->room->ctx, r, &d);
+  f->outputs = r->follow(r, &E);
+  f->graph = E.graph;
+  join_decisions(f, &E, &d);
+}
+
+/* The graph of a lane that was followed becomes a tape. What the steps of a loop have done one by
+ * one is done together, and all that the program had in its hands on the way is forgotten. */
+static void plan(void *self) {
   const Following *f = self;
-  const Runs *r = f->r;
   Trace *t = f->t;
-  Arena *a = &t->ctx.arena;
-  double *inputs = NEW_ARRAY(a, double, r->run.inputs);
-  for (int32_t k = 0; k < r->run.inputs; k++) inputs[k] = f->in[(size_t)k * f->step];
-  Draw *d = NEW(a, Draw);
-  *d = (Draw){.arena = a, .inputs = inputs};
-  Eval E = evaluator(t, r, d);
-  set_variables(&E, r);
-  model_run_block(&E, BLOCK_TRANSFORMED_PARAMETERS, false);
-  model_run_block(&E, BLOCK_MODEL, false);
-  Observations o = observations_split(&E);
-  t->n_obs = o.n;
-  if (!r->run.outputs) return; /* only to count */
-  Pick *picks = NEW_ARRAY(a, Pick, r->run.outputs);
-  pick_observations(&E, r, &o, picks + FIRST_OBS);
-  picks[RUN_PRIOR] = (Pick){model_total(&E, E.prior, E.nprior), 0};
-  picks[RUN_JACOBIAN] = (Pick){model_total(&E, E.jacobian, E.njacobian), 0};
-  pick_transformed(&E, picks + FIRST_OBS + r->n_obs);
-  plan(t, r, &E, d, ir_pack(E.graph, picks, r->run.outputs));
+  Arena *a = &t->ctx.arena, *temp = &f->room->ctx.arena;
+  f->room->ctx.trap = t->ctx.trap;
+  int32_t rows = f->course->outputs, *all = NEW_ARRAY(a, int32_t, rows);
+  Node wanted[] = {f->outputs, f->decisions};
+  int n = f->ndecided > 0;
+  const Graph *joined = ir_reroll(temp, f->graph, wanted, 1 + n, 1),
+              *own = ir_extract(a, temp, joined, wanted, 1 + n);
+  if (!own) t->room = f->room;
+  for (int32_t k = 0; k < rows; k++) all[k] = k;
+  VmBlock block = {.rows = rows, .select = all, .nselect = rows};
+  for (int h = 0; h < VM_HEADS; h++) block.heads[h] = h ? NO_NODE : wanted[0];
+  t->tape = vm_plan(a, &(VmPlan){.graph = own ? own : joined,
+                                 .dim = (size_t)f->course->inputs,
+                                 .roots = wanted + 1,
+                                 .nroots = n,
+                                 .blocks = &block,
+                                 .nblocks = 1});
+  t->ndecided = (size_t)f->ndecided;
+  t->decided =
+      memcpy(NEW_ARRAY(a, double, t->ndecided + 1), f->decided, t->ndecided * sizeof *t->decided);
+  f->room->ctx.trap = NULL;
+}
+
+static Room *take_room(Runs *r) {
+  pthread_mutex_lock(&r->lock);
+  Room *x = r->rooms;
+  if (x) r->rooms = x->next;
+  pthread_mutex_unlock(&r->lock);
+  if (!x && (x = calloc(1, sizeof *x))) ctx_init(&x->ctx);
+  return x;
+}
+
+static void give_room(Runs *r, Room *x) {
+  if (!x) return;
+  ctx_recycle(&x->ctx);
+  pthread_mutex_lock(&r->lock);
+  x->next = r->rooms;
+  r->rooms = x;
+  pthread_mutex_unlock(&r->lock);
 }
 
 static Trace *take_spare(Runs *r) {
@@ -202,36 +215,41 @@ static Trace *take_spare(Runs *r) {
   Trace *t = r->spare;
   if (t) r->spare = t->next;
   pthread_mutex_unlock(&r->lock);
+  if (!t && (t = calloc(1, sizeof *t))) ctx_init(&t->ctx);
   return t;
 }
 
-static Trace *new_trace(void) {
-  Trace *t = calloc(1, sizeof *t);
-  if (t) ctx_init(&t->ctx);
-  return t;
+static void drop_trace(Runs *r, Trace *t);
+
+/* A course of its own for a lane; NULL: the program fails there, or memory is out. */
+static Trace *record(Runs *r, Inputs from) {
+  Following f = {.course = r->course, .from = from, .room = take_room(r)};
+  if (f.room && succeeds(&f.room->ctx, follow, &f)) f.t = take_spare(r);
+  bool fine = f.t && succeeds(&f.t->ctx, plan, &f);
+  if (!fine || !f.t->room) give_room(r, f.room);
+  if (fine) return f.t;
+  if (f.t) f.t->room = NULL;
+  if (f.t) drop_trace(r, f.t);
+  return NULL;
 }
 
-/* A course of its own for a draw; where the program fails it has no tape, and its Ctx says why. */
-static Trace *record(Runs *r, const double *in, size_t step) {
-  Trace *t = take_spare(r);
-  if (!t) t = new_trace();
-  if (!t) return NULL;
-  if (!succeeds(&t->ctx, follow, &(Following){r, t, in, step})) t->tape = NULL;
-  return t;
-}
-
-/* ---- tapes of several draws ------------------------------------------------------------------ */
+/* ---- tapes of several lanes ------------------------------------------------------------------ */
 
 typedef struct {
-  const Runs *r;
+  const Course *r;
   const Trace *t;
   TraceWork *w;
 } Buffers;
 
+static void free_work(TraceWork *w) {
+  ctx_free(&w->ctx);
+  free(w);
+}
+
 static void make_buffers(void *self) {
   const Buffers *b = self;
   Arena *a = &b->w->ctx.arena;
-  size_t inputs = (size_t)b->r->run.inputs, outputs = (size_t)b->r->run.outputs;
+  size_t inputs = (size_t)b->r->inputs, outputs = (size_t)b->r->outputs;
   b->w->work = vm_work(a, b->t->tape, BATCH, NULL);
   b->w->theta = NEW_ARRAY(a, double, inputs *BATCH);
   b->w->adjoint = NEW_ARRAY(a, double, inputs *BATCH);
@@ -243,9 +261,8 @@ static TraceWork *make_work(const Runs *r, const Trace *t) {
   TraceWork *w = calloc(1, sizeof *w);
   if (!w) return NULL;
   ctx_init(&w->ctx);
-  if (succeeds(&w->ctx, make_buffers, &(Buffers){r, t, w})) return w;
-  ctx_free(&w->ctx);
-  free(w);
+  if (succeeds(&w->ctx, make_buffers, &(Buffers){r->course, t, w})) return w;
+  free_work(w);
   return NULL;
 }
 
@@ -253,74 +270,118 @@ static TraceWork *take_work(Runs *r, Trace *t) {
   pthread_mutex_lock(&r->lock);
   TraceWork *w = t->idle;
   if (w) t->idle = w->next;
+  if (w) r->idle -= arena_bytes(&w->ctx.arena);
   pthread_mutex_unlock(&r->lock);
   return w ? w : make_work(r, t);
 }
 
 static void give_work(Runs *r, Trace *t, TraceWork *w) {
   pthread_mutex_lock(&r->lock);
-  w->next = t->idle;
-  t->idle = w;
+  t->used = r->visits;
+  size_t bytes = arena_bytes(&w->ctx.arena);
+  bool keep = r->idle + bytes <= MOST_IDLE;
+  r->no_idle |= !keep;
+  if (keep) {
+    r->idle += bytes;
+    w->next = t->idle;
+    t->idle = w;
+  }
   pthread_mutex_unlock(&r->lock);
+  if (!keep) free_work(w);
 }
 
-static void free_works(Trace *t) {
+/* Nobody else uses the trace. */
+static void free_works(Runs *r, Trace *t) {
   for (TraceWork *w = t->idle, *next; w; w = next) {
     next = w->next;
-    ctx_free(&w->ctx);
-    free(w);
+    r->idle -= arena_bytes(&w->ctx.arena);
+    free_work(w);
   }
   t->idle = NULL;
 }
 
-static void free_trace(Trace *t) {
-  free_works(t);
+static void free_room(Room *x) {
+  if (x) ctx_free(&x->ctx);
+  free(x);
+}
+
+static void free_trace(Runs *r, Trace *t) {
+  free_works(r, t);
   ctx_free(&t->ctx);
+  free_room(t->room);
   free(t);
 }
 
 static void drop_trace(Runs *r, Trace *t) {
-  free_works(t);
-  ctx_recycle(&t->ctx);
+  give_room(r, t->room);
   pthread_mutex_lock(&r->lock);
+  free_works(r, t);
+  ctx_recycle(&t->ctx);
   *t = (Trace){.ctx = t->ctx, .next = r->spare};
   r->spare = t;
   pthread_mutex_unlock(&r->lock);
 }
 
-static void free_traces(Trace *t) {
-  for (Trace *next; t; t = next) {
-    next = t->next;
-    free_trace(t);
-  }
-}
+/* ---- lanes of a piece ------------------------------------------------------------------------ */
 
-/* Some draws of a piece, at most BATCH of them. */
+/* Which course a lane took: a number that Trace.stamp may have left since. */
 typedef struct {
+  int32_t number; /* 0: none yet, or it is not kept; FAILED: what evaluates it fails */
+  uint64_t stamp;
+} Took;
+enum { FAILED = -1 };
+
+/* Of one tape. */
+typedef struct {
+  const RunNode *node;
+  size_t lanes;  /* of a row */
+  Took *of;      /* [rows x lanes] */
+  int32_t *next; /* [rows x lanes]: in a queue */
+  size_t *depth; /* [rows x lanes]: so many decisions are known to be those of the lane's queue */
+} RunWork;
+
+/* Where numbers of draw j of row r lie: element k at (r each + k) lanes + j. */
+typedef struct {
+  const RunWork *w;
   const IrPiece *p;
   const double *in;
+} Piece;
+
+static size_t lanes_of(const Piece *q) { return q->w->node->rows * q->p->count; }
+
+/* Lane x of a piece: its place among the lanes of the tape, and that of its first number. */
+static size_t place(const Piece *q, size_t x) {
+  return x / q->p->count * q->w->lanes + q->p->lane + x % q->p->count;
+}
+
+static size_t first_number(const Piece *q, size_t x, int32_t each) {
+  return x / q->p->count * (size_t)each * q->p->lanes + x % q->p->count;
+}
+
+static const Course *course_of(const Piece *q) { return q->w->node->runs->course; }
+
+static Inputs inputs_of(const Piece *q, size_t x) {
+  return (Inputs){q->in + first_number(q, x, course_of(q)->inputs), q->p->lanes};
+}
+
+/* Some lanes of a piece, at most BATCH of them. */
+typedef struct {
   size_t lane[BATCH], n;
 } Batch;
 
-static void load(const Runs *r, const Batch *b, TraceWork *w) {
-  for (int32_t k = 0; k < r->run.inputs; k++)
-    for (size_t j = 0; j < BATCH; j++)
-      w->theta[(size_t)k * BATCH + j] = b->in[(size_t)k * b->p->lanes + b->lane[j < b->n ? j : 0]];
+static void load(const Piece *q, const Batch *b, TraceWork *w) {
+  int32_t inputs = course_of(q)->inputs;
+  for (size_t j = 0; j < BATCH; j++) {
+    Inputs from = inputs_of(q, b->lane[j < b->n ? j : 0]);
+    for (int32_t k = 0; k < inputs; k++)
+      w->theta[(size_t)k * BATCH + j] = from.in[(size_t)k * from.step];
+  }
   vm_forward(w->work, w->theta);
-}
-
-/* Does draw j of a batch take this course? */
-static bool takes(const Trace *t, const TraceWork *w, size_t j) {
-  for (size_t k = 0; k < t->ndecisions; k++)
-    for (int32_t e = 0; e < t->decisions[k].count; e++) {
-      double x = vm_value(w->work, (int)k, e)[j], y = t->decisions[k].numbers[e];
-      if (x != y && !(isnan(x) && isnan(y))) return false;
-    }
-  return true;
 }
 
 typedef struct {
   TraceWork *w;
+  const Piece *q;
   const Batch *b;
   const double *out_adj; /* NULL: values are wanted */
 } Tile;
@@ -334,147 +395,322 @@ static void keep_tile(void *self, const TileView *t) {
 
 static void seed_tile(void *self, const TileView *t) {
   const Tile *x = self;
-  for (size_t e = 0; e < t->rows; e++)
-    for (size_t j = 0; j < t->ld; j++)
-      t->adj[0][e * t->ld + j] =
-          j < x->b->n ? x->out_adj[(t->row + e) * x->b->p->lanes + x->b->lane[j]] : 0;
+  int32_t outputs = course_of(x->q)->outputs;
+  for (size_t j = 0; j < t->ld; j++) {
+    const double *from =
+        j < x->b->n ? x->out_adj + first_number(x->q, x->b->lane[j], outputs) : NULL;
+    for (size_t e = 0; e < t->rows; e++)
+      t->adj[0][e * t->ld + j] = from ? from[(t->row + e) * x->q->p->lanes] : 0;
+  }
+}
+
+/* ---- whose course it is ---------------------------------------------------------------------- */
+
+/* A decision that was made otherwise. */
+typedef struct {
+  size_t at;
+  double number;
+} Difference;
+
+static bool same(double x, double y) { return x == y || (isnan(x) && isnan(y)); }
+
+/* Are all lanes of a row this number? */
+static bool all_are(const double *row, double y) {
+  bool differs = false;
+  for (size_t j = 0; j < BATCH; j++) differs |= row[j] != y;
+  return !differs;
+}
+
+/* The first decision that lanes of a batch make otherwise; those that take the course, none. */
+typedef struct {
+  bool found[BATCH];
+  Difference d[BATCH];
+} Differences;
+
+static void compare(const Trace *t, const TraceWork *w, Differences *out) {
+  size_t left = BATCH;
+  memset(out->found, 0, sizeof out->found);
+  for (size_t k = 0; k < t->ndecided && left; k++) {
+    const double *row = vm_value(w->work, 0, (int32_t)k), y = t->decided[k];
+    if (all_are(row, y)) continue;
+    for (size_t j = 0; j < BATCH; j++) {
+      if (out->found[j] || same(row[j], y)) continue;
+      out->found[j] = true;
+      out->d[j] = (Difference){k, row[j]};
+      left--;
+    }
+  }
+}
+
+/* Is s as t up to d, and there as d says? Courses that agree so far meet the same decision next. */
+static bool agrees(const Trace *s, const Trace *t, const Difference *d) {
+  if (s->ndecided <= d->at || !same(s->decided[d->at], d->number)) return false;
+  for (size_t k = d->at; k-- > 0;)
+    if (!same(s->decided[k], t->decided[k])) return false;
+  return true;
+}
+
+/* Lanes that wait, by the course to be tried next; 0: none is known. */
+typedef struct {
+  Piece q;
+  double *out;
+  int nkept;
+  int32_t head[MOST_TRACES + 1]; /* -1: the end */
+} Queues;
+
+static void enqueue(Queues *s, int number, size_t x, size_t depth) {
+  const RunWork *w = s->q.w;
+  size_t at = place(&s->q, x);
+  w->next[at] = s->head[number];
+  w->depth[at] = depth;
+  s->head[number] = (int32_t)x;
+}
+
+static bool dequeue(Queues *s, int number, Batch *b) {
+  for (b->n = 0; b->n < BATCH && s->head[number] >= 0; b->n++) {
+    size_t x = (size_t)s->head[number];
+    b->lane[b->n] = x;
+    s->head[number] = s->q.w->next[place(&s->q, x)];
+  }
+  return b->n > 0;
+}
+
+static int later(const void *a, const void *b) {
+  uint64_t x = (*(Trace *const *)a)->used, y = (*(Trace *const *)b)->used;
+  return (x < y) - (x > y);
+}
+
+/* The traces that were used last stay, as many as half the room holds. */
+static void make_room(Runs *r) {
+  int n = r->nkept;
+  qsort(r->kept, (size_t)n, sizeof *r->kept, later);
+  r->bytes = 0;
+  r->nkept = 0;
+  for (int k = 0; k < n; k++) {
+    Trace *t = r->kept[k];
+    r->bytes += t->bytes;
+    if (k < MOST_TRACES / 2 && r->bytes <= MOST_BYTES / 2)
+      t->number = ++r->nkept;
+    else
+      free_trace(r, t);
+  }
+  r->bytes = 0;
+  for (int k = 0; k < r->nkept; k++) r->bytes += r->kept[k]->bytes;
+  r->full = false;
+}
+
+/* Buffers of all: who needs some makes them again. */
+static void free_idle(Runs *r) {
+  for (int k = 0; k < r->nkept; k++) free_works(r, r->kept[k]);
+  r->no_idle = false;
+}
+
+/* While nobody looks at traces some may go. */
+static void visit(Runs *r) {
+  pthread_mutex_lock(&r->lock);
+  if (r->full && !r->visitors) make_room(r);
+  if (r->no_idle && !r->visitors) free_idle(r);
+  r->visits++;
+  r->visitors++;
+  pthread_mutex_unlock(&r->lock);
+}
+
+static void leave(Runs *r) {
+  pthread_mutex_lock(&r->lock);
+  r->visitors--;
+  pthread_mutex_unlock(&r->lock);
+}
+
+/* The trace that a lane took last time, as a number; 0: it is not there any more. */
+static int number_now(const Runs *r, Took took, int nkept) {
+  if (took.number <= 0) return 0;
+  if (took.number <= nkept && r->kept[took.number - 1]->stamp == took.stamp) return took.number;
+  for (int k = 0; k < nkept; k++)
+    if (r->kept[k]->stamp == took.stamp) return k + 1;
+  return 0;
+}
+
+static void see_kept(Queues *s) {
+  Runs *r = s->q.w->node->runs;
+  pthread_mutex_lock(&r->lock);
+  int n = r->nkept;
+  pthread_mutex_unlock(&r->lock);
+  while (s->nkept < n) s->head[++s->nkept] = -1;
+}
+
+/* Lane x is not t's: it waits for the next course that may be its own. What is known of it must
+ * become more, whatever rounding says. */
+static void queue_again(Queues *s, const Trace *t, const Difference *d, size_t x) {
+  Trace *const *kept = s->q.w->node->runs->kept;
+  int number = 0;
+  bool more = d->at >= s->q.w->depth[place(&s->q, x)];
+  for (int k = 0; k < s->nkept && more && !number; k++)
+    if (kept[k] != t && agrees(kept[k], t, d)) number = k + 1;
+  enqueue(s, number, x, number ? d->at + 1 : 0);
+}
+
+static void store(const Queues *s, size_t x, const double *from, size_t step) {
+  int32_t outputs = course_of(&s->q)->outputs;
+  double *out = s->out + first_number(&s->q, x, outputs);
+  for (int32_t k = 0; k < outputs; k++) out[(size_t)k * s->q.p->lanes] = from[(size_t)k * step];
+}
+
+static void fail_lane(const Queues *s, size_t x) {
+  store(s, x, course_of(&s->q)->failed, 1);
+  s->q.w->of[place(&s->q, x)] = (Took){FAILED, 0};
+}
+
+/* Evaluates the lanes of a batch that take the course; the others wait again. `own` is the one that
+ * was followed, which takes it whatever rounding says; SIZE_MAX: none. */
+static void try_trace(Queues *s, Trace *t, const Batch *b, size_t own) {
+  Runs *r = s->q.w->node->runs;
+  TraceWork *x = take_work(r, t);
+  if (!x) {
+    for (size_t j = 0; j < b->n; j++) fail_lane(s, b->lane[j]);
+    return;
+  }
+  load(&s->q, b, x);
+  vm_tiles(x->work, keep_tile, &(Tile){.w = x, .q = &s->q, .b = b}, false);
+  Differences differ;
+  compare(t, x, &differ);
+  for (size_t j = 0; j < b->n; j++) {
+    size_t lane = b->lane[j];
+    if (lane != own && differ.found[j]) {
+      queue_again(s, t, &differ.d[j], lane);
+      continue;
+    }
+    s->q.w->of[place(&s->q, lane)] = (Took){t->number, t->stamp};
+    store(s, lane, x->outputs + j, BATCH);
+  }
+  give_work(r, t, x);
+}
+
+/* Keeps the course for others, unless there are too many. */
+static void keep_trace(Runs *r, Trace *t) {
+  size_t bytes = arena_bytes(&t->ctx.arena) + (t->room ? arena_bytes(&t->room->ctx.arena) : 0);
+  pthread_mutex_lock(&r->lock);
+  r->full |= r->nkept == MOST_TRACES || r->bytes + bytes > MOST_BYTES;
+  if (!r->full && !r->closed) {
+    r->bytes += t->bytes = bytes;
+    r->kept[r->nkept++] = t;
+    t->number = r->nkept;
+    t->stamp = ++r->stamps;
+  }
+  pthread_mutex_unlock(&r->lock);
+}
+
+/* The first of a batch for which no course is known is followed; all of its kind then try that
+ * course. */
+static void follow_first(Queues *s, const Batch *b) {
+  Runs *r = s->q.w->node->runs;
+  size_t own = b->lane[0];
+  Trace *t = record(r, inputs_of(&s->q, own));
+  if (!t) {
+    fail_lane(s, own);
+    for (size_t j = 1; j < b->n; j++) enqueue(s, 0, b->lane[j], 0);
+    return;
+  }
+  keep_trace(r, t);
+  see_kept(s);
+  int32_t rest = s->head[0];
+  s->head[0] = -1;
+  try_trace(s, t, b, own);
+  while (rest >= 0) {
+    size_t x = (size_t)rest;
+    rest = s->q.w->next[place(&s->q, x)];
+    enqueue(s, t->number, x, 0);
+  }
+  if (!t->number) drop_trace(r, t);
+}
+
+static void settle(Queues *s) {
+  Batch b;
+  for (bool again = true; again;) {
+    again = false;
+    for (int k = 1; k <= s->nkept; k++)
+      for (; dequeue(s, k, &b); again = true)
+        try_trace(s, s->q.w->node->runs->kept[k - 1], &b, SIZE_MAX);
+    if (dequeue(s, 0, &b)) {
+      follow_first(s, &b);
+      again = true;
+    }
+  }
 }
 
 /* ---- the node -------------------------------------------------------------------------------- */
 
-/* Of one tape: which course each draw took. */
-typedef struct {
-  Runs *runs;
-  Trace **of; /* per lane; NULL: none yet, or it is not kept */
-} RunWork;
-
 static void *run_work(const IrRun *run, Arena *a, size_t lanes) {
   RunWork *w = NEW(a, RunWork);
-  *w = (RunWork){run->self, NEW_ARRAY(a, Trace *, lanes)};
+  const RunNode *node = run->self;
+  size_t n = node->rows * lanes;
+  *w = (RunWork){node, lanes, NEW_ARRAY(a, Took, n), NEW_ARRAY(a, int32_t, n),
+                 NEW_ARRAY(a, size_t, n)};
   return w;
 }
 
-/* No density: it cannot be evaluated. */
-static void fail_draw(const Runs *r, const IrPiece *p, size_t lane, double *out) {
-  int32_t transformed = FIRST_OBS + (int32_t)r->n_obs;
-  for (int32_t k = 0; k < r->run.outputs; k++)
-    out[(size_t)k * p->lanes + lane] = k == RUN_JACOBIAN ? 0 : k < transformed ? -INFINITY : NAN;
-}
-
-/* Evaluates the draws of the batch that take the course; those that do not stay in the batch. `own`
- * is the one that was followed, which takes it whatever rounding says; SIZE_MAX: none. */
-static void try_trace(RunWork *w, Trace *t, Batch *b, size_t own, double *out) {
-  Runs *r = w->runs;
-  TraceWork *x = t->tape ? take_work(r, t) : NULL;
-  size_t left = 0;
-  if (!x) return;
-  load(r, b, x);
-  vm_tiles(x->work, keep_tile, &(Tile){.w = x, .b = b}, false);
-  for (size_t j = 0; j < b->n; j++) {
-    size_t lane = b->lane[j];
-    if (lane == own || takes(t, x, j)) {
-      w->of[b->p->lane + lane] = t;
-      for (int32_t k = 0; k < r->run.outputs; k++)
-        out[(size_t)k * b->p->lanes + lane] = x->outputs[(size_t)k * BATCH + j];
-    } else {
-      b->lane[left++] = lane;
-    }
-  }
-  b->n = left;
-  give_work(r, t, x);
-}
-
-static Trace *first_trace(Runs *r) {
-  pthread_mutex_lock(&r->lock);
-  Trace *t = r->traces;
-  pthread_mutex_unlock(&r->lock);
-  return t;
-}
-
-/* Keeps the course for others, unless there are too many; true: it was kept. */
-static bool keep_trace(Runs *r, Trace *t) {
-  pthread_mutex_lock(&r->lock);
-  size_t bytes = arena_bytes(&t->ctx.arena);
-  bool room = r->ntraces < MOST_TRACES && r->bytes + bytes <= MOST_BYTES && !r->closed;
-  if (room) {
-    r->bytes += bytes;
-    t->next = r->traces;
-    r->traces = t;
-    r->ntraces++;
-  }
-  pthread_mutex_unlock(&r->lock);
-  return room;
-}
-
-/* The last draw of the batch is followed. */
-static Trace *record_last(Runs *r, const Batch *b) {
-  return record(r, b->in + b->lane[b->n - 1], b->p->lanes);
-}
-
-static void follow_last(RunWork *w, Batch *b, double *out) {
-  Runs *r = w->runs;
-  Trace *t = record_last(r, b);
-  size_t n = b->n, lane = b->lane[n - 1];
-  bool kept = t && t->tape && keep_trace(r, t);
-  if (t && t->tape) try_trace(w, t, b, lane, out);
-  if (b->n == n) { /* it failed */
-    fail_draw(r, b->p, lane, out);
-    w->of[b->p->lane + lane] = NULL;
-    b->n--;
-  }
-  if (!t || kept) return;
-  for (size_t j = 0; j < b->p->count; j++)
-    if (w->of[b->p->lane + j] == t) w->of[b->p->lane + j] = NULL;
-  drop_trace(r, t);
-}
-
 static void forward(void *work, const IrPiece *p, const double *in, double *out) {
-  RunWork *w = work;
-  for (size_t first = 0; first < p->count; first += BATCH) {
-    Batch b = {.p = p, .in = in};
-    for (size_t j = first; j < p->count && j < first + BATCH; j++) b.lane[b.n++] = j;
-    Trace *last = w->of[p->lane + first];
-    if (last) try_trace(w, last, &b, SIZE_MAX, out);
-    for (Trace *t = first_trace(w->runs); t && b.n; t = t->next)
-      if (t != last) try_trace(w, t, &b, SIZE_MAX, out);
-    while (b.n) follow_last(w, &b, out);
+  const RunWork *w = work;
+  Queues s = {.q = {w, p, in}, .out = out, .head = {-1}};
+  Runs *r = w->node->runs;
+  visit(r);
+  see_kept(&s);
+  for (size_t x = lanes_of(&s.q); x-- > 0;) {
+    int last = number_now(r, w->of[place(&s.q, x)], s.nkept);
+    enqueue(&s, last ? last : s.nkept, x, 0);
   }
-  for (int32_t k = 0; k < w->runs->run.outputs; k++)
+  settle(&s);
+  leave(r);
+  for (int32_t k = 0; k < w->node->run.outputs; k++)
     for (size_t j = p->count; j < p->n; j++)
       out[(size_t)k * p->lanes + j] = p->count ? out[(size_t)k * p->lanes] : 0;
 }
 
 /* Adjoints of the outputs become those of the inputs; decisions have no derivatives. */
-static void pull(RunWork *w, Trace *t, const Batch *b, const double *out_adj, double *in_adj) {
-  Runs *r = w->runs;
+static void pull(const Piece *q, Trace *t, const Batch *b, const double *out_adj, double *in_adj) {
+  Runs *r = q->w->node->runs;
   TraceWork *x = take_work(r, t);
+  int32_t inputs = course_of(q)->inputs;
+  const double no_seed = 0;
   if (!x) return;
-  load(r, b, x);
-  vm_tiles(x->work, seed_tile, &(Tile){.w = x, .b = b, .out_adj = out_adj}, true);
-  vm_backward(x->work, t->no_seeds, NULL, x->adjoint);
-  for (int32_t k = 0; k < r->run.inputs; k++)
-    for (size_t j = 0; j < b->n; j++)
-      in_adj[(size_t)k * b->p->lanes + b->lane[j]] += x->adjoint[(size_t)k * BATCH + j];
+  load(q, b, x);
+  vm_tiles(x->work, seed_tile, &(Tile){.w = x, .q = q, .b = b, .out_adj = out_adj}, true);
+  vm_backward(x->work, &no_seed, NULL, x->adjoint);
+  for (size_t j = 0; j < b->n; j++) {
+    double *to = in_adj + first_number(q, b->lane[j], inputs);
+    for (int32_t k = 0; k < inputs; k++)
+      to[(size_t)k * q->p->lanes] += x->adjoint[(size_t)k * BATCH + j];
+  }
   give_work(r, t, x);
 }
 
-/* Draws whose course was not kept are followed once more. */
+/* A lane whose course was not kept is followed once more. */
+static void pull_again(const Piece *q, const Batch *b, const double *out_adj, double *in_adj) {
+  Runs *r = q->w->node->runs;
+  for (size_t j = 0; j < b->n; j++) {
+    Batch one = {.lane = {b->lane[j]}, .n = 1};
+    Trace *t = record(r, inputs_of(q, one.lane[0]));
+    if (!t) continue;
+    pull(q, t, &one, out_adj, in_adj);
+    drop_trace(r, t);
+  }
+}
+
 static void backward(void *work, const IrPiece *p, const double *in, const double *out_adj,
                      double *in_adj) {
-  RunWork *w = work;
-  bool *done = calloc(p->count + 1, sizeof *done);
-  for (size_t j = 0; done && j < p->count; j++) {
-    Trace *t = w->of[p->lane + j], *own = NULL;
-    Batch b = {.p = p, .in = in, .lane = {j}, .n = 1};
-    if (done[j]) continue;
-    if (!t) own = t = record_last(w->runs, &b);
-    for (size_t i = j + 1; !own && i < p->count && b.n < BATCH; i++)
-      if (!done[i] && w->of[p->lane + i] == t) b.lane[b.n++] = i;
-    for (size_t i = 0; i < b.n; i++) done[b.lane[i]] = true;
-    if (t && t->tape) pull(w, t, &b, out_adj, in_adj);
-    if (own) drop_trace(w->runs, own);
+  const RunWork *w = work;
+  Queues s = {.q = {w, p, in}, .head = {-1}};
+  Runs *r = w->node->runs;
+  Batch b;
+  visit(r);
+  see_kept(&s);
+  for (size_t x = lanes_of(&s.q); x-- > 0;) {
+    Took took = w->of[place(&s.q, x)];
+    if (took.number != FAILED) enqueue(&s, number_now(r, took, s.nkept), x, 0);
   }
-  free(done);
+  while (dequeue(&s, 0, &b)) pull_again(&s.q, &b, out_adj, in_adj);
+  for (int k = 1; k <= s.nkept; k++)
+    while (dequeue(&s, k, &b)) pull(&s.q, r->kept[k - 1], &b, out_adj, in_adj);
+  leave(r);
 }
 
 /* ---- making it ------------------------------------------------------------------------------- */
@@ -482,47 +718,59 @@ static void backward(void *work, const IrPiece *p, const double *in, const doubl
 static void close_runs(Closer *self) {
   Runs *r = (Runs *)self;
   ctx_closed(&r->closer);
-  free_traces(r->traces);
-  free_traces(r->spare);
-  r->traces = r->spare = NULL;
-  r->ntraces = 0;
+  for (int k = 0; k < r->nkept; k++) free_trace(r, r->kept[k]);
+  for (Trace *t = r->spare, *next; t; t = next) {
+    next = t->next;
+    free_trace(r, t);
+  }
+  for (Room *x = r->rooms, *next; x; x = next) {
+    next = x->next;
+    free_room(x);
+  }
+  r->spare = NULL;
+  r->rooms = NULL;
+  r->nkept = 0;
   r->bytes = 0;
   r->closed = true;
 }
 
-Runs *runs_make(Eval *E, const ModelOptions *o, const RunInputs *in) {
+Runs *runs_make(Eval *E, Course *course) {
   Runs *r = NEW(E->arena, Runs);
-  *r = (Runs){
-      .program = E->program,
-      .options = *o,
-      .known = in->known,
-      .nknown = in->nknown,
-      .parameters = in->parameters,
-      .nparameters = in->nparameters,
-      .run = {
-          .inputs = in->n, .self = r, .work = run_work, .forward = forward, .backward = backward}};
-  long *lines = NEW_ARRAY(E->arena, long, o->nobserve + 1);
-  for (int k = 0; k < o->nobserve; k++) lines[k] = o->observe[k];
-  r->options.observe = lines;
+  *r = (Runs){.course = course, .arena = E->arena};
   pthread_mutex_init(&r->lock, NULL);
   ctx_opened(E->ctx, &r->closer, close_runs);
   return r;
 }
 
-bool runs_count(Runs *r, Arena *a, const double *inputs, size_t *n_obs, Message *why) {
-  Trace *t = record(r, inputs, 1);
-  bool fine = t && !t->ctx.nerrors;
-  if (fine) *n_obs = t->n_obs;
-  if (t && !fine) {
-    *why = t->ctx.messages[t->ctx.nmessages - 1];
+Course *runs_course(const Runs *r) { return r->course; }
+
+bool runs_try(Runs *r, Course *course, Arena *a, const double *inputs, Message *why) {
+  Following f = {.course = course, .from = {inputs, 1}, .room = take_room(r)};
+  bool fine = f.room && succeeds(&f.room->ctx, follow, &f);
+  if (f.room && !fine) {
+    *why = f.room->ctx.messages[f.room->ctx.nmessages - 1];
     why->text = arena_text(a, why->text, strlen(why->text));
   }
-  if (t) drop_trace(r, t);
+  give_room(r, f.room);
   return fine;
 }
 
-Node runs_node(Runs *r, Graph *g, Node inputs, size_t n_obs, int32_t transformed) {
-  r->n_obs = n_obs;
-  r->run.outputs = FIRST_OBS + (int32_t)n_obs + transformed;
-  return ir_run(g, &r->run, inputs);
+Node runs_node(Runs *r, Graph *g, Node inputs, int32_t rows) {
+  RunNode *n = r->nodes;
+  while (n && n->rows != (size_t)rows) n = n->next;
+  if (!n) {
+    n = NEW(r->arena, RunNode);
+    *n = (RunNode){.run = {.inputs = rows * r->course->inputs,
+                           .outputs = rows * r->course->outputs,
+                           .likelihood = r->course->likelihood,
+                           .self = n,
+                           .work = run_work,
+                           .forward = forward,
+                           .backward = backward},
+                   .runs = r,
+                   .rows = (size_t)rows,
+                   .next = r->nodes};
+    r->nodes = n;
+  }
+  return ir_run(g, &n->run, inputs);
 }

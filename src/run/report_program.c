@@ -225,6 +225,13 @@ static void json_errors(Ctx *c, JsonWriter *j) {
   json_array_end(j);
 }
 
+static void json_calls(JsonWriter *j, const Model *m) {
+  json_key(j, "functions_by_draw");
+  json_array(j);
+  for (size_t k = 0; k < m->ncalls; k++) json_string(j, m->calls[k].name);
+  json_array_end(j);
+}
+
 static void json_form(Ctx *c, const Program *p, const Problem *problem, Text *out) {
   const Model *m = problem ? problem->model : NULL;
   JsonWriter j = json_writer(out, true);
@@ -237,6 +244,7 @@ static void json_form(Ctx *c, const Program *p, const Problem *problem, Text *ou
     json_units(c, &j, problem);
     json_key(&j, "joint"), json_bool(&j, m->joint);
     json_key(&j, "by_draw"), json_bool(&j, m->by_draw != NULL);
+    json_calls(&j, m);
     if (observations_note(c, m)) json_key(&j, "note"), json_string(&j, observations_note(c, m));
   }
   json_parameters(c, &j, p, m);
@@ -283,6 +291,17 @@ static void text_by_draw(Ctx *c, const Model *m, size_t width, Text *out) {
                          place, m->by_draw));
 }
 
+static void text_calls(Ctx *c, const Model *m, size_t width, Text *out) {
+  for (size_t k = 0; k < m->ncalls; k++) {
+    const CallInfo *i = &m->calls[k];
+    text_wrap(out, width, 2,
+              arena_format(&c->arena,
+                           "line %u: %s is evaluated draw by draw, which is slower, because its "
+                           "course depends on its arguments (line %u): %s",
+                           i->loc.line, i->name, i->where.line, i->why));
+  }
+}
+
 static void text_form(Ctx *c, const Program *p, const Problem *problem, size_t width, Text *out) {
   const Model *m = problem ? problem->model : NULL;
   const Stmt *block = p->blocks[BLOCK_PARAMETERS];
@@ -294,6 +313,7 @@ static void text_form(Ctx *c, const Program *p, const Problem *problem, size_t w
   if (!m) return;
   text_observations(c, problem, width, out);
   text_by_draw(c, m, width, out);
+  text_calls(c, m, width, out);
   text_loops(c, m, width, out);
   text_exact(c, m, width, out);
 }

@@ -114,6 +114,8 @@ Suffix suffix_of(const char *name, size_t *stem) {
   return SUFFIX_NONE;
 }
 
+bool stan_has_effects(const char *name) { return suffix_of(name, &(size_t){0}) >= SUFFIX_RNG; }
+
 /* What the ending of its name asks of a function: densities return real and have an outcome of the
  * right kind. */
 static void check_suffix(Checker *k, const FunDef *f) {

@@ -336,6 +336,9 @@ bool stan_declares(const Stmt *s, const Decl *d); /* it, or a statement inside o
 
 /* Is the data variable used for nothing but to the left of ~ or of a density's bar? */
 bool stan_is_only_outcome(const Program *p, const Decl *d);
+
+/* May a function of that name do more than return a value: draw, add to the log density? */
+bool stan_has_effects(const char *name);
 /* Does it stand there anywhere in the model block? */
 bool stan_is_outcome(const Program *p, const Decl *d);
 /* The statements of the model block whose increments say something of data without a density of
