@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """campaign.py PVI POSTERIORDB DATA [options] [WORD ...]: fits the posteriors of posteriordb (those whose name contains a WORD) by mean-field
-VI, by one log fit (lambda 0.01) and, where it is asked for, by full-rank VI, one process and one thread at a time, small data first, and prints how each ended; the counts come last.
+VI, by one log fit (lambda 0.01) and, where they are asked for, by full-rank VI and by the tuned default, one process and one thread at a time, small data first, and prints how each ended; the counts come last.
 
 POSTERIORDB is a checkout of stan-dev/posteriordb (its models and posteriors), DATA the folder of its data sets as JSON.
-  --fits vi,log      which of them; fullrank is the third
+  --fits vi,log      which of them; fullrank and tuned are the others
   --seconds 60       what one fit may take, in seconds of the processor; then it is interrupted
   --seeds 1          fits with the seeds 1 to N, or until one takes too long; objectives are to agree to 0.05 sqrt(n)
   --reference DIR    reference means and mean squares (posteriordb's summary_statistics): by how many posterior standard deviations
@@ -11,7 +11,7 @@ POSTERIORDB is a checkout of stan-dev/posteriordb (its models and posteriors), D
 A program that makes one joint observation, or none, has VI only: its log fit is not counted."""
 import argparse, glob, json, math, os, shutil, signal, subprocess, sys, tempfile
 
-KINDS = {"vi": ["--score", "elbo", "--family", "meanfield"], "log": ["--lambda", "0.01"], "fullrank": ["--score", "elbo", "--family", "fullrank"]}
+KINDS = {"tuned": [], "vi": ["--score", "elbo", "--family", "meanfield"], "log": ["--lambda", "0.01"], "fullrank": ["--score", "elbo", "--family", "fullrank"]}
 
 
 def arguments():
@@ -130,7 +130,7 @@ def main():
                     code, s, took, said = fit(o, program, data, kind, seed, os.path.join(folder, "run"))
                     reason, value = (s["reason"], s["objective"]) if s else (said, None)
                     value = math.nan if value is None else float(value)
-                    if kind == "log" and only_vi(code, said):
+                    if kind in ("log", "tuned") and only_vi(code, said):
                         print(f"{name:{width}} {kind:8} {seed:4} {code:4} {'-':>16} {took:8.1f}  VI only: {said}", flush=True)
                         break
                     print(f"{name:{width}} {kind:8} {seed:4} {code:4} {value:16.9g} {took:8.1f}  {reason}", flush=True)

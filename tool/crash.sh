@@ -30,7 +30,7 @@ broken() {
 }
 
 start=$(date +%s%N)
-"$PVI" fit "$@" --lambda 0.01 --out "$dir/whole" --checkpoint "$checkpoint" --quiet >"$dir/said" 2>&1
+"$PVI" fit --lambda 0.01 "$@" --out "$dir/whole" --checkpoint "$checkpoint" --quiet >"$dir/said" 2>&1
 status=$?
 elapsed=$((($(date +%s%N) - start) / 1000000))
 { [ $status -eq 0 ] || [ $status -eq 5 ]; }
@@ -42,7 +42,7 @@ killed=0 runs=0
 for k in $(seq $((3 * kills))); do
   [ $killed -ge "$kills" ] && break
   run=$dir/run$k
-  "$PVI" fit "$@" --lambda 0.01 --out "$run" --checkpoint "$checkpoint" --quiet >/dev/null 2>&1 &
+  "$PVI" fit --lambda 0.01 "$@" --out "$run" --checkpoint "$checkpoint" --quiet >/dev/null 2>&1 &
   pid=$!
   for turn in 1 2; do
     after=$((RANDOM * 32768 + RANDOM))
@@ -57,7 +57,7 @@ for k in $(seq $((3 * kills))); do
   done
   rm -f "$run"/.*.tmp
   if [ ! -e "$run/fit.json" ]; then # killed before it began
-    "$PVI" fit "$@" --lambda 0.01 --out "$run" --checkpoint "$checkpoint" --quiet >"$dir/said" 2>&1
+    "$PVI" fit --lambda 0.01 "$@" --out "$run" --checkpoint "$checkpoint" --quiet >"$dir/said" 2>&1
   else
     "$PVI" fit --resume "$run" --quiet >"$dir/said" 2>&1
   fi

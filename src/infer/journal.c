@@ -10,13 +10,17 @@
 #include <string.h>
 
 static const char magic[8] = {'p', 'v', 'i', ' ', 'j', 'r', 'n', 'l'};
-enum { VERSION = 1, WORD = 8, HEAD = 3 * WORD };
+enum { VERSION = 2, WORD = 8, HEAD = 3 * WORD };
 
 Journal *journal_make(Arena *a) {
   Journal *j = NEW(a, Journal);
   *j = (Journal){.arena = a, .run = text_make(a), .memories = text_make(a), .interval = 5};
   return j;
 }
+
+void journal_set_turn(Journal *j, size_t turn) { j->turn = turn; }
+
+size_t journal_turn(const Journal *j) { return j->turn; }
 
 void journal_on_save(Journal *j, double seconds, void (*save)(void *self, const Journal *j),
                      void *self) {
@@ -72,6 +76,7 @@ static void trace_body(Archive *a, FitTrace *t) {
 
 static void body(Journal *j, Archive *a) {
   archive_word(a, &j->identity);
+  archive_count(a, &j->turn, SIZE_MAX);
   archive_double(a, &j->seconds);
   ROOM(j, a, j->steps, j->nsteps);
   for (size_t k = 0; k < j->nsteps && !a->bad; k++) step_body(j, a, &j->steps[k]);

@@ -7,7 +7,7 @@
  * goes on where it was; what follows is computed as usual. So the course itself need not know that
  * it was interrupted, and it ends with the same bits.
  *
- *   Journal *j = journal_make(arena);                 a new one, or
+ *   Journal *j = journal_make(arena);               a new one, or
  *   Journal *j = journal_read(ctx, arena, bytes, n);  one from a file
  *   journal_on_save(j, 5, save, self);                save: journal_write to a file
  *   options.journal = j;                              and then fit_run
@@ -20,6 +20,10 @@
 typedef struct Journal Journal;
 
 Journal *journal_make(Arena *a);
+/* Of a fit that is one of several, made one after the other until one has an optimum: how many came
+ * before it. */
+void journal_set_turn(Journal *j, size_t turn);
+size_t journal_turn(const Journal *j);
 /* NULL, with an error among the messages of the context, where the bytes are not a whole journal of
  * this version: cut short, damaged, or of another kind. */
 Journal *journal_read(Ctx *c, Arena *a, const char *bytes, size_t n);

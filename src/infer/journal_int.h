@@ -19,6 +19,7 @@ typedef struct {
 struct Journal {
   Arena *arena;
   uint64_t identity; /* of the fit it belongs to; 0: of none yet */
+  size_t turn;
   JournalStep *steps;
   size_t nsteps, cap_steps, replayed;
   /* The rest is how things were when it was last captured: then there were so many steps. */

@@ -162,7 +162,12 @@ static const double *path_start(void *self, const Q *q) {
  * fit is none to go on with: the folder then has what it had, or that nothing is done yet. */
 static void open_journal(Ctx *c, const Run *r, FitOptions *f, RunDir *dir, Arena *a) {
   bool cut = f->cancelled && f->cancelled(f->cancelled_self);
-  Journal *known = folder_checkpoint(c, dir, a), *j = known ? known : journal_make(a);
+  Journal *known = folder_checkpoint(c, dir, a), *j = known;
+  size_t turn = r->tuned ? r->tuned->retreats : 0;
+  f->journal = NULL;
+  if (known && journal_turn(known) > turn) return; /* it is of a fit that is still to come */
+  if (!known || journal_turn(known) < turn) j = journal_make(a);
+  journal_set_turn(j, turn);
   if (cut && !known) folder_save_checkpoint(dir, j);
   if (cut) return;
   f->journal = j;
@@ -311,6 +316,20 @@ static void free_stage(Ctx *c, Run *r, FitOptions *f, Pool *pool) {
   f->start_self = t;
 }
 
+/* The fit that is asked for, or chosen. Chosen was what predicts best where folds are held out;
+ * where the fit to all data does not end, the next best choice that holds q back more has its turn.
+ */
+static const Fit *fits_stage(Ctx *c, Run *r, const ScoreList *list, FitOptions *f, RunDir *dir,
+                             Pool *pool) {
+  const Fit *fit = fit_stage(c, r, f, dir, pool);
+  while (r->tuned && !fit->converged && !fit->interrupted &&
+         tune_retreat(r->tuned, list, fit->reason)) {
+    take_choice(r, f);
+    fit = fit_stage(c, r, f, dir, pool);
+  }
+  return fit;
+}
+
 /* Lambda, what is free, or both, by held-out score; or as the user says. */
 static void choose_stage(Ctx *c, Run *r, const Folds *folds, const ScoreList *list, FitOptions *f,
                          Pool *pool) {
@@ -427,7 +446,7 @@ Run *run_fit(Ctx *c, const Problem *p, const Options *asked, const Split *split,
   r->lambda = f.target.lambda;
   r->regularizer = f.target.regularizer;
   if (o->score != SCORE_elbo) choose_stage(c, r, folds, &list, &f, pool);
-  r->fit = fit_stage(c, r, &f, dir, pool);
+  r->fit = fits_stage(c, r, &list, &f, dir, pool);
   const RunDraws *drawn = run_take(c, r, &list, pool);
   f.choose_family = false;
   f.family = r->q.family;

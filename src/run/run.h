@@ -31,7 +31,7 @@ typedef struct Run {
   ScoreId score; /* what was maximised in the end, and its lambda: with lambda auto, as chosen */
   double lambda;
   Regularizer regularizer;
-  const struct TunePath *tuned; /* lambda auto: how it was chosen; else NULL */
+  struct TunePath *tuned; /* lambda auto: how it was chosen; else NULL */
   const SummaryExact *exact;    /* exact Bayes on held-out observations; NULL: not asked for */
   const Fit *fit;               /* NULL: read */
   const Scores *scores;

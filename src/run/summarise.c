@@ -65,6 +65,7 @@ static const char *found(Ctx *c, const Run *r, const Summary *s) {
   if (!t->bayes_stands || (isinf(t->lambda) && !r->fit->converged))
     return "whether anything predicts better than Bayes cannot be said: VI did not converge, so "
            "the scores of observations that were held out are those of unfinished fits";
+  if (isinf(t->lambda) && t->given_up) return "Bayes is kept";
   if (isinf(t->lambda))
     return "Bayes is enough here: nothing predicts observations that were held out better than VI "
            "by "
@@ -95,6 +96,7 @@ static const char *verdict(Ctx *c, const Run *r, const Summary *s) {
     words = arena_format(&c->arena, "%s; the program is %s: %s", words,
                          rightness_is_near(&right) ? "nearly right" : "not right",
                          rightness_words(&c->arena, &right));
+  if (t->given_up) words = arena_format(&c->arena, "%s; %s", words, t->given_up);
   return r->exact ? arena_format(&c->arena, "%s. %s", words, exact_words(c, r->exact)) : words;
 }
 
@@ -161,6 +163,8 @@ static const char *khat_note(Ctx *c, const Summary *s) {
   double far = 0;
   for (size_t k = 0; k < s->nparameters; k++) {
     const SummaryParameter *p = &s->parameters[k];
+    if (!(p->sd > 1e-9 * fabs(p->mean)))
+      continue; /* a constant, L[1,1] of a correlation's factor */
     double d = fabs(p->corrected - p->mean) / p->sd;
     if (d > far) far = d, most = p;
   }

@@ -76,7 +76,7 @@ static void place_copy(Place *to, const Place *from) {
 }
 
 /* Everything that the search needs at hand. */
-typedef struct {
+typedef struct Search {
   Ctx *c;
   Run *r;
   const Folds *f;
@@ -91,6 +91,7 @@ typedef struct {
   size_t done, left;   /* steps that all folds took, and about how many are to come */
   FitCentre vi;        /* of all data */
   double began;        /* seconds */
+  bool *tried;         /* steps of the path over lambda that were fitted to all data */
 } Search;
 
 /* One more step is done: the line of progress counts fits. */
@@ -487,47 +488,105 @@ static void learn_apart(const Search *s, TunePath *p) {
   p->parts = folds_parts(&s->c->arena, s->f, &b, &p->nparts);
 }
 
-static Search search_make(Ctx *c, Run *r, const Folds *f, const TuneOptions *t) {
+static Search *search_make(Ctx *c, Run *r, const Folds *f, const TuneOptions *t) {
   const Model *m = r->problem->model;
   const char *why;
   if (!target_allows(c, m, &t->fit->target, &why)) ctx_fail(c, PVI_USAGE, NOWHERE, "%s", why);
-  Search s = {.c = c, .r = r, .f = f, .pool = t->pool, .o = *t->fit};
-  s.list = evaluate_one(c, m, &s.o.target);
-  s.o.journal = NULL;
-  s.began = base_seconds();
-  begin(&s, t->fit);
+  Search *s = NEW(&c->arena, Search);
+  *s = (Search){.c = c, .r = r, .f = f, .pool = t->pool, .o = *t->fit};
+  s->list = evaluate_one(c, m, &s->o.target);
+  s->o.journal = NULL;
+  s->began = base_seconds();
+  s->tried = NEW_ARRAY(&c->arena, bool, STEPS + PRIOR_STEPS + 1);
+  begin(s, t->fit);
   return s;
 }
 
+/* The choice is made: what it predicts of held-out observations, and where its fit begins. */
+static void settle(Search *s, TunePath *p, const ScoreList *list) {
+  p->scores = folds_score(s->c, s->r, s->f, NULL, list, &s->best.folds);
+  learn_apart(s, p);
+  p->start = start_of(s, p);
+}
+
 TunePath *tune(Ctx *c, Run *r, const Folds *f, const TuneOptions *t) {
-  Search s = search_make(c, r, f, t);
+  Search *s = search_make(c, r, f, t);
   TunePath *p = NEW(&c->arena, TunePath);
+  p->search = s;
   p->lambda = INFINITY;
   p->regularizer = REG_POSTERIOR;
   size_t candidates;
   candidates_of(&c->arena, r->problem->model, SHORT, &candidates);
-  s.left = (t->lambda ? STEPS : 0) + (t->free ? candidates : 0);
-  if (t->lambda) search_lambda(&s, p);
-  if (t->free && q_is_normal(&r->q)) search_free(&s, p);
+  s->left = (t->lambda ? STEPS : 0) + (t->free ? candidates : 0);
+  if (t->lambda) search_lambda(s, p);
+  if (t->free && q_is_normal(&r->q)) search_free(s, p);
   p->bayes = r->q;
   p->bayes_phi = r->phi;
-  p->vi = s.vi;
-  p->bayes_scores = s.bayes;
-  p->bayes_stands = s.bayes_stands;
-  p->scores = folds_score(c, r, f, NULL, t->list, &s.best.folds);
-  learn_apart(&s, p);
-  p->start = start_of(&s, p);
+  p->vi = s->vi;
+  p->bayes_scores = s->bayes;
+  p->bayes_stands = s->bayes_stands;
+  settle(s, p, t->list);
   return p;
+}
+
+/* ---- choices that come to nothing ------------------------------------------------------------ */
+
+/* Less held back than the choice that failed? By another regularizer that cannot be said. */
+static bool is_looser(const TunePath *p, const TuneStep *t) {
+  return !p->free && t->regularizer == p->regularizer && !(t->lambda > p->lambda);
+}
+
+/* The best of the lambdas that are left; 0: Bayes. */
+static size_t best_left(const Search *s, const TunePath *p) {
+  size_t best = 0;
+  double most = 0;
+  for (size_t k = 1; k < p->n; k++) {
+    if (s->tried[k] || is_looser(p, &p->steps[k]) || !(worth(&p->steps[k]) > most)) continue;
+    best = k;
+    most = worth(&p->steps[k]);
+  }
+  return best;
+}
+
+static const char *given_up(Ctx *c, const TunePath *p, const char *why) {
+  const char *what = p->free ? "what may leave the Bayes distribution (--free auto)"
+                             : arena_format(&c->arena, "lambda %g", p->lambda);
+  return arena_format(&c->arena,
+                      "%s predicted held-out observations better (%+.1f, standard error "
+                      "%.1f), but fitted to all of them it has no optimum: %.*s",
+                      what, p->gain, p->se, (int)strcspn(why, ";"), why);
+}
+
+bool tune_retreat(TunePath *p, const ScoreList *list, const char *why) {
+  Search *s = p->search;
+  if (isinf(p->lambda) || !p->bayes_stands) return false;
+  if (!p->given_up) p->given_up = given_up(s->c, p, why);
+  if (!p->free && p->n) s->tried[p->best] = true;
+  size_t best = best_left(s, p);
+  p->free = NULL;
+  p->parts = NULL;
+  p->nparts = p->nfreed = 0;
+  p->best = best;
+  p->lambda = best ? p->steps[best].lambda : INFINITY;
+  p->regularizer = best ? p->steps[best].regularizer : REG_POSTERIOR;
+  place_copy(&s->best, &s->start);
+  s->o.target.regularizer = p->regularizer;
+  TuneStep t = best ? advance(s, &s->best, p->lambda, NULL) : (TuneStep){0};
+  p->gain = t.gain;
+  p->se = t.se;
+  settle(s, p, list);
+  p->retreats++;
+  return true;
 }
 
 const Scores *tune_each(Ctx *c, Run *r, const Folds *f, const TuneOptions *t, const Freedom *free,
                         size_t n, TuneStep *out) {
-  Search s = search_make(c, r, f, t);
-  Place at = place_make(&c->arena, f->count, s.start.folds.size);
-  s.left = n;
+  Search *s = search_make(c, r, f, t);
+  Place at = place_make(&c->arena, f->count, s->start.folds.size);
+  s->left = n;
   for (size_t k = 0; k < n; k++) {
-    place_copy(&at, &s.start);
-    out[k] = loosen(&s, &at, &free[k]);
+    place_copy(&at, &s->start);
+    out[k] = loosen(s, &at, &free[k]);
   }
-  return s.bayes;
+  return s->bayes;
 }
