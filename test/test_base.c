@@ -38,6 +38,20 @@ TEST(large_blocks) {
   assert_true(p[299999] == 1 && p[0] == 0);
 }
 
+/* What is not zeroed is one's own all the same, and what comes next is zero again. */
+TEST(scratch_is_ones_own) {
+  Arena a = arena_make(c);
+  for (int turn = 0; turn < 3; turn++) {
+    double *s = NEW_SCRATCH(&a, double, 100000), *z = NEW_ARRAY(&a, double, 100000);
+    assert_int_equal((uintptr_t)s % 64, 0);
+    for (int k = 0; k < 100000; k++) s[k] = k;
+    for (int k = 0; k < 100000; k++) assert_true(z[k] == 0);
+    for (int k = 0; k < 100000; k++) z[k] = -1;
+    for (int k = 0; k < 100000; k++) assert_true(s[k] == k);
+    arena_free(&a);
+  }
+}
+
 TEST(reset_gives_memory_back) {
   Arena a = arena_make(c);
   char *kept = arena_text(&a, "kept", 4);
@@ -366,6 +380,7 @@ int main(void) {
       cmocka_unit_test(memory_is_aligned_and_zero),
       cmocka_unit_test(memory_does_not_overlap),
       cmocka_unit_test(large_blocks),
+      cmocka_unit_test(scratch_is_ones_own),
       cmocka_unit_test(reset_gives_memory_back),
       cmocka_unit_test(kept_blocks_are_zero_and_ones_own),
       cmocka_unit_test(growing),

@@ -970,6 +970,22 @@ static const Statements statements[] = {
      "  for (j in 1:2) { real lp; lp = best[t - 1, j] + log(s + j) + normal_lpdf(y[t] | a[k], s);"
      "    if (lp > best[t, k]) { from[t, k] = j; best[t, k] = lp; } } }"
      "out[1] = max(best[N]); for (t in 2:N) out[t] = from[t, 1] + 10 * from[t, 2];"},
+    {"densities in loops",
+     "for (k in 1:4) for (n in 1:N) { real z; z = normal_lpdf(y[n] | a[k], s);"
+     "  z += cauchy_lpdf(y[n] | a[k], s + k) - logistic_lpdf(a[k] | y[n], s);"
+     "  z += double_exponential_lpdf(y[n] | a[k], s); z -= student_t_lpdf(y[n] | 3, a[k], s);"
+     "  z += bernoulli_lpmf(k %/% 3 | inv_logit(a[k])) + bernoulli_logit_lpmf(g[n] %/% 2 | a[k]);"
+     "  z += poisson_log_lpmf(g[n] | a[k]);"
+     "  out[k] += z; out[k + 4] += poisson_lpmf(g[n] | s * k) + exponential_lpdf(s | k); }"},
+    {"numbers in loops",
+     "array[2, 3] int m; int c = 0; for (i in 1:2) for (j in 1:3) { c += 1; m[i, j] = c; }"
+     "for (n in 1:N) { int k = m[1 + n % 2, 1 + n %/% 3]; real x; if (k > 2 && y[n] > 0) x = k / 2;"
+     "  else if (!(k == 1)) x = pi() * k; else x = -e(); out[g[n]] += x * a[g[n]] ^ 2;"
+     "  for (j in k:3) { if (j == 2) continue; out[4] += j .* s; if (out[4] > 9) break; }"
+     "  { real late = x; for (i in 1:0) late = 0; out[5] += fmax(late, s) - fmin(x, y[n]); } }"
+     "for (n in 1:N) { int i = 0; while (i < n) { i += 2; out[6] += i / 2.0 - a[1]; } }"
+     "for (n in 1:N) profile(\"p\") { m[1][2] = m[1, 2] - n; m[1, 3] -= m[1][2]; }"
+     "out[7] = m[1, 2] + 10 * m[1, 3]; for (n in 2:N) out[8] = out[8] * 0.5 + half(n, 2);"},
     {"sums of exponentials over states",
      "array[3] real acc; array[N, 3] real l; for (k in 1:3) l[1, k] = a[k];"
      "for (t in 2:N) for (k in 1:3) { for (j in 1:3) acc[j] = l[t - 1, j] + a[j] * k - s * y[t];"

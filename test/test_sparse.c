@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "infer/meetings.h"
 #include "infer/optim.h"
 #include "infer/sparse_hessian.h"
 #include "interruption.h"
@@ -230,6 +231,75 @@ static void not_to_be_had(void **unused) {
   assert_null(sparse_hessian_make(&ctx.arena, &g, phi, unit));
 }
 
+/* ---- who meets whom -------------------------------------------------------------------------- */
+
+static bool is_listed(const Meetings *m, size_t k, size_t i) {
+  for (size_t e = m->first[k]; e < m->first[k + 1]; e++)
+    if (m->row[e] == (int32_t)i) return true;
+  return false;
+}
+
+/* Numbers are listed in order, only those that meet, and every pair by one of the two at least. */
+static void assert_meetings(const double *A, const Meetings *m, size_t n) {
+  for (size_t k = 0; k < n; k++)
+    for (size_t e = m->first[k]; e < m->first[k + 1]; e++) {
+      assert_true(m->row[e] == (int32_t)k || A[(size_t)m->row[e] * n + k] != 0);
+      assert_true(e == m->first[k] || m->row[e] > m->row[e - 1]);
+    }
+  for (size_t k = 0; k < n; k++)
+    for (size_t i = 0; i <= k; i++)
+      if (A[i * n + k] != 0) assert_true(is_listed(m, k, i) || is_listed(m, i, k));
+}
+
+/* Of many numbers that meet few, a part of the moves tells as much as all would. */
+static void in_groups(void **unused) {
+  (void)unused;
+  for (int shape = ARROW; shape <= CROSSED; shape++)
+    for (size_t n = 500; n <= 900; n += 133) {
+      Bowl b = {.A = make_matrix((Net)shape, n, n, true), .n = n};
+      double *phi = NEW_ARRAY(&ctx.arena, double, n), *unit = NEW_ARRAY(&ctx.arena, double, n);
+      for (size_t i = 0; i < n; i++) phi[i] = cos((double)i);
+      units(&b, phi, unit);
+      Meetings m;
+      Gradient g = {n, &b, bowl_gradient};
+      assert_true(meetings_find(&ctx.arena, &g, phi, unit, 64, &m));
+      assert_meetings(b.A, &m, n);
+      assert_true(b.asked < (long)n / 3);
+    }
+}
+
+/* Blocks of numbers that all meet each other. */
+static double *make_blocks(size_t n, size_t block) {
+  double *A = NEW_ARRAY(&ctx.arena, double, n *n);
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k < n; k++)
+      if (i / block == k / block) A[i * n + k] = i == k ? 2.0 * (double)block : 1;
+  return A;
+}
+
+/* Where each meets many, one by one; and where they are too many, or the probe breaks, no answer.
+ */
+static void one_after_the_other(void **unused) {
+  (void)unused;
+  enum { N = 600 };
+  static double phi[N], unit[N];
+  for (size_t i = 0; i < N; i++) phi[i] = 0.98, unit[i] = 1;
+  Bowl b = {.A = make_blocks(N, 30), .n = N};
+  Gradient g = {N, &b, bowl_gradient};
+  Meetings m;
+  assert_true(meetings_find(&ctx.arena, &g, phi, unit, 64, &m));
+  assert_meetings(b.A, &m, N);
+  b = (Bowl){.A = make_blocks(N, 100), .n = N};
+  assert_false(meetings_find(&ctx.arena, &g, phi, unit, 64, &m));
+  assert_true(b.asked < N / 3);
+  for (double edge = 0.985; edge < 1; edge += 0.01) {
+    b = (Bowl){.A = make_blocks(N, 2), .n = N};
+    phi[0] = edge;
+    g.at = broken;
+    assert_int_equal(meetings_find(&ctx.arena, &g, phi, unit, 64, &m), edge < 0.99);
+  }
+}
+
 /* ---- the optimizer --------------------------------------------------------------------------- */
 
 static OptimResult climb(const Objective *f, Interruption *k, const Interruption *from) {
@@ -396,6 +466,7 @@ int main(void) {
       cmocka_unit_test(solves),        cmocka_unit_test(made_definite),
       cmocka_unit_test(few_numbers),   cmocka_unit_test(hessians),
       cmocka_unit_test(not_to_be_had), cmocka_unit_test(newton),
+      cmocka_unit_test(in_groups),     cmocka_unit_test(one_after_the_other),
       cmocka_unit_test(interrupted),   cmocka_unit_test(known_curvature),
       cmocka_unit_test(few_draws),     cmocka_unit_test(few_draws_interrupted),
   };

@@ -45,7 +45,7 @@ struct ArenaBlock {
 enum {
   HEADER = 64,      /* keeps the payload aligned to a cache line */
   MAPPED = 1 << 18, /* bytes from which blocks are mapped, */
-  HUGE = 1 << 22,   /* and from which in huge pages, where the system has them */
+  HUGE = 1 << 24,   /* and from which in huge pages, where the system has them */
 };
 
 _Static_assert(sizeof(ArenaBlock) <= HEADER, "the block header must fit");
@@ -195,7 +195,8 @@ static bool add_block(Arena *a, size_t need) {
   return zeroed;
 }
 
-void *arena_alloc(Arena *a, size_t bytes) {
+/* Unless it is to be zero it is what it happens to be. */
+static void *allocate(Arena *a, size_t bytes, bool zero) {
   size_t align = bytes >= 64 ? 64 : 16;
   size_t at = (a->used + align - 1) / align * align;
   if (bytes > SIZE_MAX - 256)
@@ -209,13 +210,26 @@ void *arena_alloc(Arena *a, size_t bytes) {
   a->used = at + bytes + RED_ZONE;
   char *p = (char *)block_payload(a->block) + at;
   UNPOISON(p, bytes);
-  return zeroed ? p : memset(p, 0, bytes);
+#ifdef PVI_TORTURE
+  if (!zero) return memset(p, 0xFF, bytes); /* of doubles: NaN, which tells on whoever reads it */
+#endif
+  return zeroed || !zero ? p : memset(p, 0, bytes);
+}
+
+void *arena_alloc(Arena *a, size_t bytes) { return allocate(a, bytes, true); }
+
+static size_t bytes_of(Arena *a, size_t count, size_t size) {
+  if (size && count > SIZE_MAX / 2 / size)
+    ctx_fail(a->ctx, PVI_FAILURE, NOWHERE, "out of memory (%zu items wanted)", count);
+  return count * size;
 }
 
 void *arena_array(Arena *a, size_t count, size_t size) {
-  if (size && count > SIZE_MAX / 2 / size)
-    ctx_fail(a->ctx, PVI_FAILURE, NOWHERE, "out of memory (%zu items wanted)", count);
-  return arena_alloc(a, count * size);
+  return allocate(a, bytes_of(a, count, size), true);
+}
+
+void *arena_scratch(Arena *a, size_t count, size_t size) {
+  return allocate(a, bytes_of(a, count, size), false);
 }
 
 void *arena_grow(Arena *a, void *old, size_t old_bytes, size_t new_bytes) {

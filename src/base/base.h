@@ -52,6 +52,8 @@ typedef struct {
 Arena arena_make(Ctx *ctx);
 void *arena_alloc(Arena *a, size_t bytes); /* zeroed, aligned to 64 bytes when >= 64, else 16 */
 void *arena_array(Arena *a, size_t count, size_t size); /* zeroed; checks for overflow */
+/* Not zeroed: for large arrays of which nothing is read before it is written. */
+void *arena_scratch(Arena *a, size_t count, size_t size);
 void *arena_grow(Arena *a, void *old, size_t old_bytes,
                  size_t new_bytes);                  /* copies; the old block stays until reset */
 char *arena_text(Arena *a, const char *s, size_t n); /* a NUL-terminated copy */
@@ -64,6 +66,7 @@ void arena_recycle(Arena *a);       /* forgets all, but keeps the blocks for wha
 
 #define NEW(a, T) ((T *)arena_alloc((a), sizeof(T)))
 #define NEW_ARRAY(a, T, n) ((T *)arena_array((a), (size_t)(n), sizeof(T)))
+#define NEW_SCRATCH(a, T, n) ((T *)arena_scratch((a), (size_t)(n), sizeof(T)))
 
 /* Append to a growing array held as (ptr, count, capacity). */
 #define PUSH(a, ptr, count, cap, item)                                                             \

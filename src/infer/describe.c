@@ -112,7 +112,7 @@ void predictive_describe(Ctx *c, const Scoring *s, const Description *d) {
   TempArena *temp = temp_open(c);
   Arena *a = &temp->arena;
   size_t M = s->noise.M, rows = q_noise(s->q), widest = 1;
-  Work *w = vm_work(a, observed_tape(s->o), M, s->pool);
+  Work *w = vm_work_forward(a, observed_tape(s->o), M, s->pool);
   size_t ld = vm_ld(w);
   QDraws draws = q_draws(a, s->q, M, ld, vm_kernels(w));
   double *theta = NEW_ARRAY(a, double, s->q->dim *ld);

@@ -214,7 +214,8 @@ static void make_integral(Arena *a, Integral *I, const Graph *g) {
   (given ? given_nodes : leaves_nodes)(a, I);
   I->M = C * I->nodes;
   I->pool = rows * I->M > 40000 ? e->pool : NULL;
-  I->work = vm_work(a, make_tape(a, e, I, g), I->M, I->pool);
+  I->work =
+      (e->target.forward ? vm_work_forward : vm_work)(a, make_tape(a, e, I, g), I->M, I->pool);
   I->ld = vm_ld(I->work);
   (given ? given_make : leaves_make)(a, I);
   if (!I->prior && !I->mean && target_needs(&e->target) & KEEPS_HINTS)

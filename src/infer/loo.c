@@ -28,7 +28,7 @@ static void keep_tile(void *self, const TileView *t) {
 
 /* All log densities of the rows. */
 static void evaluate(Arena *a, const Observed *o, const LooDraws *d, Loo *l) {
-  Work *w = vm_work(a, observed_tape(o), LOO_LANES, d->pool);
+  Work *w = vm_work_forward(a, observed_tape(o), LOO_LANES, d->pool);
   ModelLanes lanes = {vm_theta(w), LOO_LANES, vm_ld(w)};
   ModelPoints points = {d->theta, d->n, o->model->dim, 1};
   for (l->first = 0; l->first < d->n; l->first += LOO_LANES) {

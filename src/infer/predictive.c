@@ -185,7 +185,7 @@ static void make_work(Arena *a, Predictive *p, size_t M, Pool *pool) {
   p->score = score_of(t->score);
   p->M = slice_of(p, M);
   p->slices = M > p->M ? M / p->M : 1;
-  p->work = vm_work(a, observed_tape(p->o), p->M, pool);
+  p->work = (t->forward ? vm_work_forward : vm_work)(a, observed_tape(p->o), p->M, pool);
   p->ld = vm_ld(p->work);
   p->posterior = target_posterior(t);
   p->needs = target_needs(t);

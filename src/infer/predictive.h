@@ -34,6 +34,7 @@ typedef struct {
   Integrate integrate;
   size_t nodes; /* exact integration: per dimension; 0: EXACT_NODES */
   double reach; /* of nodes that are equidistant, in standard deviations; 0: the usual */
+  bool forward; /* its gradient is never asked for */
 } Target;
 enum { EXACT_NODES = 32 };
 

@@ -41,7 +41,7 @@ Replicas *replicas_make(Arena *a, const ReplicasOf *of, Pool *pool, const char *
   Replicas *r = NEW(a, Replicas);
   unsigned wants = model_has_densities(of->model) ? WANT_LL | WANT_PARAMETERS : WANT_SIM;
   r->o = observed_make(a, of->model, of->rows, of->n, wants);
-  r->work = vm_work(a, observed_tape(r->o), of->M, pool);
+  r->work = vm_work_forward(a, observed_tape(r->o), of->M, pool);
   r->M = of->M;
   r->width = width;
   return r;

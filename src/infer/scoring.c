@@ -98,7 +98,7 @@ enum { BATCH = 1024, SLICE = 256 }; /* draws at a time: memory does not grow wit
 /* By draws that are given. */
 static void log_by_given(Arena *a, const Scoring *j, double *scores) {
   size_t M = j->noise.M, n = j->o->n;
-  Work *w = vm_work(a, observed_tape(j->o), BATCH, j->pool);
+  Work *w = vm_work_forward(a, observed_tape(j->o), BATCH, j->pool);
   ModelLanes lanes = {vm_theta(w), BATCH, vm_ld(w)};
   ModelPoints points = {j->theta, M, 1, M};
   Batches *b = no_batches(a, n);
@@ -124,7 +124,7 @@ static void run_slices(const Slices *s, size_t from, size_t to) {
   TempArena *temp = temp_open(j->o->arena->ctx);
   Arena *a = &temp->arena;
   const Observed *o = s->u.n == j->o->n ? j->o : select_rows(a, j->o, &s->u);
-  Work *w = vm_work(a, observed_tape(o), SLICE, j->pool);
+  Work *w = vm_work_forward(a, observed_tape(o), SLICE, j->pool);
   size_t ld = vm_ld(w);
   QDraws d = q_draws(a, j->q, SLICE, ld, vm_kernels(w));
   double *theta = vm_theta(w);
@@ -375,6 +375,7 @@ void predictive_scores(Ctx *c, const Scoring *s, const Target *target, double *s
   Target t = *target;
   const char *why;
   t.lambda = 0;
+  t.forward = true;
   if (!t.nodes) t.nodes = exact_has_grid(s->o) ? 2 * FIXED_NODES : FIXED_NODES;
   bool exact = t.integrate != INTEGRATE_DRAWS && exact_applies(s->o, &t, s->q, &why);
   bool sampled = exact && exact_is_sampled(s->o);
@@ -415,7 +416,7 @@ void predictive_point(Ctx *c, const Observed *o, const double *theta, double *lo
   TempArena *temp = temp_open(c);
   double *rows = NEW_ARRAY(&temp->arena, double, o->model->dim *LANES);
   for (size_t k = 0; k < o->model->dim * LANES; k++) rows[k] = theta[k / LANES];
-  Work *w = vm_work(&temp->arena, observed_tape(o), LANES, NULL);
+  Work *w = vm_work_forward(&temp->arena, observed_tape(o), LANES, NULL);
   vm_forward(w, rows);
   vm_tiles(w, keep_first, log_densities, false);
   temp_close(temp);

@@ -5,15 +5,14 @@
  * is due to one of them. What they have in common with the numbers moved alone is known from
  * those, by symmetry (Powell & Toint 1979). How many are moved alone is tried.
  */
-#include "infer/sparse_hessian.h"
+#include "infer/meetings.h"
 
 #include "num/sparse.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define STEP 1e-5 /* of a number's unit, for differences, */
-#define FAR 0.01  /* and to see who meets whom */
+#define STEP 1e-5 /* of a number's unit, for differences */
 enum {
   MOST_SIZE = 10000,     /* numbers of phi for which it is tried, */
   MOST_MOVES = 64,       /* moves, */
@@ -32,34 +31,11 @@ struct SparseHessian {
   double *at, *slope;
 };
 
-/* ---- who meets whom -------------------------------------------------------------------------- */
+/* ---- both halves ----------------------------------------------------------------------------- */
 
-/* How many moves there may be, of n numbers. */
+/* How many moves there may be, of n numbers. One that is not moved alone meets no more numbers than
+ * there are moves, so where more than these meet too many, it is no use. */
 static size_t most_moves(size_t n) { return 12 + n / 4 < MOST_MOVES ? 12 + n / 4 : MOST_MOVES; }
-
-/* Whatever does not see number k is computed as before, to the last bit. One that is not moved
- * alone meets no more numbers than there are moves, so where more than these meet too many, it is
- * no use.
- */
-static bool find_meetings(Arena *a, SparseHessian *h, const Gradient *probe, const double *phi,
-                          const double *unit) {
-  size_t n = probe->dim, cap = 0, many = 0, most = most_moves(n);
-  double *base = NEW_ARRAY(a, double, n);
-  memcpy(h->at, phi, n * sizeof *phi);
-  if (!probe->at(probe->self, phi, base)) return false;
-  for (size_t k = 0; k < n; k++) {
-    h->at[k] = phi[k] + FAR * unit[k];
-    if (!probe->at(probe->self, h->at, h->slope)) return false;
-    h->at[k] = phi[k];
-    size_t end = h->first[k];
-    for (size_t i = 0; i < n; i++)
-      if (i == k || h->slope[i] != base[i]) PUSH(a, h->row, end, cap, (int32_t)i);
-    h->first[k + 1] = end;
-    many += end - h->first[k] > most;
-    if (many > most) return false;
-  }
-  return true;
-}
 
 /* The columns as rows. */
 typedef struct {
@@ -178,10 +154,12 @@ SparseHessian *sparse_hessian_make(Arena *a, const Gradient *probe, const double
   SparseHessian *h = NEW(a, SparseHessian);
   size_t n = probe->dim;
   if (n > MOST_SIZE) return NULL;
-  h->first = NEW_ARRAY(a, size_t, n + 1);
   h->at = NEW_ARRAY(a, double, n + 1);
   h->slope = NEW_ARRAY(a, double, n + 1);
-  if (!find_meetings(a, h, probe, phi, unit)) return NULL;
+  Meetings m;
+  if (!meetings_find(a, probe, phi, unit, most_moves(n), &m)) return NULL;
+  h->first = m.first;
+  h->row = m.row;
   add_other_half(a, h, n);
   find_twins(a, h, n);
   h->pattern = (SparsePattern){n, h->first, h->row};

@@ -233,9 +233,11 @@ static size_t more_nodes(const Fitter *f, size_t nodes) {
   return exact_has_wide(f->train) && nodes <= EXACT_NODES ? other : 2 * nodes;
 }
 
+/* What phi is worth on so many nodes. */
 static Predictive *on_nodes(Fitter *f, size_t nodes) {
   Target t = f->target;
   t.nodes = nodes;
+  t.forward = true;
   return fit_objective_of(f, f->train, &t, &f->q, (NoiseSet){0, fit_seed(f, SEED_FIT)});
 }
 

@@ -196,6 +196,22 @@ typedef struct {
 } Result;
 enum { RESULT_BITS = 8, RESULTS = 1 << RESULT_BITS };
 
+/* What an expression (numbers.c) or a statement (steps.c) on single numbers has become, by its
+ * address. */
+typedef struct Num Num;
+typedef struct Step Step;
+typedef struct Code {
+  const void *of;
+  const Num *number;
+  const Step *step;
+  struct Code *next;
+} Code;
+enum { CODE_BITS = 8 };
+typedef struct {
+  Arena *arena; /* none in which Values live */
+  Code *first[1 << CODE_BITS];
+} Codes;
+
 /* A call that is being evaluated, and the one around it. */
 typedef struct Attempted {
   const FunDef *f;
@@ -232,6 +248,7 @@ typedef struct Eval {
   bool numbers;      /* every Value is known: generated quantities of a draw (numbers.c) */
   Habit *habits;     /* [HABITS] of loops, by their addresses; NULL: they are not remembered */
   Result *results;   /* [RESULTS], or NULL: they are not remembered */
+  Codes *codes;      /* with numbers: what the program has become */
   Draw *draw;        /* the draw for which the program is evaluated, or NULL: for all */
   EvalNotes *shared; /* never NULL */
   Calls *calls;      /* NULL: none may be evaluated draw by draw */
@@ -372,7 +389,9 @@ Value *eval_user_call(Eval *E, const Expr *call, Value **args); /* marked where 
 Flow eval_stmt(Eval *E, const Stmt *s);
 Flow eval_block(Eval *E, const Stmt *block);
 void eval_dims(Eval *E, const Decl *d, Value *shape);
-Value *eval_default(Eval *E, const Decl *d); /* a variable that has no value yet */
+Value *eval_default(Eval *E, const Decl *d);      /* a variable that has no value yet */
+double eval_not_set(TypeKind kind);               /* an element of it */
+void eval_declare_number(Eval *E, const Decl *d); /* a variable that is a number has none yet */
 /* branches.c: the rows of a known condition's axis where it is `wanted`; the draws for which
  * statements count; a choice per draw. */
 Axis *eval_rows_where(Eval *E, const Value *c, bool wanted);
@@ -496,11 +515,27 @@ static inline bool number_is(const Eval *E, const Expr *e) {
   return E->numbers && !E->axis && number_typed(e);
 }
 double number_of(Eval *E, const Expr *e);
+Codes *codes_make(Arena *a);
+Code *code_of(Codes *c, const void *of); /* made where there is none yet */
+/* Of an expression that is a number, or a place; its number. Each level of an expression takes at
+ * most so much of the stack. */
+enum { NUMBER_STACK = 2048 };
+const Num *number_code(Eval *E, const Expr *e);
+double number_get(Eval *E, const Num *n);
 double number_fold(Eval *E, unsigned op, const double *x); /* an op of IR_MAX_ARGS numbers */
 Value *number_value(Eval *E, TypeKind kind, double x);
-/* A variable becomes a number; an assignment to a number, false: it is none. */
+/* A variable becomes a number; is this an assignment of a number to a place; then: done. */
 void number_set(Eval *E, Var *var, TypeKind kind, double x);
-bool number_assign(Eval *E, const Stmt *s);
+bool number_assigns(const Stmt *s);
+void number_assign(Eval *E, const Stmt *s, const Num *to, const Num *from);
+/* An operator that numbers have: its result. */
+bool number_has_operator(Operator op);
+double number_binary(Eval *E, Operator op, double a, double b, bool ints, Loc loc);
+/* steps.c: a statement that is run again and again, where every value is known; NULL: as any. A
+ * loop that is not lifted, body NULL: its own. */
+const Step *step_of(Eval *E, const Stmt *s);
+Flow step_run(Eval *E, const Step *p);
+Flow eval_loop(Eval *E, const Stmt *s, long from, long to, const Step *body);
 /* x[i], x[i, j], ... with single indexes, which are consecutive elements of x: is e so; a copy of
  * them; where new ones go. */
 typedef struct {

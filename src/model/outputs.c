@@ -208,6 +208,7 @@ typedef struct {
   const int32_t *place; /* of each in its variable, row-major */
   Habit *habits;        /* of generated quantities, from point to point */
   Result *results;
+  Codes *codes;
 } Columns;
 
 static bool is_wanted(const Columns *s, int k) { return !s->wanted || s->wanted[k]; }
@@ -223,13 +224,15 @@ static const int32_t *places_of(Arena *a, const Model *m) {
   return place;
 }
 
-static Columns columns_of(Arena *a, const Model *m, const bool *wanted) {
+/* codes: an arena in which no Values live. */
+static Columns columns_of(Arena *a, Arena *codes, const Model *m, const bool *wanted) {
   Columns s = {.m = m,
                .wanted = wanted,
                .ncols = model_output_count(m),
                .place = places_of(a, m),
                .habits = NEW_ARRAY(a, Habit, HABITS),
-               .results = NEW_ARRAY(a, Result, RESULTS)};
+               .results = NEW_ARRAY(a, Result, RESULTS),
+               .codes = codes_make(codes)};
   for (int k = 0; m->program->blocks[BLOCK_GENERATED] && k < m->noutputs; k++)
     s.generates |= m->outputs[k].block == BLOCK_GENERATED && is_wanted(&s, k);
   return s;
@@ -257,7 +260,7 @@ static Work *work_of(Arena *a, const Columns *s, size_t lanes) {
   for (int k = 0; k < m->noutputs; k++)
     if (is_evaluated(s, k)) roots[nroots++] = m->outputs[k].node;
   VmPlan plan = {.graph = m->graph, .dim = m->dim, .roots = roots, .nroots = nroots};
-  return vm_work(a, vm_plan(a, &plan), lanes, NULL);
+  return vm_work_forward(a, vm_plan(a, &plan), lanes, NULL);
 }
 
 /* ---- generated quantities -------------------------------------------------------------------- */
@@ -320,6 +323,7 @@ static void generate(Ctx *c, void *self) {
   E.numbers = true;
   E.habits = g->s->habits;
   E.results = g->s->results;
+  E.codes = g->s->codes;
   set_variables(&E, g->s, g->out);
   eval_block(&E, g->s->m->program->blocks[BLOCK_GENERATED]);
   get_generated(&E, g->s, g->out);
@@ -332,14 +336,15 @@ static void run_model(Ctx *c, void *self) {
   Generating *g = self;
   Eval E = model_interpreter(g->values, g->nodes, g->s->m);
   E.numbers = true;
+  E.codes = g->s->codes;
   set_variables(&E, g->s, g->out);
   eval_block(&E, g->s->m->program->blocks[BLOCK_TRANSFORMED_PARAMETERS]);
   eval_block(&E, g->s->m->program->blocks[BLOCK_MODEL]);
 }
 
 bool model_fails_at(Ctx *c, const Model *m, const double *theta, Message *why) {
-  TempArena *values = temp_open(c), *nodes = temp_open(c);
-  Columns s = columns_of(&values->arena, m, NULL);
+  TempArena *values = temp_open(c), *nodes = temp_open(c), *codes = temp_open(c);
+  Columns s = columns_of(&values->arena, &codes->arena, m, NULL);
   s.generates = true; /* all that the blocks before need */
   Work *w = work_of(&values->arena, &s, 1);
   Generating g = {.s = &s,
@@ -352,6 +357,7 @@ bool model_fails_at(Ctx *c, const Model *m, const double *theta, Message *why) {
   graph_outputs(&s, w, 1, g.out);
   bool fails = !ctx_try(c, run_model, &g, why);
   if (fails) why->text = arena_text(&c->arena, why->text, strlen(why->text));
+  temp_close(codes);
   temp_close(nodes);
   temp_close(values);
   return fails;
@@ -419,7 +425,7 @@ void model_some_outputs(Ctx *c, const Model *m, const ModelPoints *p, uint64_t s
                         const bool *wanted, double *out) {
   enum { BATCH = 64 };
   TempArena *temp = temp_open(c);
-  Columns s = columns_of(&temp->arena, m, wanted);
+  Columns s = columns_of(&temp->arena, &temp->arena, m, wanted);
   Failed failed = {.n = 0};
   Work *w = work_of(&temp->arena, &s, BATCH);
   ModelLanes lanes = {vm_theta(w), BATCH, vm_ld(w)};

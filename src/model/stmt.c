@@ -37,14 +37,14 @@ void eval_dims(Eval *E, const Decl *d, Value *shape) {
 }
 
 /* A declared variable without a value: NaN, or the least int. */
-static double not_set(TypeKind kind) { return kind == TY_INT ? (double)INT32_MIN : (double)NAN; }
+double eval_not_set(TypeKind kind) { return kind == TY_INT ? (double)INT32_MIN : (double)NAN; }
 
 Value *eval_default(Eval *E, const Decl *d) {
   if (d->type->kind == TY_TUPLE) return tuple_default(E, d);
   Value shape;
   eval_dims(E, d, &shape);
   Value *v = value_known(E, &shape, NULL);
-  for (int32_t k = 0; k < v->n; k++) v->v[k] = not_set(d->type->kind);
+  for (int32_t k = 0; k < v->n; k++) v->v[k] = eval_not_set(d->type->kind);
   return v;
 }
 
@@ -149,8 +149,16 @@ static void eval_assign(Eval *E, const Expr *lhs, Value *v) {
   }
 }
 
+static bool assign_number(Eval *E, const Stmt *s) {
+  if (!E->numbers || E->axis || !number_assigns(s)) return false;
+  size_t height = (size_t)(s->e->height > s->lhs->height ? s->e->height : s->lhs->height);
+  if (base_stack_left() < STACK_RESERVE + height * NUMBER_STACK) return false;
+  number_assign(E, s, number_code(E, s->lhs), number_code(E, s->e));
+  return true;
+}
+
 static void eval_assign_stmt(Eval *E, const Stmt *s) {
-  if (number_assign(E, s)) return;
+  if (assign_number(E, s)) return;
   Value *v = eval_expr(E, s->e);
   if (s->has_op) v = eval_binary(E, s->op, eval_expr(E, s->lhs), v, s->loc);
   eval_assign(E, s->lhs, v);
@@ -158,15 +166,19 @@ static void eval_assign_stmt(Eval *E, const Stmt *s) {
 
 /* A variable that is a number; false: it is none. */
 static bool declare_number(Eval *E, const Decl *d) {
-  Var *var = &E->frame[d->slot];
   TypeKind kind = d->type->kind;
   if (!E->numbers || E->axis || d->type->array_dims || (kind != TY_INT && kind != TY_REAL))
     return false;
   if (d->init && !number_typed(d->init)) return false;
-  *var = (Var){var->value, d, NULL, NULL};
-  number_set(E, var, kind, not_set(kind));
-  if (d->init) number_set(E, var, kind, number_of(E, d->init));
+  eval_declare_number(E, d);
+  if (d->init) number_set(E, &E->frame[d->slot], kind, number_of(E, d->init));
   return true;
+}
+
+void eval_declare_number(Eval *E, const Decl *d) {
+  Var *var = &E->frame[d->slot];
+  *var = (Var){var->value, d, NULL, NULL};
+  number_set(E, var, d->type->kind, eval_not_set(d->type->kind));
 }
 
 static void eval_decl(Eval *E, const Stmt *s) {
@@ -240,12 +252,12 @@ static void leave_loop(Eval *E, const Running *r) {
   E->statement = r->statement;
 }
 
-/* Iteration k of a loop that is not lifted. */
-static Flow run_body(Eval *E, const Stmt *s, Running *r, int32_t k) {
+/* Iteration k of a loop that is not lifted; body: what its statement has become, or NULL. */
+static Flow run_body(Eval *E, const Stmt *s, const Step *body, Running *r, int32_t k) {
   if (r->outermost && !E->lift) E->iteration = k;
   r->nest.tick = E->ticks++;
   scope_iterate(E, &r->scope);
-  Flow f = eval_stmt(E, s->body[0]);
+  Flow f = body ? step_run(E, body) : eval_stmt(E, s->body[0]);
   return f == FLOW_CONTINUE || f == FLOW_LEFT ? FLOW_NEXT : f;
 }
 
@@ -262,6 +274,10 @@ static void set_loop_variable(Eval *E, const Decl *d, long k) {
 
 static Flow eval_for(Eval *E, const Stmt *s) {
   long from = loop_bound(E, s->from), to = loop_bound(E, s->to);
+  return eval_loop(E, s, from, to, NULL);
+}
+
+Flow eval_loop(Eval *E, const Stmt *s, long from, long to, const Step *body) {
   if (to < from) return FLOW_NEXT;
   Running r;
   enter_loop(E, s, &r);
@@ -269,9 +285,10 @@ static Flow eval_for(Eval *E, const Stmt *s) {
   bool lifted = !E->lift && to - from < INT32_MAX && lift_loop(E, s, from, to, &why);
   note_loop(E, s->loc, to - from + 1, lifted, lifted ? NULL : why);
   Flow f = FLOW_NEXT;
+  if (!lifted && !body) body = step_of(E, s->body[0]);
   for (long k = from; !lifted && k <= to && f == FLOW_NEXT; k++) {
     set_loop_variable(E, s->decls[0], k);
-    f = run_body(E, s, &r, (int32_t)(k - from));
+    f = run_body(E, s, body, &r, (int32_t)(k - from));
   }
   leave_loop(E, &r);
   return f == FLOW_RETURN ? f : FLOW_NEXT;
@@ -298,6 +315,7 @@ static Flow eval_foreach(Eval *E, const Stmt *s) {
   bool matrix = c->kind == TY_MATRIX && !c->array_dims;
   int32_t count = matrix ? c->n : c->dims[0];
   Flow f = FLOW_NEXT;
+  const Step *body = step_of(E, s->body[0]);
   note_loop(E, s->loc, count, false, "it runs over a container");
   for (int32_t k = 0; k < count && f == FLOW_NEXT; k++) {
     Value shape = {.kind = c->array_dims ? c->kind : TY_REAL, .n = 1, .node = NO_NODE};
@@ -311,7 +329,7 @@ static Flow eval_foreach(Eval *E, const Stmt *s) {
       index[e] = matrix ? k % c->dims[0] * c->dims[1] + k / c->dims[0] : k * shape.n + e;
     E->frame[s->decls[0]->slot] =
         (Var){value_take(E, c, &shape, NULL, index), s->decls[0], E->lift, NULL};
-    f = run_body(E, s, &r, k);
+    f = run_body(E, s, body, &r, k);
   }
   leave_loop(E, &r);
   return f == FLOW_RETURN ? f : FLOW_NEXT;
@@ -332,12 +350,13 @@ static Flow eval_while(Eval *E, const Stmt *s) {
   Running r;
   enter_loop(E, s, &r);
   Flow f = FLOW_NEXT;
+  const Step *body = step_of(E, s->body[0]);
   int32_t k = 0;
   for (; f == FLOW_NEXT && condition(E, s->e); k++) {
     if (k == MOST_WHILE)
       ctx_fail(E->ctx, PVI_PROGRAM, s->loc, "a while loop has run %d times and goes on",
                MOST_WHILE);
-    f = run_body(E, s, &r, k);
+    f = run_body(E, s, body, &r, k);
   }
   note_loop(E, s->loc, k, false, "it is a while loop");
   leave_loop(E, &r);

@@ -469,7 +469,17 @@ static inline vd lane_weights(const NormalRow *q, size_t j) {
 
 #define ONE_OVER_SQRT_2PI 0.398942280401432678
 
+static double cdf_alone(const NormalRow *q, double u) {
+  vd at = v_splat(u), F = ZERO;
+  for (size_t j = 0; j < q->m; j += VL) {
+    vd inv = load_part(q->inverse, j, q->m, 0);
+    F = v_fma(lane_weights(q, j), v_Phi(standardised(q, at, inv, j)), F);
+  }
+  return v_sum(F);
+}
+
 double ROW(normal_cdf)(const NormalRow *q, double u, double *pdf, double *slope) {
+  if (!pdf) return cdf_alone(q, u);
   vd at = v_splat(u), F = ZERO, f = ZERO, d = ZERO;
   for (size_t j = 0; j < q->m; j += VL) {
     vd inv = load_part(q->inverse, j, q->m, 0), z = standardised(q, at, inv, j),

@@ -98,7 +98,7 @@ static double normal_cdf(const ScoreCase *c, double t, double *pdf) {
   if (pdf) *pdf = 0;
   if (!normal_place(c, t, &u)) return 0;
   NormalRow q = normal_row(c);
-  double f, slope, F = c->k->normal_cdf(&q, u, &f, &slope);
+  double f, slope, F = c->k->normal_cdf(&q, u, pdf ? &f : NULL, &slope);
   if (pdf) *pdf = f / (normality(c) == NORMAL_LOG ? t : 1);
   return F;
 }

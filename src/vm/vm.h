@@ -74,6 +74,8 @@ VmCost vm_cost(const Tape *t);
 
 /* Buffers for M draws. The pool is shared and may be NULL: one thread. */
 Work *vm_work(Arena *a, const Tape *t, size_t M, Pool *pool);
+/* The same for values alone: no adjoints are ever asked for, and there is no room for them. */
+Work *vm_work_forward(Arena *a, const Tape *t, size_t M, Pool *pool);
 const Tape *vm_tape(const Work *w);
 size_t vm_ld(const Work *w); /* the distance of rows of draws: at least M padded */
 const Kernels *vm_kernels(const Work *w);

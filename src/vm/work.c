@@ -33,15 +33,18 @@ enum {
 /* Observations per tile: as many as keep the widest block's values and adjoints well within the
  * second-level cache; with very many draws some all the same, so that shared values are read once
  * for them, and more the more of these a predictor reads. The cost is flat from 32 to 160 KB: so
- * the size is one that suits every machine, and results do not depend on its caches. */
-static size_t tile_height(const Tape *t, size_t ld) {
-  enum { NARROW = 8, WIDE = 16 };
+ * the size is one that suits every machine, and results do not depend on its caches. Where only
+ * values are asked for there may be lanes by the hundred thousand, on a grid: there they are not to
+ * fill the memory. */
+static size_t tile_height(const Tape *t, size_t ld, bool back) {
+  enum { NARROW = 8, WIDE = 16, FORWARD_BYTES = 4 << 20 };
   VmShape shape = vm_shape(t);
   size_t width = max_size(shape.tile_width, 1),
          height = TILE_BYTES / (2 * width * ld * sizeof(double)),
          least =
              shape.predictor_width >= WIDE ? max_size(16, shape.predictor_width / 32) : TILE_LEAST;
   if (width <= NARROW) least = max_size(least, 2 * TILE_LEAST);
+  if (!back) least = min_size(least, max_size(FORWARD_BYTES / (width * ld * sizeof(double)), 1));
   if (height >= 8) height -= height % 8; /* as the kernels take rows */
   return min_size(max_size(height, least), TILE_MAX);
 }
@@ -55,8 +58,8 @@ static size_t row_distance(size_t lanes) {
 
 static void make_scratch(Arena *a, Scratch *s, const Work *w) {
   size_t tile = max_size(vm_shape(w->tape).tile_width, 1) * w->T * w->ld;
-  s->tile = NEW_ARRAY(a, double, tile);
-  s->tile_adj = NEW_ARRAY(a, double, tile);
+  s->tile = NEW_SCRATCH(a, double, tile);
+  s->tile_adj = NEW_SCRATCH(a, double, w->back ? tile : 0);
   size_t widest = 3 * w->tape->max_width; /* of sums of two, and their exponentials */
   s->in = NEW_ARRAY(a, const double *, widest);
   s->adj = NEW_ARRAY(a, double *, widest);
@@ -102,23 +105,25 @@ static size_t lane_pieces(const Work *w) { return (w->lanes + LANE_BLOCK - 1) / 
 
 /* Rows of all draws for what others read, and blocks of a piece's draws for the global values: a
  * piece walks through memory in order, whatever the number of draws. Where the values of all pieces
- * would be too many, each worker has those of one, and the way back computes them again. */
+ * would be too many, each worker has those of one, and the way back computes them again; so it has
+ * where there is no way back. */
 static void make_rows(Arena *a, Work *w, size_t workers) {
   const Tape *t = w->tape;
   size_t pieces = lane_pieces(w);
   w->block = pieces ? (w->lanes / LANES + pieces - 1) / pieces * LANES : 0;
   size_t piece = t->elements * w->block;
-  w->again =
-      !t->odes && !t->runs && pieces > workers && pieces * piece > VALUE_BYTES / sizeof *w->values;
+  w->again = !t->odes && !t->runs && pieces > workers &&
+             (!w->back || pieces * piece > VALUE_BYTES / sizeof *w->values);
   w->rows = NEW_ARRAY(a, double, t->rows_kept * w->ld);
-  w->adjoint = NEW_ARRAY(a, double, (t->dim + t->leaf_rows) * w->ld);
-  w->values = NEW_ARRAY(a, double, (w->again ? workers : pieces) * piece);
-  w->value_adj = NEW_ARRAY(a, double, workers *piece);
+  w->adjoint = NEW_ARRAY(a, double, w->back ? (t->dim + t->leaf_rows) * w->ld : 0);
+  w->values = NEW_SCRATCH(a, double, (w->again ? workers : pieces) * piece);
+  w->value_adj = NEW_SCRATCH(a, double, w->back ? workers *piece : 0);
 }
 
-Work *vm_work(Arena *a, const Tape *t, size_t M, Pool *pool) {
+static Work *make_work(Arena *a, const Tape *t, size_t M, Pool *pool, bool back) {
   Work *w = NEW(a, Work);
   w->tape = t;
+  w->back = back;
   w->k = kernels_best();
   w->pool = pool;
   w->M = M;
@@ -127,7 +132,7 @@ Work *vm_work(Arena *a, const Tape *t, size_t M, Pool *pool) {
   w->count = t->count;
   w->elements = t->elements;
   w->readers = t->count + 1;
-  w->T = tile_height(t, w->ld);
+  w->T = tile_height(t, w->ld, back);
   w->touched = NEW_ARRAY(a, uint32_t, t->boundary_elements + 1);
   int workers = pool ? pool_threads(pool) : 1;
   make_rows(a, w, (size_t)workers);
@@ -149,8 +154,16 @@ Work *vm_work(Arena *a, const Tape *t, size_t M, Pool *pool) {
   w->to = NEW_ARRAY(a, int32_t, t->nblocks + 1);
   w->tile_first = NEW_ARRAY(a, size_t, t->nblocks + 1);
   choose_chunks(w);
-  w->chunk_adj = NEW_ARRAY(a, double, w->chunks * t->boundary_elements * w->ld);
+  w->chunk_adj = NEW_SCRATCH(a, double, back ? w->chunks * t->boundary_elements * w->ld : 0);
   return w;
+}
+
+Work *vm_work(Arena *a, const Tape *t, size_t M, Pool *pool) {
+  return make_work(a, t, M, pool, true);
+}
+
+Work *vm_work_forward(Arena *a, const Tape *t, size_t M, Pool *pool) {
+  return make_work(a, t, M, pool, false);
 }
 
 double *vm_theta(Work *w) { return w->rows; }

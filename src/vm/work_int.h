@@ -57,6 +57,7 @@ struct Work {
   double *adjoint;     /* [dim + leaf_rows x ld]: of theta, and of shared leaves */
   double *values;      /* [pieces, or workers][elements x block] */
   double *value_adj;   /* [workers][elements x block] */
+  bool back;           /* there is a way back: adjoints may be asked for */
   bool again;          /* values are not kept for the way back, but computed again */
   double *chunk_adj;   /* [chunks x boundary x ld] */
   uint32_t *touched;   /* [boundary]: bit c: chunk c adds to this row of its own copy; of the others
