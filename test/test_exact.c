@@ -592,6 +592,71 @@ TEST(outliers_have_tails) {
   assert_close(score[0], score[1], 2e-3);
 }
 
+/* Outcomes of groups, their effects non-centred; a t distribution of 4 degrees of freedom. */
+static const char *grouped_data(Ctx *c, int J, int each) {
+  Text t = text_make(&c->arena);
+  RngStream r = rngs_make(21, 0);
+  double *u = NEW_ARRAY(&c->arena, double, J);
+  for (int k = 0; k < J; k++) u[k] = rngs_normal(&r);
+  text_printf(&t, "{\"N\": %d, \"J\": %d, \"g\": [", J * each, J);
+  for (int i = 0; i < J * each; i++) text_printf(&t, "%s%d", i ? ", " : "", i % J + 1);
+  text_printf(&t, "], \"y\": [");
+  for (int i = 0; i < J * each; i++)
+    text_printf(&t, "%s%.17g", i ? ", " : "", 1 + u[i % J] + 0.7 * rngs_student_t(&r, 4));
+  text_printf(&t, "]}");
+  return t.s;
+}
+#define GROUPED                                                                                    \
+  "data { int N; int J; array[N] int g; vector[N] y; } parameters { vector[J] u; real<lower=0> "   \
+  "sd; real mu; real<lower=0> s; real<lower=1> nu; } model { u ~ normal(0, 1); sd ~ normal(0, 1);" \
+  " mu ~ normal(0, 1); s ~ normal(0, 1); nu ~ gamma(2, 0.1); y ~ student_t(nu, mu + sd * u[g], "   \
+  "s);"                                                                                            \
+  " }"
+
+/* Of a dense covariance only what observations read is computed: here three numbers of a group. */
+TEST(covariances_that_are_read) {
+  static const int many[] = {10, 40};
+  size_t elements[2];
+  (void)row;
+  for (int k = 0; k < 2; k++) {
+    Model *m = model_of(c, GROUPED, grouped_data(c, many[k], 3));
+    Q q = q_make(&c->arena, FAMILY_fullrank, (Shape){0}, m->dim, NULL);
+    Target t = heavy_target(0.01, 32);
+    Predictive *p = exact_objective(c, m, &t, &q, NULL);
+    elements[k] = vm_shape(vm_tape(predictive_work(p))).global_elements;
+  }
+  assert_true(elements[1] < 4 * elements[0]);
+}
+
+static const double *here(void *self, const Q *q) {
+  (void)q;
+  return self;
+}
+
+/* One of many neighbouring fits does not go on where it exploits its quasi-random points, nor by
+ * draws, which are no better. */
+TEST(points_of_neighbours) {
+  Model *m = model_of(c, GROUPED, grouped_data(c, 12, 12));
+  const Split *all = split_all(c, m->n_obs);
+  FitOptions o = {
+      .target = {.score = SCORE_elbo, .regularizer = REG_PRIOR, .lambda = 1, .score_weight = 1},
+      .family = FAMILY_fullrank,
+      .optimizer = OPTIM_LBFGS,
+      .seed = 1};
+  (void)row;
+  const Fit *vi = fit_run(c, m, all, &o, NULL);
+  o.target = heavy_target(0.01, 0);
+  o.start = here;
+  o.start_self = vi->phi;
+  o.warm = o.rough = true;
+  const Fit *f = fit_run(c, m, all, &o, NULL);
+  if (!accurate) return;
+  assert_true(f->exact);
+  for (size_t k = 0; k < f->nstages; k++)
+    if (f->stages[k].draws > EXACT_NODES) fail_msg("%zu nodes", f->stages[k].draws);
+  if (f->evaluations > 500) fail_msg("%ld evaluations", (long)f->evaluations);
+}
+
 /* Where the posterior counts little its mean log density is on points of its own: it is the same
  * regularizer. */
 TEST(mean_apart) {
@@ -1108,6 +1173,7 @@ int main(void) {
   for (size_t k = 0; k < sizeof gradients / sizeof *gradients; k++)
     suite_add(&s, gradients[k].program->name, curvature, &gradients[k]);
   SUITE_ADD(&s, outliers_have_tails), SUITE_ADD(&s, mean_apart);
+  SUITE_ADD(&s, covariances_that_are_read), SUITE_ADD(&s, points_of_neighbours);
   SUITE_ADD(&s, regularizer_is_closed_form);
   SUITE_ADD(&s, many_parameters);
   SUITE_ADD(&s, normal_is_closed_form);

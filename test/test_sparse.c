@@ -461,14 +461,75 @@ static void few_draws_interrupted(void **unused) {
   }
 }
 
+/* A bowl where few differences tell all, and another that is about the same. */
+static void make_sparse_pair(Bowl *b, Bowl *about, uint64_t seed, size_t n) {
+  RngStream r = rngs_make(seed, 10);
+  double *A = make_matrix(ARROW, seed, n, true), *C = NEW_ARRAY(&ctx.arena, double, n *n),
+         *by = NEW_ARRAY(&ctx.arena, double, n);
+  for (size_t i = 0; i < n; i++) by[i] = 1 + 0.1 * rngs_normal(&r);
+  for (size_t i = 0; i < n * n; i++) C[i] = by[i / n] * A[i] * by[i % n];
+  *b = (Bowl){.A = A, .n = n, .quartic = 3};
+  *about = (Bowl){.A = C, .n = n, .quartic = 3};
+}
+
+static Objective sparse_with_few(Bowl *b, Objective *few) {
+  Objective f = with_few(b, few, 1.0 / 8);
+  f.unit = units;
+  return f;
+}
+
+/* Few differences are of few draws, where there are these: the same top for less, the objective
+ * itself is asked for the way alone, and what the few cost is counted. */
+static void few_differences(void **unused) {
+  (void)unused;
+  for (uint64_t seed = 1; seed <= 10; seed++) {
+    Bowl b, about;
+    make_sparse_pair(&b, &about, seed, 200);
+    Objective few = {.dim = 200, .self = &about, .eval = bowl, .unit = units},
+              f = sparse_with_few(&b, &few), dear = f;
+    Interruption never = {.stop = -1};
+    double unit[200];
+    dear.few = NULL;
+    OptimResult all = climb(&dear, &never, NULL);
+    b.asked = about.asked = 0;
+    OptimResult r = climb(&f, &never, NULL);
+    long found = 201; /* who meets whom is seen on the same few draws here */
+    assert_true(r.converged && b.asked < r.evaluations && r.evaluations < all.evaluations);
+    assert_true(8 * (r.evaluations - b.asked) >= about.asked - found);
+    units(&b, r.phi, unit);
+    for (size_t i = 0; i < b.n; i++) assert_true(fabs(r.phi[i] - 1) < 1e-5 * unit[i]);
+  }
+}
+
+static void few_differences_interrupted(void **unused) {
+  (void)unused;
+  Bowl b, about;
+  make_sparse_pair(&b, &about, 3, 16);
+  Objective few = {.dim = 16, .self = &about, .eval = bowl, .unit = units},
+            f = sparse_with_few(&b, &few);
+  Interruption never = {.stop = -1};
+  OptimResult whole = climb(&f, &never, NULL);
+  assert_true(whole.iterations > 10);
+  for (long at = 0; at < never.asked; at++) {
+    Interruption first = {.stop = at}, last = {.stop = -1};
+    OptimResult r = climb(&f, &first, NULL);
+    assert_int_equal(r.status, OPTIM_INTERRUPTED);
+    r = climb(&f, &last, &first);
+    assert_memory_equal(r.phi, whole.phi, b.n * sizeof *r.phi);
+    assert_true(r.value == whole.value && r.iterations == whole.iterations &&
+                r.evaluations == whole.evaluations && r.status == whole.status);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(solves),        cmocka_unit_test(made_definite),
-      cmocka_unit_test(few_numbers),   cmocka_unit_test(hessians),
-      cmocka_unit_test(not_to_be_had), cmocka_unit_test(newton),
-      cmocka_unit_test(in_groups),     cmocka_unit_test(one_after_the_other),
-      cmocka_unit_test(interrupted),   cmocka_unit_test(known_curvature),
-      cmocka_unit_test(few_draws),     cmocka_unit_test(few_draws_interrupted),
+      cmocka_unit_test(solves),          cmocka_unit_test(made_definite),
+      cmocka_unit_test(few_numbers),     cmocka_unit_test(hessians),
+      cmocka_unit_test(not_to_be_had),   cmocka_unit_test(newton),
+      cmocka_unit_test(in_groups),       cmocka_unit_test(one_after_the_other),
+      cmocka_unit_test(interrupted),     cmocka_unit_test(known_curvature),
+      cmocka_unit_test(few_draws),       cmocka_unit_test(few_draws_interrupted),
+      cmocka_unit_test(few_differences), cmocka_unit_test(few_differences_interrupted),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }

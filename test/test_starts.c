@@ -322,6 +322,22 @@ TEST(known_vi) {
   assert_true(same_value(told, alone) && told->evaluations < alone->evaluations);
 }
 
+/* No start is tried twice: where VI's own width is the best one, it is a start already. */
+TEST(starts_are_several) {
+  Line l = line_of(&units[0]);
+  static const double lambdas[] = {0.01, 0.1, 1};
+  (void)row;
+  for (int k = 0; k < 3; k++) {
+    FitOptions o = options_of(SCORE_log, FAMILY_meanfield, lambdas[k]);
+    const Fit *f = fit_of(c, LINE, line_data(c, &l), &o);
+    assert_true(f->nstarts >= 2);
+    for (size_t i = 0; i < f->nstarts; i++)
+      for (size_t j = 0; j < i; j++)
+        if (f->starts[i].objective == f->starts[j].objective)
+          fail_msg("%s, and %s", f->starts[i].name, f->starts[j].name);
+  }
+}
+
 /* A guess is where a fit begins only if that is better: a good one saves the way, a wild one or one
  * that is no q at all changes nothing. */
 TEST(guesses) {
@@ -511,6 +527,7 @@ int main(void) {
   SUITE_ADD(&s, no_start_for_an_edge);
   SUITE_ADD(&s, given_point);
   SUITE_ADD(&s, given_start_is_kept);
+  SUITE_ADD(&s, starts_are_several);
   SUITE_ADD(&s, three_components);
   SUITE_ADD(&s, mixture_of_two);
   SUITE_ADD(&s, components_stay_apart);

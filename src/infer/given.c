@@ -199,6 +199,10 @@ static double *row_of(const Integral *I, double *rows, size_t input, size_t c) {
   return rows + input * I->ld + c * I->nodes;
 }
 
+static double *pair_row(const Integral *I, double *rows, int32_t pair, size_t c) {
+  return row_of(I, rows, (size_t)I->given->c->dim + 1 + (size_t)pair, c);
+}
+
 /* The padding is like the last lane. */
 static void pad(const Integral *I, double *row) {
   for (size_t l = I->M; l < I->ld; l++) row[l] = row[I->M - 1];
@@ -235,7 +239,10 @@ static void set_independent(const Integral *I, size_t c, double *rows) {
     double *at = row_of(I, rows, k, c), sd = sqrt(law->var[k]);
     fill(I, at, law->mean[k]);
     if (to->axis[k] >= 0) add_times(I, at, sd, grid_row(I, to->axis[k]));
-    if (to->axis[k] < 0) fill(I, row_of(I, rows, (size_t)to->dim + k, c), law->var[k]);
+  }
+  for (int32_t q = 0; q < to->npairs; q++) {
+    int32_t k = to->pair[2 * q];
+    fill(I, pair_row(I, rows, q, c), to->axis[k] < 0 ? law->var[k] : 0);
   }
 }
 
@@ -247,11 +254,12 @@ static void fold_independent(const Integral *I, size_t c, double *rows) {
     const double *g = row_of(I, rows, p, c);
     double sd = sqrt(law->var[p]);
     adj->mean[p] += over_lanes(I, g, NULL);
-    if (to->axis[p] < 0) {
-      adj->var[p] += over_lanes(I, row_of(I, rows, (size_t)to->dim + p, c), NULL);
-    } else if (sd > 1e-150) {
+    if (to->axis[p] >= 0 && sd > 1e-150)
       adj->var[p] += 0.5 * over_lanes(I, g, grid_row(I, to->axis[p])) / sd;
-    }
+  }
+  for (int32_t q = 0; q < to->npairs; q++) {
+    int32_t k = to->pair[2 * q];
+    if (to->axis[k] < 0) adj->var[k] += over_lanes(I, pair_row(I, rows, q, c), NULL);
   }
 }
 
@@ -325,10 +333,10 @@ static void set_dense(const Integral *I, size_t c, double *rows) {
     for (size_t d = 0; d < k; d++) add_times(I, at, F[p * k + d], grid_row(I, g->axis[d]));
   }
   for (int32_t q = 0; q < g->c->npairs; q++) {
-    size_t i = (size_t)g->c->pair[q][0], j = (size_t)g->c->pair[q][1];
+    size_t i = (size_t)g->c->pair[2 * q], j = (size_t)g->c->pair[2 * q + 1];
     double v = law->cov[i * ld + j];
     for (size_t d = 0; d < k; d++) v -= F[i * k + d] * F[j * k + d];
-    fill(I, row_of(I, rows, dim + (size_t)q, c), i == j ? fmax(v, 0) : v);
+    fill(I, pair_row(I, rows, q, c), i == j ? fmax(v, 0) : v);
   }
 }
 
@@ -343,8 +351,8 @@ static void fold_dense(const Integral *I, size_t c, double *rows) {
     for (size_t d = 0; d < k; d++) g->adj[p * k + d] = over_lanes(I, at, grid_row(I, g->axis[d]));
   }
   for (int32_t q = 0; q < g->c->npairs; q++) {
-    size_t i = (size_t)g->c->pair[q][0], j = (size_t)g->c->pair[q][1];
-    double v = over_lanes(I, row_of(I, rows, dim + (size_t)q, c), NULL);
+    size_t i = (size_t)g->c->pair[2 * q], j = (size_t)g->c->pair[2 * q + 1];
+    double v = over_lanes(I, pair_row(I, rows, q, c), NULL);
     if (v == 0) continue;
     adj->cov[i * ld + j] += v;
     for (size_t d = 0; d < k; d++) {
@@ -362,7 +370,7 @@ void given_set(Integral *I) {
   size_t inputs = (size_t)condition_inputs(I->given->c);
   for (size_t c = 0; c < I->e->laws.count; c++) {
     (I->e->laws.dense ? set_dense : set_independent)(I, c, rows);
-    memcpy(row_of(I, rows, inputs - 1, c), I->given->x, I->nodes * sizeof *rows);
+    memcpy(row_of(I, rows, (size_t)I->given->c->dim, c), I->given->x, I->nodes * sizeof *rows);
   }
   for (size_t k = 0; k < inputs; k++) pad(I, rows + k * I->ld);
 }

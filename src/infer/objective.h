@@ -26,9 +26,9 @@ typedef struct Objective { /* maximise value over phi */
    * small part of which is a step of a difference. */
   const struct Objective *probe;
   void (*unit)(void *self, const double *phi, double *d);
-  /* Optional, where neither is to be had: about the same objective, one evaluation of which costs
-   * the part few_price of one of this. Where L-BFGS is slow it takes the Hessian from its
-   * gradients, one for every number of phi. It goes with unit, too. */
+  /* Optional, where curvature is not: about the same objective, one evaluation of which costs the
+   * part few_price of one of this. Differences are of its gradients then; and where few of them are
+   * not enough and L-BFGS is slow, it takes one for every number of phi. It goes with unit, too. */
 #define MOST_FEW_NUMBERS 600
   const struct Objective *few;
   double few_price;

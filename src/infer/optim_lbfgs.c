@@ -179,16 +179,42 @@ static void seek_sparse(Lbfgs *b, bool (*at)(void *self, const double *phi, doub
   b->sparse = sparse_hessian_make(r->arena, &probe, b->start, b->room);
 }
 
-/* What a renewal costs in evaluations, if that is many. */
-static long cost_of(const Lbfgs *b) {
-  return b->sparse ? (long)sparse_hessian_moves(b->sparse) : 0;
+/* A gradient of the objective on few draws; false: it is not finite, or nobody waits for it any
+ * more. */
+static bool few_at(void *self, const double *phi, double *grad) {
+  const Lbfgs *b = self;
+  Run *r = b->r;
+  const Objective *few = r->f->few;
+  double value;
+  r->interrupted = r->interrupted || (r->o->cancelled && r->o->cancelled(r->o->cancelled_self));
+  return !r->interrupted && few->eval(few->self, phi, &value, grad);
 }
 
+/* What so many gradients on few draws cost, in evaluations. */
+static long price_of(const Lbfgs *b, size_t gradients) {
+  return 1 + (long)(b->r->f->few_price * (double)gradients);
+}
+
+/* What a renewal costs in evaluations, if that is many. */
+static long cost_of(const Lbfgs *b) {
+  if (!b->sparse) return 0;
+  size_t moves = sparse_hessian_moves(b->sparse);
+  return b->r->f->few ? price_of(b, moves + 1) : (long)moves;
+}
+
+/* Few draws tell the curvature well enough: pairs of all draws correct it. */
 static bool renew_sparse(Lbfgs *b) {
   Run *r = b->r;
+  const double *base = r->grad;
   Gradient g = {b->dim, r, gradient_at};
   r->f->unit(r->f->self, r->phi, b->room);
-  return sparse_hessian_renew(b->sparse, &g, r->phi, r->grad, b->room);
+  if (r->f->few) {
+    g = (Gradient){b->dim, b, few_at};
+    r->evaluations += cost_of(b);
+    if (!few_at(b, r->phi, b->try_grad)) return false;
+    base = b->try_grad;
+  }
+  return sparse_hessian_renew(b->sparse, &g, r->phi, base, b->room);
 }
 
 static bool renew_dense(Lbfgs *b) {
@@ -203,15 +229,6 @@ static bool renew_dense(Lbfgs *b) {
 /* ---- curvature on few draws ------------------------------------------------------------------ */
 
 static bool is_by_few(const Lbfgs *b) { return b->curved && !b->r->f->curvature && !b->sparse; }
-
-/* A gradient there; false: it is not finite, or nobody waits for it any more. */
-static bool few_at(Lbfgs *b, const double *phi, double *grad) {
-  Run *r = b->r;
-  const Objective *few = r->f->few;
-  double value;
-  r->interrupted = r->interrupted || (r->o->cancelled && r->o->cancelled(r->o->cancelled_self));
-  return !r->interrupted && few->eval(few->self, phi, &value, grad);
-}
 
 /* Minus the Hessian of the objective on few draws, by differences; false: it is not finite. */
 static bool few_curvature(Lbfgs *b) {
@@ -234,10 +251,6 @@ static bool few_curvature(Lbfgs *b) {
   return true;
 }
 
-static long few_cost(const Lbfgs *b) {
-  return 1 + (long)(b->r->f->few_price * (double)(b->dim + 1));
-}
-
 static void begin_stretch(Lbfgs *b, long evaluations, long length) {
   const Run *r = b->r;
   b->stretch.iterations = r->iterations;
@@ -251,7 +264,7 @@ static void begin_stretch(Lbfgs *b, long evaluations, long length) {
 static bool renew_by_few(Lbfgs *b) {
   Run *r = b->r;
   Stretch *s = &b->stretch;
-  long cost = few_cost(b), before = r->evaluations;
+  long cost = price_of(b, b->dim + 1), before = r->evaluations;
   if (!s->length) {
     s->plain_length = (long)fmax(PATIENCE, 3 * (double)cost);
     begin_stretch(b, before, s->plain_length);
@@ -540,7 +553,8 @@ static bool gained_little(Lbfgs *b, long t) {
 /* By Newton's method half of what the slope promises is all that is left to gain; what few draws
  * tell of the curvature is too little for that. */
 static bool promised_little(Lbfgs *b, double promise) {
-  b->promised = b->curved && !is_by_few(b) && promise <= least_gain(b->r) ? b->promised + 1 : 0;
+  bool newton = b->curved && !b->r->f->few;
+  b->promised = newton && promise <= least_gain(b->r) ? b->promised + 1 : 0;
   return b->promised > 1;
 }
 

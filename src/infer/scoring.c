@@ -323,9 +323,11 @@ static void settle(Arena *a, const Scoring *j, Target t, double *scores) {
 /* ---- scores ---------------------------------------------------------------------------------- */
 
 /* Quasi-random points of scales never agree in six digits: their number is fixed, and as large as
- * the score is cheap. */
-static size_t sampled_nodes(const Target *t) {
-  return t->score == SCORE_log ? 4 * FIXED_NODES : FIXED_NODES;
+ * the score is cheap, or as few digits as are asked for need. */
+static size_t sampled_nodes(const Scoring *s, const Target *t) {
+  const double FEW_DIGITS = 1e-5;
+  bool many = t->score == SCORE_log && s->tolerance < FEW_DIGITS;
+  return many ? 4 * FIXED_NODES : FIXED_NODES;
 }
 
 /* Draws of a score that costs much, so many for all observations of the program together: those of
@@ -383,7 +385,7 @@ void predictive_scores(Ctx *c, const Scoring *s, const Target *target, double *s
     t.integrate = INTEGRATE_DRAWS;
     exact = sampled = false;
   }
-  if (sampled) t.nodes = sampled_nodes(&t);
+  if (sampled) t.nodes = sampled_nodes(s, &t);
   if (!exact && !s->theta) j.noise.M = affordable_draws(s, &t);
   if (!exact) t.score_options.accuracy = DRAWS_DIGITS;
   if (exact && s->tolerance > 0 && !sampled)

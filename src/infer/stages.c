@@ -208,6 +208,11 @@ static const char *nodes_verdict(const Fitter *f, const OptimResult *r, const Fi
                       stage->draws, fabs(stage->gap));
 }
 
+/* Quasi-random points of one of many neighbours, which are exploited as draws are: what that comes
+ * to is told by the observations held out, so they are not many, and draws instead of them would be
+ * no better. */
+static bool has_rough_points(const Fitter *f) { return f->o->rough && exact_is_sampled(f->train); }
+
 /* What twice the nodes may change of an objective. A grid over scales that all observations share
  * grows with every axis, so there a gap far below what the data can tell will do; so it will for
  * one of many neighbouring fits. Quasi-random points are judged nearly as draws are. */
@@ -220,10 +225,14 @@ static double allowed_gap(const Fitter *f, double value) {
   return fmax(fine, part * fit_tolerated_gap(f));
 }
 
+static size_t most_nodes(const Fitter *f) {
+  return has_rough_points(f) ? EXACT_NODES : exact_most_nodes(f->train);
+}
+
 /* The most nodes need not be better than draws are, which are what is left. */
 static double last_gap(const Fitter *f, double value, size_t nodes) {
   double fine = allowed_gap(f, value);
-  return nodes >= exact_most_nodes(f->train) ? fmax(fine, fit_tolerated_gap(f)) : fine;
+  return nodes >= most_nodes(f) ? fmax(fine, fit_tolerated_gap(f)) : fine;
 }
 
 /* Twice as many, or, where there is another way for binary outcomes (leaves.c), as many as take
@@ -258,20 +267,30 @@ static bool nodes_agree(Fitter *f, const double *phi, const OptimResult *r, size
 /* Gains too small to end a fit's search: far below what data can tell. */
 static double negligible_gain(const Fitter *f) { return 1e-3 * fit_tolerated_gap(f); }
 
+/* A part of the draws or of the quasi-random points. Fewer tell nothing of all; a grid has no part.
+ */
+static void use_few(Fitter *f, Predictive *p) {
+  enum { OF_DRAWS = 8, OF_POINTS = 4, LEAST_DRAWS = 64 };
+  bool exact = predictive_is_exact(p);
+  size_t part = exact ? OF_POINTS : OF_DRAWS, M = exact ? 0 : predictive_lanes(p) / part;
+  if (q_size(&f->q) > MOST_FEW_NUMBERS) return;
+  if (exact ? !exact_is_sampled(f->train) : M < LEAST_DRAWS) return;
+  Target t = f->target;
+  if (exact) t.nodes /= part;
+  NoiseSet noise = {M, fit_seed(f, SEED_FIT)};
+  predictive_use_few(p, fit_objective_of(f, f->train, &t, &f->q, noise), 1.0 / (double)part);
+}
+
 /* Where formulas do not tell the curvature, differences of gradients may: on a handful of draws or
  * nodes it is seen which of them are needed. */
 static void use_probe(Fitter *f, Predictive *p) {
   enum { FEW_DRAWS = 8, FEW_NODES = 4 };
   if (predictive_is_curved(p) || fit_kinked(f) || f->o->rough) return;
   Target t = f->target;
-  t.nodes = FEW_NODES;
+  t.nodes = exact_is_sampled(f->train) ? 1 : FEW_NODES; /* a node may be several points */
   NoiseSet noise = {FEW_DRAWS, fit_seed(f, SEED_FIT)};
   predictive_use_probe(p, fit_objective_of(f, f->train, &t, &f->q, noise));
-  enum { PART = 8, LEAST_DRAWS = 64 }; /* of the draws; fewer tell nothing of all */
-  if (predictive_is_exact(p) || q_size(&f->q) > MOST_FEW_NUMBERS) return;
-  noise.M = predictive_lanes(p) / PART;
-  if (noise.M < LEAST_DRAWS) return;
-  predictive_use_few(p, fit_objective_of(f, f->train, &f->target, &f->q, noise), 1.0 / PART);
+  use_few(f, p);
 }
 
 /* In a long valley an optimizer gains little without being anywhere near the top. So one that says
@@ -388,7 +407,7 @@ static size_t least_nodes(const Fitter *f) {
  * more than they may in the end, an optimum on the few would be for nothing. */
 static size_t first_nodes(Fitter *f, const double *phi) {
   if (f->o->nodes) return f->o->nodes;
-  size_t nodes = least_nodes(f), most = exact_most_nodes(f->train);
+  size_t nodes = least_nodes(f), most = most_nodes(f);
   double value = value_on(f, phi, nodes), times_over = f->o->rough ? 2 : 10;
   for (; 2 * nodes <= most; nodes = more_nodes(f, nodes)) {
     double next = value_on(f, phi, more_nodes(f, nodes));
@@ -440,7 +459,7 @@ static void finish_draws(Fitter *f, double *phi) {
 
 /* Where q is as wide as if it knew next to nothing, nodes take more points than draws do. */
 static bool by_draws_instead(Fitter *f, double *phi) {
-  if (f->target.integrate != INTEGRATE_AUTO) return false;
+  if (f->target.integrate != INTEGRATE_AUTO || has_rough_points(f)) return false;
   f->target.integrate = INTEGRATE_DRAWS;
   f->target.nodes = 0;
   f->fit->exact = false;
@@ -458,7 +477,8 @@ static Predictive *exact_objective(Fitter *f) {
  * an optimizer goes on for thousands of iterations. */
 static OptimResult exact_optimum(Fitter *f, Predictive *p, double *phi) {
   size_t nodes = f->target.nodes;
-  bool watched = nodes > EXACT_NODES && nodes < exact_most_nodes(f->train);
+  bool many = nodes > EXACT_NODES || exact_is_sampled(f->train),
+       watched = many && (nodes < most_nodes(f) || has_rough_points(f));
   use_probe(f, p);
   f->twice = watched ? on_nodes(f, more_nodes(f, nodes)) : NULL;
   OptimResult r = to_convergence(f, p, phi);
@@ -491,7 +511,7 @@ static void finish_exact(Fitter *f, double *phi) {
     bool memorised = memorises(f, p, phi, &r);
     f->unbounded = memorised ? r.reason : rough ? NULL : fit_unbounded(f, p, &f->q, phi);
     fit_release(f, mark); /* what comes next is as large */
-    bool agree = nodes_agree(f, phi, &r, nodes), last = nodes >= exact_most_nodes(f->train);
+    bool agree = nodes_agree(f, phi, &r, nodes), last = nodes >= most_nodes(f);
     fit_release(f, mark);
     if (rough && last && !agree) f->unbounded = unbounded_after(f, phi);
     if (is_beyond_edge(f, phi)) return;

@@ -110,14 +110,14 @@ bool fit_at_curvature(Fitter *f, const Q *q, double *phi) {
   return true;
 }
 
-/* Of q times 1, 2, 4, ... that with the best objective, up to where wider ones are no better (they
- * may be absurd, and cost much more to evaluate); false: none is finite. Where one
- * observation says as much as a thousand others (a count of many trials), no power of n is right.
- * correlated NULL: VI's q. */
-static bool best_width(Search *s, const double *correlated, double *best) {
+/* Of q times 1, 2, 4, ... that with the best objective, and how many times that is, up to where
+ * wider ones are no better (they may be absurd, and cost much more to evaluate); 0: none is finite.
+ * Where one observation says as much as a thousand others (a count of many trials), no power of n
+ * is right. correlated NULL: VI's q. */
+static double best_width(Search *s, const double *correlated, double *best) {
   Fitter *f = s->f;
   size_t size = q_size(s->q);
-  double *phi = NEW_ARRAY(f->arena, double, size), top = -INFINITY;
+  double *phi = NEW_ARRAY(f->arena, double, size), top = -INFINITY, times = 0;
   int worse = 0;
   for (double factor = 1; factor < 1e4 && worse < 2; factor *= 2) {
     PredictiveValue v;
@@ -131,9 +131,10 @@ static bool best_width(Search *s, const double *correlated, double *best) {
     worse = better || top == -INFINITY ? 0 : worse + 1;
     if (!better) continue;
     top = v.value;
+    times = factor;
     memcpy(best, phi, size * sizeof *phi);
   }
-  return isfinite(top);
+  return times;
 }
 
 static void add_widths(Search *s) {
@@ -144,7 +145,8 @@ static void add_widths(Search *s) {
     if (exact && w->looked_for) continue;
     at_centre(f, s->q, pow((double)f->n, w->power) * w->factor, new_start(s, w->name));
   }
-  if (exact && !best_width(s, NULL, new_start(s, "VI at its best width"))) s->n--;
+  /* once VI's width, that is a start already */
+  if (exact && !(best_width(s, NULL, new_start(s, "VI at its best width")) > 1)) s->n--;
 }
 
 /* The posterior's correlations are kept for the optimizers, but where q has few numbers: these have

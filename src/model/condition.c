@@ -52,8 +52,10 @@ typedef struct {
   Node *made;               /* of each node: on the new predictor, + 1; 0: not yet */
   Node variance, deviation; /* V; sqrt(V) x */
   const GivenTerms *terms;
-  bool mixture;        /* of normals: every density has a predictor of its own */
-  Node kinked;         /* the location of a density with a kink in it; NO_NODE: there is none */
+  bool mixture;  /* of normals: every density has a predictor of its own */
+  Node kinked;   /* the location of a density with a kink in it; NO_NODE: there is none */
+  int32_t *pair; /* two of the parameters for every covariance that is read */
+  size_t pairs, cap_pairs;
   const Condition *to; /* what is made */
 } Block;
 
@@ -581,19 +583,34 @@ static void make_axes(Block *b, Condition *c) {
 static Node map1(Graph *g, unsigned op, Node a) { return ir_map(g, op, &a); }
 static Node map2(Graph *g, unsigned op, Node a, Node b) { return ir_map(g, op, (Node[]){a, b}); }
 
-/* All pairs of a dense covariance, or the variances. */
-static void make_pairs(Block *b, Condition *c) {
-  c->npairs = b->dense ? c->dim * (c->dim + 1) / 2 : c->dim;
-  int32_t(*pair)[2] = (int32_t(*)[2])NEW_ARRAY(b->arena, int32_t, 2 * c->npairs);
-  int32_t k = 0;
-  for (int32_t i = 0; i < c->dim; i++)
-    for (int32_t j = b->dense ? 0 : i; j <= i; j++, k++) pair[k][0] = i, pair[k][1] = j;
-  c->pair = (const int32_t(*)[2])pair;
-}
-
-static int32_t pair_at(const Block *b, int32_t i, int32_t j) {
+/* Pairs of parameters by number, as in a triangle or on its diagonal. */
+static int32_t pair_number(const Block *b, int32_t i, int32_t j) {
   int32_t high = i > j ? i : j;
   return b->dense ? high * (high + 1) / 2 + (i > j ? j : i) : i;
+}
+
+static int32_t most_pairs(const Block *b) {
+  int32_t dim = b->to->dim;
+  return b->dense ? dim * (dim + 1) / 2 : dim;
+}
+
+/* An input of the covariances that two terms read, each of them once; at: where in it, for every
+ * element that counts (w). They are far fewer than there are pairs. */
+static Node pair_input(Block *b, int32_t n, const GivenTerm *t, const GivenTerm *u, const double *w,
+                       int32_t *at) {
+  int32_t *place = NEW_ARRAY(b->temp, int32_t, most_pairs(b)), count = 0,
+          first = b->to->dim + 1 + (int32_t)(b->pairs / 2);
+  for (int32_t e = 0; e < n; e++) {
+    int32_t i = t->index[e], j = u->index[e], *is = &place[pair_number(b, i, j)];
+    if (w[e] == 0) continue; /* whatever it reads */
+    if (!*is) {
+      *is = ++count;
+      PUSH(b->arena, b->pair, b->pairs, b->cap_pairs, i > j ? i : j);
+      PUSH(b->arena, b->pair, b->pairs, b->cap_pairs, i > j ? j : i);
+    }
+    at[e] = *is - 1;
+  }
+  return ir_input(b->g, first, count);
 }
 
 /* What two terms of n elements add to V: data data scale scale cov(theta, theta). */
@@ -604,11 +621,10 @@ static Node pair_share(Block *b, int32_t n, const GivenTerm *t, const GivenTerm 
   for (int32_t e = 0; e < n; e++) {
     bool related = b->dense || t->index[e] == u->index[e];
     w[e] = related ? t->data[e] * u->data[e] * (t == u ? 1 : 2) : 0;
-    at[e] = pair_at(b, t->index[e], u->index[e]);
     any = any || w[e] != 0;
   }
   if (!any) return NO_NODE;
-  Node cov = ir_input(b->g, b->to->dim, b->to->npairs), scale = t->scale;
+  Node cov = pair_input(b, n, t, u, w, at), scale = t->scale;
   if (t == u && scale != NO_NODE) scale = map1(b->g, IR_SQUARE, scale);
   if (t != u && u->scale != NO_NODE)
     scale = scale == NO_NODE ? u->scale : map2(b->g, IR_MUL, scale, u->scale);
@@ -638,7 +654,7 @@ static void make_variance(Block *b) {
   b->variance = variance_from(b, b->terms);
   if (b->variance == NO_NODE) return;
   Node sd = map1(b->g, IR_SQRT, map2(b->g, IR_ADD, b->variance, ir_number(b->g, LEAST_VARIANCE)));
-  b->deviation = map2(b->g, IR_MUL, sd, ir_input(b->g, c->dim + c->npairs, 1));
+  b->deviation = map2(b->g, IR_MUL, sd, ir_input(b->g, c->dim, 1));
 }
 
 /* ---- heads ----------------------------------------------------------------------------------- */
@@ -690,6 +706,7 @@ static Node on_nodes(Block *b, Node id) {
  * mean, sqrt(sigma^2 + V)), the mean log density log normal(y | mean, sigma) - V / (2 sigma^2). */
 typedef struct {
   Node density, mean;
+  Node minus; /* not yet taken from the density; NO_NODE: nothing */
   Node sigma; /* of the outcome, f integrated; NO_NODE: it is no normal */
 } NormalHeads;
 
@@ -721,6 +738,7 @@ static bool normal_itself(Block *b, const IrNode *x, NormalHeads *h) {
   Node wide[] = {x->args[0], x->args[1], own, v}, mean[] = {x->args[0], x->args[1], x->args[2], v};
   h->density = ir_map(b->g, IR_NORMAL_WIDE, wide);
   h->mean = map2(b->g, IR_SUB, ir_map(b->g, IR_NORMAL_MEAN, mean), x->args[3]);
+  h->minus = NO_NODE;
   h->sigma = map1(b->g, IR_SQRT, map2(b->g, IR_ADD, own, v));
   return true;
 }
@@ -746,14 +764,24 @@ static bool student_itself(Block *b, Node id, const IrNode *x, NormalHeads *h) {
   Node v = open_inputs(b, x->args[1]) ? variance_of(b, x->args[1]) : NO_NODE;
   if (v == NO_NODE) return false;
   Node half = map2(g, IR_MUL, nu, ir_number(g, 0.5)),
-       p = map1(g, IR_PHI, ir_input(g, b->to->dim + b->to->npairs, 1)),
+       p = map1(g, IR_PHI, ir_input(g, b->to->dim, 1)),
        times = map2(g, IR_DIV, half, map2(g, IR_INV_GAMMA_P, half, p)),
        own = map2(g, IR_MUL, map1(g, IR_INV_SQUARE, precision), times);
-  Node normal = ir_map(g, IR_NORMAL_WIDE, (Node[]){x->args[0], x->args[1], own, v});
-  h->density = map2(g, IR_SUB, normal, student_constants(g, nu, precision));
+  h->density = ir_map(g, IR_NORMAL_WIDE, (Node[]){x->args[0], x->args[1], own, v});
+  h->minus = student_constants(g, nu, precision);
   h->mean = on_nodes(b, id);
   h->sigma = NO_NODE;
   return h->mean != NO_NODE;
+}
+
+/* What the program adds and what is to be taken are the same for all rows, or nearly so, and become
+ * one. */
+static void add_to_heads(Graph *g, IrOp op, Node what, NormalHeads *h) {
+  IrOp other = op == IR_ADD ? IR_SUB : IR_ADD;
+  h->mean = map2(g, op, h->mean, what);
+  if (h->minus != NO_NODE) what = map2(g, other, what, h->minus);
+  h->density = map2(g, op, h->density, what);
+  h->minus = NO_NODE;
 }
 
 static bool normal_heads(Block *b, Node id, NormalHeads *h) {
@@ -764,8 +792,14 @@ static bool normal_heads(Block *b, Node id, NormalHeads *h) {
   int k = open_inputs(b, x.args[0]) ? 0 : 1;
   if (open_inputs(b, x.args[!k]) || (x.op == IR_SUB && k) || !normal_heads(b, x.args[k], h))
     return false;
-  h->density = map2(b->g, x.op, h->density, x.args[!k]);
-  h->mean = map2(b->g, x.op, h->mean, x.args[!k]);
+  add_to_heads(b->g, x.op, x.args[!k], h);
+  return true;
+}
+
+/* A whole head. */
+static bool whole_heads(Block *b, Node id, NormalHeads *h) {
+  if (!normal_heads(b, id, h)) return false;
+  if (h->minus != NO_NODE) h->density = map2(b->g, IR_SUB, h->density, h->minus);
   return true;
 }
 
@@ -795,7 +829,7 @@ static void wide_heads(Block *b, Condition *c) {
   b->r.why = NULL; /* whatever kept another head from being the predictor */
   Node v = variance_of(b, x.args[1]);
   if (v == NO_NODE) return;
-  Node u = ir_input(b->g, c->dim + c->npairs, 1);
+  Node u = ir_input(b->g, c->dim, 1);
   wide_nodes(b->g, &(WideLogit){x.args[0], x.args[1], map2(b->g, IR_ADD, v, u)}, c->wide);
   for (int k = 0; k < 3; k++)
     if (ir_size(b->g, c->wide[k]) != c->rows) c->wide[0] = NO_NODE;
@@ -820,7 +854,7 @@ static Node mixture_of(Block *b, Node id, const IrNode *x) {
   switch (x->op) {
   case IR_NORMAL:
   case IR_ADD:
-  case IR_SUB: return normal_heads(b, id, &h) ? h.density : NO_NODE;
+  case IR_SUB: return whole_heads(b, id, &h) ? h.density : NO_NODE;
   case IR_PACK: return mixture_pack(b, x);
   case IR_GATHER:
   case IR_LSE:
@@ -868,7 +902,7 @@ static void make_heads(Block *b, Condition *c) {
     c->mean = NO_NODE;
     return;
   }
-  if (b->variance != NO_NODE && normal_heads(b, b->root->root, &h)) {
+  if (b->variance != NO_NODE && whole_heads(b, b->root->root, &h)) {
     c->density = h.density;
     c->mean = h.mean;
     c->line = c->tails = h.sigma == NO_NODE;
@@ -919,9 +953,10 @@ static const Condition *condition(const Reducible *t, const ConditionRoot *root,
   if (!b.r.why) make_axes(&b, c);
   *why = b.r.why;
   if (b.r.why) return NULL;
-  make_pairs(&b, c);
   make_variance(&b);
   make_heads(&b, c);
+  c->pair = b.pair;
+  c->npairs = (int32_t)(b.pairs / 2);
   c->sampled = c->axes + c->line > GRID_AXES;
   bool few = c->axes <= MOST_AXES && (!c->line || c->tails) && !b.mixture;
   if (c->sampled && !few) *why = "an observation sees too many scales";

@@ -7,9 +7,9 @@
  * variances. So the observation is put on a tape whose inputs are
  *
  *   theta     the scales' values on a grid, of the others their means given these
- *   pairs     variances (and covariances) of the others given the scales
  *   x         one standard normal number, for f = mean + sqrt(V) x; not needed where the outcome
  *             is normal: f integrates out of normal(f, sigma)
+ *   pairs     variances (and covariances) of the others given the scales, those that are read
  *
  * and whose lanes are the points of the grid, with the rule's weights. Where the scales are too
  * many for a grid, they are on quasi-random points instead: all else is still integrated.
@@ -27,16 +27,16 @@ typedef struct Condition {
   const int32_t *axis; /* of every parameter: the axis of the grid that it moves along; -1: it is
                           integrated given the others */
   int32_t axes;
-  bool sampled; /* the scales are on quasi-random points: the axes are too many for a grid */
-  const int32_t (*pair)[2]; /* pairs of parameters whose covariance is input dim + k */
+  bool sampled;        /* the scales are on quasi-random points: the axes are too many for a grid */
+  const int32_t *pair; /* two parameters each, whose covariance is an input */
   int32_t npairs;
-  bool line;  /* input dim + npairs is x */
+  bool line;  /* x is used */
   bool tails; /* x is also the tail of a student_t, whose density is integrated over f
                  all the same */
   Node density, mean, par[3]; /* mean, of a mixture: NO_NODE */
   Node wide[3]; /* of a binary outcome, as in reduce.h: where x is the u of a lane; or NO_NODE */
 } Condition;
 
-static inline int32_t condition_inputs(const Condition *c) { return c->dim + c->npairs + 1; }
+static inline int32_t condition_inputs(const Condition *c) { return c->dim + 1 + c->npairs; }
 
 #endif

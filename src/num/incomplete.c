@@ -297,9 +297,10 @@ static double log_side(double a, double x, double lg, bool lower, double *slope)
   return at > -0.7 ? log(-expm1(at)) : log1p(-exp(at));
 }
 
-/* Newton's iteration on log P in log x (or on log Q, for the upper half), bracketed; the start is
- * Wilson and Hilferty's. Steps fall quadratically: after one below 1e-10 the next would be below
- * rounding. */
+/* Halley's iteration on log P in log x (or on log Q, for the upper half), bracketed; the start is
+ * Wilson and Hilferty's. F = log P has F' = r = x P' / P and F'' = r (a - x - r); F = -log Q, with
+ * Q for P, has F'' = r (a - x + r). The error that a step leaves is about its cube, times what the
+ * curvature changes in it: so the last one is told before it is made. */
 double num_gamma_quantile(double a, double p) {
   if (!(a > 0) || !(p >= 0) || !(p <= 1)) return (double)NAN;
   if (p == 0 || p == 1) return p == 0 ? 0 : (double)INFINITY;
@@ -318,9 +319,12 @@ double num_gamma_quantile(double a, double p) {
       hi = fmin(hi, x);
     else
       lo = fmax(lo, x);
-    double step = F * exp(at) / slope, next = x * exp(-step);
+    double rate = slope / exp(at), step = F / rate,
+           bend = 0.5 * step * (a - x + (low ? -rate : rate));
+    if (fabs(bend) < 0.5) step /= 1 - bend;
+    double next = x * exp(-step);
     bool inside = next > lo && next < hi;
-    if (inside && fabs(step) <= 1e-10) return next;
+    if (inside && fabs(step) * (bend * bend + step * step * (1 + x)) <= 1e-17) return next;
     if (!inside) next = isinf(hi) ? 2 * x : lo == 0 ? 0.5 * x : 0.5 * (lo + hi);
     if (fabs(next - x) <= 2e-16 * x) return next;
     x = next;

@@ -9,7 +9,7 @@
 
 enum { LOG_DRAWS = 16384, METRIC_DRAWS = 1024, LEAST_DRAWS = 128, BATCH_ROWS = 1 << 16 };
 enum { SEED_LOG = 77, SEED_METRIC = 78 };
-static const double TOLERANCE = 1e-6;
+static const double TOLERANCE = 1e-6, COARSE_TOLERANCE = 1e-4;
 
 /* ---- which scores ---------------------------------------------------------------------------- */
 
@@ -113,6 +113,10 @@ ScoringPlan evaluate_scoring(const Options *o, size_t n_obs) {
                        .alpha = o->alpha};
 }
 
+static double tolerance_of(const ScoringPlan *how) {
+  return how->coarse ? COARSE_TOLERANCE : TOLERANCE;
+}
+
 /* ---- scores of rows -------------------------------------------------------------------------- */
 
 /* One batch of rows: which observations they are, and room for one score of each. */
@@ -139,7 +143,7 @@ static void log_scores(const Batch *b, const Observed *o) {
                s->phi,
                noise,
                s->pool,
-               TOLERANCE,
+               tolerance_of(s->how),
                &b->out->unsettled,
                s->given ? s->given->all : NULL};
   predictive_log_scores(s->c, &j, s->how->integrate, b->v);
@@ -178,8 +182,14 @@ static void score_batch(const Scorer *s, const ModelRows *rows, Scores *out) {
     }
     NoiseSet noise = {s->how->metric_draws, rng_mix(s->how->seed + SEED_METRIC)};
     if (s->given) noise.M = s->given->nfew;
-    Scoring j = {o,       s->q,      s->phi,          noise,
-                 s->pool, TOLERANCE, &out->unsettled, s->given ? s->given->few : NULL};
+    Scoring j = {o,
+                 s->q,
+                 s->phi,
+                 noise,
+                 s->pool,
+                 tolerance_of(s->how),
+                 &out->unsettled,
+                 s->given ? s->given->few : NULL};
     predictive_scores(s->c, &j, &t, b.v);
     keep(&b, l->first + (size_t)k);
   }

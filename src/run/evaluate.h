@@ -30,6 +30,7 @@ typedef struct {
   size_t metric_draws; /* for the other scores, which cost more */
   uint64_t seed;
   double alpha;
+  bool coarse; /* of fits that are compared with each other: to fewer digits */
 } ScoringPlan;
 
 /* The scores of observations, those that were asked for. */

@@ -453,6 +453,7 @@ static void begin(Search *s, const FitOptions *o) {
   s->vi.phi = s->vi.mean ? bayes->phi : NULL;
   s->r->scoring = evaluate_scoring(s->r->o, s->r->problem->model->n_obs);
   s->r->scoring.draws /= COARSER;
+  s->r->scoring.coarse = true;
   s->start = place_make(&s->c->arena, s->f->count, size);
   s->best = place_make(&s->c->arena, s->f->count, size);
   s->loose = place_make(&s->c->arena, s->f->count, size);
