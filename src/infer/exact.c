@@ -132,18 +132,6 @@ bool exact_is_sampled(const Observed *o) {
   return false;
 }
 
-bool exact_grid_fits(const Observed *o, size_t nodes, size_t rows) {
-  enum { ROOM = 1 << 25, WORK = 1 << 26 }; /* numbers of all inputs, points of all rows */
-  const Reduction *r = o->reduction;
-  for (int b = 0; r && b < r->nblocks; b++) {
-    const Condition *c = r->blocks[b].rows ? r->blocks[b].given[0] : NULL;
-    if (c && (given_lanes(c, nodes) > ROOM / (size_t)condition_inputs(c) ||
-              given_lanes(c, nodes) > WORK / (rows + 1)))
-      return false;
-  }
-  return true;
-}
-
 size_t exact_most_nodes(const Observed *o) {
   return has_plane(o->reduction) || has_plane(o->prior) ? 64 : 256;
 }
@@ -352,6 +340,20 @@ Exact *exact_prior(Arena *a, const Observed *o, const Target *t, const Q *q, uin
 const double *exact_rows(const Exact *e) { return e->row_score; }
 const Work *exact_work(const Exact *e) { return e->integrals[0].work; }
 size_t exact_lanes(const Exact *e) { return e->most_lanes; }
+
+bool exact_grid_fits(const Exact *e, size_t nodes, size_t rows) {
+  enum { ROOM = 1 << 26, WORK = 1 << 26 }; /* numbers that lanes take, points of all rows */
+  for (int b = 0; b < e->count; b++) {
+    const Integral *I = &e->integrals[b];
+    if (I->prior || I->r->form != FORM_GIVEN) continue;
+    const Condition *c = given_of(I->r, &e->laws);
+    VmShape s = vm_shape(vm_tape(I->work));
+    size_t lanes = given_lanes(c, nodes),
+           numbers = (size_t)condition_inputs(c) + s.global_elements + s.tile_width;
+    if (lanes > ROOM / numbers || lanes > WORK / (rows + 1)) return false;
+  }
+  return true;
+}
 
 void exact_time(Arena *a, Exact *e, Stages *stages) {
   e->stages = stages;

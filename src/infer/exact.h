@@ -22,8 +22,7 @@ bool exact_has_scales(const Observed *o);
 bool exact_is_sampled(const Observed *o);
 /* Are there binary outcomes, for which more than EXACT_NODES nodes are normals (leaves.c)? */
 bool exact_has_wide(const Observed *o);
-/* Is a grid of so many nodes per dimension worth its room and, for so many rows, its time? */
-bool exact_grid_fits(const Observed *o, size_t nodes, size_t rows);
+
 /* Nodes per dimension beyond which it is not worth while: 256 on a line, 64 where some block needs
  * a plane of them. */
 size_t exact_most_nodes(const Observed *o);
@@ -51,5 +50,8 @@ const double *exact_rows(const Exact *e); /* score of every observation at the l
 void exact_time(Arena *a, Exact *e, Stages *stages);
 const Work *exact_work(const Exact *e); /* of the first block */
 size_t exact_lanes(const Exact *e);     /* nodes of an observation, at most */
+/* Are values on a grid of so many nodes per dimension, instead of its own, worth their room and,
+ * for so many rows, their time? */
+bool exact_grid_fits(const Exact *e, size_t nodes, size_t rows);
 
 #endif

@@ -517,6 +517,10 @@ size_t predictive_lanes(const Predictive *p) {
   return p->rest ? predictive_lanes(p->rest) : p->exact ? exact_lanes(p->exact) : p->M * p->slices;
 }
 
+bool predictive_grid_fits(const Predictive *p, size_t nodes, size_t rows) {
+  return exact_grid_fits(p->exact, nodes, rows);
+}
+
 /* The elbo is linear in the log densities: score and regularizer together. */
 static void set_linear(Predictive *p) {
   double each = p->scale * (p->target.score_weight + p->posterior) / (double)p->M;

@@ -114,6 +114,8 @@ typedef struct {
 void predictive_time(Arena *a, Predictive *p, Stages *stages);
 const Work *predictive_work(const Predictive *p);
 size_t predictive_lanes(const Predictive *p); /* draws, or nodes of an observation, at most */
+/* Of exact integration: are so many nodes per dimension worth their room and time? */
+bool predictive_grid_fits(const Predictive *p, size_t nodes, size_t rows);
 PredictiveValue predictive_last(const Predictive *p); /* of the last finite evaluation */
 
 /* ---- scoring.c ------------------------------------------------------------------------------- */

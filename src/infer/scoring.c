@@ -178,13 +178,14 @@ enum { FIRST_NODES = 32, FIXED_NODES = 64 };
 enum { WIDE_NODES = 4 * EXACT_NODES };
 
 /* With t->nodes, or by the draws of j. */
-static void evaluate(Arena *a, const Scoring *j, const Target *t, double *scores) {
+static const Predictive *evaluate(Arena *a, const Scoring *j, const Target *t, double *scores) {
   ModelPoints draws = {j->theta, j->noise.M, 1, j->noise.M};
   Predictive *p = j->theta ? predictive_of_draws(a, j->o, t, j->q, &draws, j->pool)
                            : predictive_make(a, j->o, t, j->q, j->noise, j->pool);
   PredictiveValue v;
   predictive_eval(p, j->phi, &v, NULL);
   memcpy(scores, predictive_rows(p), j->o->n * sizeof *scores);
+  return p;
 }
 
 static void by_draws(Arena *a, const Scoring *j, Target t, double *scores) {
@@ -225,7 +226,8 @@ static const double REACH = 16;
 /* The observations whose scores still change. */
 typedef struct {
   Some some;
-  double *change; /* of all: the last one, relative to 1 + |score| */
+  double *change;          /* of all: the last one, relative to 1 + |score| */
+  const Predictive *first; /* how they were evaluated at first */
 } Unsettled;
 
 /* Few nodes may agree by chance, and where integration converges fast more agree in many digits;
@@ -258,7 +260,7 @@ static bool may_double(const Scoring *j, const Target *t, const Unsettled *u) {
   const Limits *l = limits_of(j, t);
   size_t lanes = plane ? 4 * t->nodes * t->nodes : 2 * t->nodes;
   return 2 * t->nodes <= (plane ? l->plane : l->line) &&
-         exact_grid_fits(j->o, 2 * t->nodes, u->some.n) &&
+         predictive_grid_fits(u->first, 2 * t->nodes, u->some.n) &&
          (2 * t->nodes <= FIXED_NODES || u->some.n < l->lanes / lanes);
 }
 
@@ -302,13 +304,13 @@ static void keep_worst(Unsettled *u) {
 
 static void settle(Arena *a, const Scoring *j, Target t, double *scores) {
   size_t n = j->o->n;
-  Unsettled u = {all_of(a, n), NEW_ARRAY(a, double, n + 1)};
+  Unsettled u = {all_of(a, n), NEW_ARRAY(a, double, n + 1), NULL};
   double *now = NEW_ARRAY(a, double, n + 1);
   size_t first = exact_has_wide(j->o) ? WIDE_NODES : FIRST_NODES;
   t.nodes = first / 2;
   evaluate(a, j, &t, scores);
   t.nodes = first;
-  evaluate(a, j, &t, now);
+  u.first = evaluate(a, j, &t, now);
   keep_unsettled(&u, now, scores, j, &t);
   t.reach = t.score == SCORE_log ? REACH : 0;
   while (u.some.n && may_double(j, &t, &u)) {

@@ -225,8 +225,10 @@ static double allowed_gap(const Fitter *f, double value) {
   return fmax(fine, part * fit_tolerated_gap(f));
 }
 
+/* Twice the nodes of a grid are eight times as many, too dear for one of many neighbours. */
 static size_t most_nodes(const Fitter *f) {
-  return has_rough_points(f) ? EXACT_NODES : exact_most_nodes(f->train);
+  bool dear = has_rough_points(f) || (f->o->rough && exact_has_grid(f->train));
+  return dear ? EXACT_NODES : exact_most_nodes(f->train);
 }
 
 /* The most nodes need not be better than draws are, which are what is left. */
