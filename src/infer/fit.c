@@ -64,11 +64,15 @@ static void find_centre(Fitter *f) {
   f->fit->vi = (FitCentre){kept, kept + dim, NULL};
 }
 
-_Noreturn static void no_start(Fitter *f) {
+/* No start is finite. Where VI's q reaches beyond an edge of the program's support, and so do all
+ * starts around it, the fit ends there. */
+static void no_start(Fitter *f) {
   const char *edge = fit_edge_of_vi(f);
-  ctx_fail(f->ctx, PVI_FAILURE, NOWHERE, "the objective is not finite at any of %zu starts%s%s",
-           f->fit->nstarts, edge ? ": " : "",
-           edge ? edge : "; check priors and data, or give " OPTION("init"));
+  if (!edge || f->o->rough)
+    ctx_fail(f->ctx, PVI_FAILURE, NOWHERE, "the objective is not finite at any of %zu starts%s%s",
+             f->fit->nstarts, edge ? ": " : "",
+             edge ? edge : "; check priors and data, or give " OPTION("init"));
+  f->unbounded = f->fit->reason = edge;
 }
 
 /* VI's q, or the best of the starts for predictive scores. */
@@ -86,6 +90,13 @@ static void begin(Fitter *f, double *phi) {
   if (!fit_explore(f, phi)) no_start(f);
 }
 
+/* All observations again, after a sample of them. */
+static void see_all(Fitter *f, const Observed *train, const Observed *train_ll) {
+  f->sampling = false;
+  f->train = train;
+  f->train_ll = train_ll;
+}
+
 /* The same on a sample, and on to its optimum, before all observations are asked. They have the
  * last word: what suits the sample alone is no start for them. */
 static void begin_with_few(Fitter *f, double *phi) {
@@ -95,15 +106,17 @@ static void begin_with_few(Fitter *f, double *phi) {
   f->train = f->few;
   f->train_ll = f->few_ll;
   begin(f, phi);
+  if (f->unbounded) {
+    see_all(f, train, train_ll);
+    return;
+  }
   double *start = memcpy(NEW_ARRAY(f->arena, double, size), phi, size * sizeof *phi),
          *vi = NEW_ARRAY(f->arena, double, size);
   fit_at_centre(f, vi);
   FitMark mark = fit_mark(f);
   fit_lbfgs(f, fit_objective(f, M, fit_seed(f, SEED_EXPLORE)), phi, 500, 1e-7, "sample");
   fit_release(f, mark);
-  f->sampling = false;
-  f->train = train;
-  f->train_ll = train_ll;
+  see_all(f, train, train_ll);
   Predictive *p = fit_objective(f, M, fit_seed(f, SEED_JUDGE));
   fit_prefer(f, p, phi, start);
   fit_prefer(f, p, phi, vi);
@@ -140,9 +153,11 @@ static bool is_bounded(const Fitter *f, const char *why) {
   return false;
 }
 
-/* Where VI ran away, and the objective at its q is as unbounded, no optimizer need follow. */
-static bool runs_away(Fitter *f, const double *phi) {
-  if (!f->vi_unbounded || is_bounded(f, why_unbounded(f, phi))) return false;
+/* Where VI ran away, and the objective at its q is as unbounded, or where all that it could begin
+ * with is beyond an edge, no optimizer need follow. */
+static bool ends_at_once(Fitter *f, const double *phi) {
+  bool beyond = f->unbounded != NULL;
+  if (!beyond && (!f->vi_unbounded || is_bounded(f, why_unbounded(f, phi)))) return false;
   f->fit->exact = fit_is_exact(f);
   f->fit->draws = f->fit->exact ? EXACT_NODES : fit_draws(f, FIRST_DRAWS);
   fit_measure(f, phi);
@@ -152,7 +167,7 @@ static bool runs_away(Fitter *f, const double *phi) {
 static void course(Fitter *f) {
   double *phi = f->fit->phi;
   (f->few == f->train || f->o->warm ? begin : begin_with_few)(f, phi);
-  if (runs_away(f, phi)) return;
+  if (ends_at_once(f, phi)) return;
   f->validates = f->nvalid > 0;
   if (f->o->select_validation) begin_selection(f);
   (f->o->optimizer == OPTIM_LBFGS ? fit_finish : fit_stochastic)(f, phi);

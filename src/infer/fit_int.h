@@ -61,7 +61,8 @@ typedef struct {
   double *unit;             /* the same sds, once they are known; NULL before */
   const double *vi;         /* phi of VI in q's family, where an optimizer needs it; else NULL */
   const char *vi_unbounded; /* why VI has no optimum; NULL: it has */
-  const char *unbounded;    /* why the exact objective of the last stage has none, likewise */
+  const char *unbounded;    /* why the fit has none, of the exact objective of the last stage or
+                               because all starts are beyond an edge; likewise */
   /* Selection by validation; best_phi is NULL where there is none. */
   size_t nvalid;
   bool validates; /* every iterate from now on is scored there */

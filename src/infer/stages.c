@@ -110,8 +110,13 @@ static size_t usual_draws(const Fitter *f) {
  * the data's own noise. */
 enum { FEWER = 4 };
 
+/* Is the score on quasi-random points, of which there are as many whatever the draws for the
+ * regularizer? */
+static bool has_points(const Fitter *f) { return fit_is_split(f) && exact_is_sampled(f->train); }
+
 static size_t first_draws(const Fitter *f) {
   bool vi = f->target.score == SCORE_elbo, rich = fit_is_rich(f), rough = f->o->rough;
+  if (has_points(f)) rich = false;
   size_t part = rich && rough ? FEWER * FEWER : vi || rich || rough ? FEWER : 1;
   return f->o->draws ? f->o->draws : usual_draws(f) / part;
 }
@@ -435,7 +440,8 @@ static void finish_draws(Fitter *f, double *phi) {
   size_t size = q_size(&f->q);
   double *start = memcpy(NEW_ARRAY(f->arena, double, size), phi, size * sizeof *phi);
   bool split = fit_is_split(f);
-  if (split && !f->o->nodes) f->target.nodes = EXACT_NODES;
+  if (split && !f->o->nodes)
+    f->target.nodes = EXACT_NODES / (f->o->rough && has_points(f) ? FEWER : 1);
   for (size_t M = first_draws(f);; M *= 4) {
     FitMark mark = fit_mark(f);
     Predictive *p = fit_objective(f, M, fit_seed(f, SEED_FIT + M));

@@ -14,7 +14,7 @@
  * A mixture of normals sees several predictors, one in each of its densities. But the mean of a sum
  * is the sum of the means, so all that is not a location is given (find_mixture), every density is
  * integrated over its own location (mixture_head), and no two of them need different axes for
- * scales that each sees but one of (seen_in_terms).
+ * scales that each sees but one of (seen_in_terms, and where q has covariances find_owners).
  *
  * Sets of inputs (the parameters of the program, each a range of theta) are bits of a number.
  */
@@ -27,6 +27,9 @@ enum { MOST_INPUTS = 64, MOST_WIDTH = 64, MOST_DENSE = 64, MOST_PREDICTORS = 16 
 /* Axes of a grid, one of them of the predictor. Beyond these, points pay only where the density is
  * integrated over the predictor, and while they are few. */
 enum { GRID_AXES = 3, MOST_AXES = 16 };
+/* Of a mixture, whose densities are narrow along the scales: 2,048 points of nine of these were
+ * exploited by more than 15 nats, which draws can do as well. */
+enum { MOST_MIXTURE_AXES = 6 };
 
 struct Conditions {
   Graph *g;      /* a copy of the model's graph, to which nodes are added */
@@ -505,39 +508,58 @@ static uint64_t wide_inputs(const Block *b) {
   return wide;
 }
 
+/* What the rows read of these inputs. */
+static Reads *reads_make(Block *b, uint64_t watched) {
+  Reads *s = NEW(b->temp, Reads);
+  *s = (Reads){.b = b, .n = b->root->n, .watched = watched};
+  s->last = NEW_ARRAY(b->temp, size_t, b->all->count);
+  for (int k = 0; k < b->all->ninputs; k++) {
+    s->element[k] = NEW_ARRAY(b->temp, int32_t, s->n);
+    for (int32_t r = 0; r < s->n; r++) s->element[k][r] = -1;
+  }
+  return s;
+}
+
 /* Of the scales, those of which a row reads more than one element in this node. */
 static uint64_t seen_often(Block *b, Node id, const int32_t *map) {
-  Reads s = {.b = b, .n = b->root->n, .watched = b->r.scales & wide_inputs(b)};
-  s.last = NEW_ARRAY(b->temp, size_t, b->all->count);
-  for (int k = 0; k < b->all->ninputs; k++) {
-    s.element[k] = NEW_ARRAY(b->temp, int32_t, s.n);
-    for (int32_t r = 0; r < s.n; r++) s.element[k][r] = -1;
+  Reads *s = reads_make(b, b->r.scales & wide_inputs(b));
+  note_reads(s, id, map);
+  return s->many;
+}
+
+/* The terms of the log sum in node id, of which row r has element map[r]: each is given to `term`
+ * with the elements that are it. */
+typedef void TermFn(Block *b, Node id, const int32_t *map, void *self);
+
+static void each_term(Block *b, Node id, const int32_t *map, TermFn *term, void *self) {
+  IrNode x = *ir_node(b->g, id);
+  int32_t n = b->root->n;
+  int terms = x.op == IR_LSE ? x.attr : x.op == IR_LOG_SUM_EXP2 ? 2 : x.op == IR_GATHER;
+  if (!terms) term(b, id, map, self);
+  for (int w = 0; w < terms; w++) {
+    int32_t *at = NEW_ARRAY(b->temp, int32_t, n);
+    Node of = x.args[x.op == IR_LOG_SUM_EXP2 ? w : 0];
+    for (int32_t r = 0; r < n; r++)
+      at[r] = x.op == IR_GATHER        ? x.u.index[map[r]]
+              : x.op == IR_LSE         ? map[r] * x.attr + w
+              : ir_size(b->g, of) == 1 ? 0
+                                       : map[r];
+    if (x.op == IR_LSE)
+      term(b, of, at, self);
+    else
+      each_term(b, of, at, term, self);
   }
-  note_reads(&s, id, map);
-  return s.many;
+}
+
+static void add_often(Block *b, Node id, const int32_t *map, void *self) {
+  uint64_t *often = self;
+  *often |= seen_often(b, id, map);
 }
 
 /* The same for each term of a log sum by itself. */
 static uint64_t seen_in_terms(Block *b, Node id, const int32_t *map) {
-  IrNode x = *ir_node(b->g, id);
-  int32_t n = b->root->n, *at = NEW_ARRAY(b->temp, int32_t, n);
   uint64_t often = 0;
-  if (x.op == IR_GATHER) {
-    for (int32_t r = 0; r < n; r++) at[r] = x.u.index[map[r]];
-    return seen_in_terms(b, x.args[0], at);
-  }
-  if (x.op == IR_LSE) {
-    for (int32_t w = 0; w < x.attr; w++) {
-      for (int32_t r = 0; r < n; r++) at[r] = map[r] * x.attr + w;
-      often |= seen_often(b, x.args[0], at);
-    }
-    return often;
-  }
-  if (x.op != IR_LOG_SUM_EXP2) return seen_often(b, id, map);
-  for (int a = 0; a < 2; a++) {
-    for (int32_t r = 0; r < n; r++) at[r] = ir_size(b->g, x.args[a]) == 1 ? 0 : map[r];
-    often |= seen_in_terms(b, x.args[a], at);
-  }
+  each_term(b, id, map, add_often, &often);
   return often;
 }
 
@@ -549,6 +571,65 @@ static uint64_t seen_once(Block *b) {
   uint64_t often =
       b->mixture ? seen_in_terms(b, r->root, r->select) : seen_often(b, r->root, r->select);
   return b->r.scales & ~often;
+}
+
+/* ---- terms that see parameters of their own -------------------------------------------------- */
+
+/* Which term alone sees a parameter. */
+enum { TERM_NONE = -2, TERM_SEVERAL = -1 };
+
+typedef struct {
+  int32_t *term; /* of every parameter; or one of the above */
+  int32_t terms;
+} Owners;
+
+static void own(Owners *o, int32_t k) {
+  o->term[k] = o->term[k] == TERM_NONE || o->term[k] == o->terms ? o->terms : TERM_SEVERAL;
+}
+
+static void add_owner(Block *b, Node id, const int32_t *map, void *self) {
+  Owners *o = self;
+  Reads *s = reads_make(b, ~(uint64_t)0);
+  note_reads(s, id, map);
+  for (int k = 0; k < b->all->ninputs; k++) {
+    const IrNode *x = ir_node(b->g, b->all->input[k]);
+    for (int32_t e = 0; s->many >> k & 1 && e < x->n; e++) own(o, x->attr + e);
+    for (int32_t r = 0; !(s->many >> k & 1) && r < s->n; r++)
+      if (s->element[k][r] >= 0) own(o, x->attr + s->element[k][r]);
+  }
+  o->terms++;
+}
+
+/* The mean of a sum needs the law of each term's own parameters only, not how they go together with
+ * those of other terms. So given what several terms see, every term's parameters are taken to be
+ * independent of the others', and their scales move along the same axes. NULL: it is no mixture,
+ * its parameters are independent anyway, or several terms see a location, which would have a law
+ * for each of them. */
+static const int32_t *find_owners(Block *b, const int32_t *scale) {
+  Owners o = {NEW_ARRAY(b->arena, int32_t, b->all->dim + 1), 0};
+  if (!b->dense || !b->mixture) return NULL;
+  for (int32_t k = 0; k < b->all->dim; k++) o.term[k] = TERM_NONE;
+  each_term(b, b->root->root, b->root->select, add_owner, &o);
+  for (int32_t k = 0; k < b->all->dim; k++)
+    if (o.term[k] == TERM_SEVERAL && scale[k] < 0) return NULL;
+  return o.term;
+}
+
+/* Axes of the scales of all terms first; then each term's own. */
+static void share_axes(Block *b, Condition *c, int32_t *axis) {
+  c->term = find_owners(b, axis);
+  if (!c->term) return;
+  int32_t shared = 0, most = 0;
+  for (int32_t k = 0; k < c->dim; k++)
+    if (axis[k] >= 0 && c->term[k] < 0) axis[k] = shared++;
+  for (int32_t k = 0; k < c->dim; k++) {
+    int32_t before = 0;
+    if (axis[k] < 0 || c->term[k] < 0) continue;
+    for (int32_t j = 0; j < k; j++) before += axis[j] >= 0 && c->term[j] == c->term[k];
+    axis[k] = shared + before;
+    if (before + 1 > most) most = before + 1;
+  }
+  c->axes = shared + most;
 }
 
 /* All predictors have the same elements, and x is one number: so a row may see one of them. */
@@ -575,6 +656,7 @@ static void make_axes(Block *b, Condition *c) {
     for (int32_t e = 0; e < x->n; e++) axis[x->attr + e] = c->axes + (shared ? 0 : e);
     c->axes += shared ? 1 : x->n;
   }
+  share_axes(b, c, axis);
   c->axis = axis;
 }
 
@@ -958,7 +1040,7 @@ static const Condition *condition(const Reducible *t, const ConditionRoot *root,
   c->pair = b.pair;
   c->npairs = (int32_t)(b.pairs / 2);
   c->sampled = c->axes + c->line > GRID_AXES;
-  bool few = c->axes <= MOST_AXES && (!c->line || c->tails) && !b.mixture;
+  bool few = c->axes <= (b.mixture ? MOST_MIXTURE_AXES : MOST_AXES) && (!c->line || c->tails);
   if (c->sampled && !few) *why = "an observation sees too many scales";
   if (c->density == NO_NODE)
     *why = b.mixture ? too_many : "an observation sees more than its predictor and scales";

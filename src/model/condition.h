@@ -27,6 +27,9 @@ typedef struct Condition {
   const int32_t *axis; /* of every parameter: the axis of the grid that it moves along; -1: it is
                           integrated given the others */
   int32_t axes;
+  const int32_t *term; /* of every parameter: the one term of a mixture that sees it, < 0: several
+                          or none. Those of one term may be taken to be independent of another's.
+                          NULL: all belong together */
   bool sampled;        /* the scales are on quasi-random points: the axes are too many for a grid */
   const int32_t *pair; /* two parameters each, whose covariance is an input */
   int32_t npairs;

@@ -689,6 +689,9 @@ Reduction *reduce_observations(Arena *a, const Model *m, const ModelRows *rows, 
 }
 
 const char *reduced_text(const Reduced *r) {
+  if (r->mean == NO_NODE && r->given[0]->sampled)
+    return "analytic in the locations of a mixture, quasi-random points of the scales; VI, and the "
+           "posterior as regularizer, by draws";
   if (r->mean == NO_NODE)
     return "analytic in the locations of a mixture, quadrature over the scales; VI, and the "
            "posterior as regularizer, by draws";
