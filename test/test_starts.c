@@ -301,6 +301,37 @@ TEST(three_components) {
   }
 }
 
+/* Counts that vary from place to place, smoothly and not, as an areal model has it: either part may
+ * take what there is, and which one it is must not be decided by the draws of VI. */
+#define TWO_WAYS                                                                                   \
+  "data { int N; array[N] int y; } parameters { real b; real<lower=0> s; real<lower=0, upper=1> "  \
+  "r; vector[N] u; vector[N] v; } model { b ~ normal(0, 10); s ~ normal(0, 1); r ~ beta(0.5, "     \
+  "0.5); v ~ normal(0, 1); target += -0.5 * dot_self(u[2:N] - u[1:(N - 1)]); sum(u) ~ normal(0, "  \
+  "0.001 * N); y ~ poisson_log(b + s * (sqrt(r) * u + sqrt(1 - r) * v)); }"
+
+TEST(other_draws) {
+  enum { PLACES = 150, SEEDS = 8 };
+  (void)row;
+  Text t = text_make(&c->arena);
+  RngStream r = rngs_make(1, 0);
+  double smooth = 0, value[SEEDS];
+  text_printf(&t, "{\"N\": %d, \"y\": [", PLACES);
+  for (int i = 0; i < PLACES; i++) {
+    smooth += 0.06 * rngs_normal(&r);
+    double rate = exp(5 + smooth + 0.8 * rngs_normal(&r));
+    text_printf(&t, "%s%.0f", i ? ", " : "", fmax(rate + sqrt(rate) * rngs_normal(&r), 0));
+  }
+  text_printf(&t, "]}");
+  FitOptions o = options_of(SCORE_elbo, FAMILY_meanfield, 1);
+  for (int k = 0; accurate && k < SEEDS; k++) {
+    o.seed = (uint64_t)k + 1;
+    const Fit *f = fit_of(c, TWO_WAYS, t.s, &o);
+    value[k] = f->value.value;
+    if (!f->converged || fabs(value[k] - value[0]) > 0.5)
+      fail_msg("seed %d: %g, with seed 1 %g: %s", k + 1, value[k], value[0], f->reason);
+  }
+}
+
 static bool same_value(const Fit *a, const Fit *b) {
   return fabs(a->value.value - b->value.value) < 1e-6 * (1 + fabs(a->value.value));
 }
@@ -527,6 +558,7 @@ int main(void) {
   SUITE_ADD(&s, given_start_is_kept);
   SUITE_ADD(&s, starts_are_several);
   SUITE_ADD(&s, three_components);
+  SUITE_ADD(&s, other_draws);
   SUITE_ADD(&s, mixture_of_two);
   SUITE_ADD(&s, components_stay_apart);
   SUITE_ADD(&s, nodes_forget);

@@ -84,18 +84,22 @@ Predictive *fit_log_density(Fitter *f, const Q *point) {
   return fit_objective_of(f, f->train_ll, &t, point, (NoiseSet){LANES, 0});
 }
 
+static Predictive *elbo_of(const Centre *c, size_t draws, int seed) {
+  Fitter *f = c->f;
+  Target vi = fit_vi_target(f, f->target.score == SCORE_elbo ? 16 : 8);
+  return fit_objective_of(f, f->train_ll, &vi, c->vi, (NoiseSet){draws, fit_seed(f, seed)});
+}
+
 static Centre make(Fitter *f) {
   Centre c = {.f = f, .dim = f->model->dim, .tolerance = 1e-4};
   c.point = fit_point_q(f);
   c.vi = NEW(f->arena, Q);
   *c.vi = q_make(f->arena, FAMILY_meanfield, (Shape){0}, c.dim, NULL);
-  bool only_vi = f->target.score == SCORE_elbo;
-  Target vi = fit_vi_target(f, only_vi ? 16 : 8);
   c.log = fit_log_density(f, c.point);
-  c.elbo = fit_objective_of(f, f->train_ll, &vi, c.vi, (NoiseSet){VI_DRAWS, fit_seed(f, SEED_VI)});
+  c.elbo = elbo_of(&c, VI_DRAWS, SEED_VI);
   c.best = new_place(&c, c.vi);
   c.phi = NEW_ARRAY(f->arena, double, q_size(c.vi));
-  if (only_vi) c.tolerance = 1e-7;
+  if (f->target.score == SCORE_elbo) c.tolerance = 1e-7;
   return c;
 }
 
@@ -252,6 +256,36 @@ static void try_another(Centre *c, const Place *there) {
   vi_from_place(c, &q);
 }
 
+static double elbo_at(const Centre *c, Predictive *elbo, const Place *q) {
+  PredictiveValue v;
+  return fit_evaluate(c->f, elbo, q->at, &v) ? v.value : -INFINITY;
+}
+
+/* VI from zero on other draws, if that is the better q on draws that neither has seen. */
+static void try_draws(Centre *c, const Place *first, Predictive *judge, int seed) {
+  Predictive *elbo = c->elbo;
+  Place mine = c->best;
+  c->best = new_place(c, c->vi);
+  c->elbo = elbo_of(c, VI_DRAWS, seed);
+  vi_from_first(c, first);
+  c->elbo = elbo;
+  if (c->converged && elbo_at(c, judge, &c->best) > elbo_at(c, judge, &mine)) {
+    c->best.value = elbo_at(c, elbo, &c->best);
+    return;
+  }
+  c->best = mine;
+  c->converged = true;
+}
+
+/* Draws that are hardly more than parameters are as good as random, and where VI has several optima
+ * they decide which one it comes to: so it begins at zero again, with others. */
+static void try_other_draws(Centre *c, const Place *first) {
+  enum { TRIES = 2, JUDGES = 4 }; /* times as many that judge */
+  if (predictive_is_exact(c->elbo) || 2 * c->dim <= VI_DRAWS || !c->converged) return;
+  Predictive *judge = elbo_of(c, JUDGES * VI_DRAWS, SEED_VI_JUDGE);
+  for (int k = 0; k < TRIES; k++) try_draws(c, first, judge, SEED_VI_OTHER + k);
+}
+
 /* Moves the best of n places to the front. */
 static Place *take_best(Place *places, int n) {
   for (int k = 1; k < n; k++)
@@ -291,6 +325,7 @@ void fit_centre(Fitter *f) {
   Place first = new_place(&c, c.point), there = new_place(&c, c.point);
   first_point(&c, &first);
   vi_from_first(&c, &first);
+  try_other_draws(&c, &first);
   take_moments(&c);
   if (!c.converged || f->vi_unbounded || is_denser_elsewhere(&c, f->mean, &there)) {
     search(&c, c.converged ? &there : &first);
