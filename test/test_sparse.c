@@ -474,11 +474,12 @@ static void make_sparse_pair(Bowl *b, Bowl *about, uint64_t seed, size_t n) {
 
 static Objective sparse_with_few(Bowl *b, Objective *few) {
   Objective f = with_few(b, few, 1.0 / 8);
+  f.few_close = true;
   f.unit = units;
   return f;
 }
 
-/* Few differences are of few draws, where there are these: the same top for less, the objective
+/* Few differences are of few points, where these are close to all: the same top for less, the objective
  * itself is asked for the way alone, and what the few cost is counted. */
 static void few_differences(void **unused) {
   (void)unused;

@@ -27,11 +27,13 @@ typedef struct Objective { /* maximise value over phi */
   const struct Objective *probe;
   void (*unit)(void *self, const double *phi, double *d);
   /* Optional, where curvature is not: about the same objective, one evaluation of which costs the
-   * part few_price of one of this. Differences are of its gradients then; and where few of them are
-   * not enough and L-BFGS is slow, it takes one for every number of phi. It goes with unit, too. */
+   * part few_price of one of this. Where few differences are not enough and L-BFGS is slow, it
+   * takes one of its gradients for every number of phi; where it is close enough (few_close), these
+   * few are of its gradients, too. It goes with unit. */
 #define MOST_FEW_NUMBERS 600
   const struct Objective *few;
   double few_price;
+  bool few_close;
   /* Optional: how far one iteration of L-BFGS may move every number of phi, all > 0. Where the
    * start is far off, gradients are enormous and any point at all gains: without a limit the first
    * step would end in another world. May be NULL. */

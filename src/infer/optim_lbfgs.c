@@ -195,11 +195,13 @@ static long price_of(const Lbfgs *b, size_t gradients) {
   return 1 + (long)(b->r->f->few_price * (double)gradients);
 }
 
+static bool is_few_close(const Lbfgs *b) { return b->r->f->few && b->r->f->few_close; }
+
 /* What a renewal costs in evaluations, if that is many. */
 static long cost_of(const Lbfgs *b) {
   if (!b->sparse) return 0;
   size_t moves = sparse_hessian_moves(b->sparse);
-  return b->r->f->few ? price_of(b, moves + 1) : (long)moves;
+  return is_few_close(b) ? price_of(b, moves + 1) : (long)moves;
 }
 
 /* Few draws tell the curvature well enough: pairs of all draws correct it. */
@@ -208,7 +210,7 @@ static bool renew_sparse(Lbfgs *b) {
   const double *base = r->grad;
   Gradient g = {b->dim, r, gradient_at};
   r->f->unit(r->f->self, r->phi, b->room);
-  if (r->f->few) {
+  if (is_few_close(b)) {
     g = (Gradient){b->dim, b, few_at};
     r->evaluations += cost_of(b);
     if (!few_at(b, r->phi, b->try_grad)) return false;
@@ -553,7 +555,7 @@ static bool gained_little(Lbfgs *b, long t) {
 /* By Newton's method half of what the slope promises is all that is left to gain; what few draws
  * tell of the curvature is too little for that. */
 static bool promised_little(Lbfgs *b, double promise) {
-  bool newton = b->curved && !b->r->f->few;
+  bool newton = b->curved && !is_by_few(b) && !is_few_close(b);
   b->promised = newton && promise <= least_gain(b->r) ? b->promised + 1 : 0;
   return b->promised > 1;
 }

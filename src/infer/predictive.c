@@ -69,6 +69,7 @@ struct Predictive {
   Objective probe;    /* or has this to find it; no dim: it has not */
   Objective few;      /* or this, where that is no use; likewise */
   double few_price;
+  bool few_close;
   Stages *stages; /* NULL: nobody asks */
   VmTimes *times; /* per worker */
 };
@@ -289,6 +290,7 @@ void predictive_use_probe(Predictive *p, Predictive *cheap) {
 void predictive_use_few(Predictive *p, Predictive *few, double price) {
   p->few = predictive_objective(few);
   p->few_price = price;
+  p->few_close = p->exact;
 }
 /* Parts of one set of observations are integrated alike. */
 bool predictive_is_exact(const Predictive *p) {
@@ -708,6 +710,7 @@ Objective predictive_objective(Predictive *p) {
                      .probe = p->probe.dim && !p->curved ? &p->probe : NULL,
                      .few = p->few.dim && !p->curved ? &p->few : NULL,
                      .few_price = p->few_price,
+                     .few_close = p->few_close,
                      .unit = objective_unit,
                      .reach = objective_reach};
 }

@@ -85,7 +85,8 @@ bool predictive_is_curved(const Predictive *p);
 /* Where they do not: its Objective's probe is that of `cheap`, the same on few draws or nodes,
  * which lives as long. */
 void predictive_use_probe(Predictive *p, Predictive *cheap);
-/* Likewise its few, of which an evaluation costs the part `price` of one of p. */
+/* Likewise its few, of which an evaluation costs the part `price` of one of p. Fewer points are
+ * close to all; fewer draws are not, q having an optimum of its own on them. */
 void predictive_use_few(Predictive *p, Predictive *few, double price);
 /* The parameters' sds in the posterior, about: for optimizers (q_precondition). */
 void predictive_set_units(Predictive *p, const double *unit);
