@@ -256,6 +256,7 @@ static bool do_fold(Ctx *c, void *self, size_t k) {
               .pool = pool};
   const Fit *fit = j->o ? fit_fold(c, j, k, split, pool) : NULL;
   if (fit) s.q = &fit->q, s.phi = fit->phi;
+  if (fit && fit->interrupted && j->starts) return false; /* nobody waits for what it predicts */
   score_fold(j, &s, split);
   return !(fit && fit->interrupted);
 }

@@ -116,12 +116,19 @@ static FitOptions options_at(const Search *s, double lambda, const Freedom *free
   return o;
 }
 
+static bool is_cancelled(const Search *s) {
+  return s->o.cancelled && s->o.cancelled(s->o.cancelled_self);
+}
+
 /* All folds on to lambda, and what they score there. free NULL: all parameters are. Where the first
- * fold says that this comes to less than is needed, the gain is minus infinity. */
+ * fold says that this comes to less than is needed, or nobody waits for it any more, the gain is
+ * minus infinity. */
 static TuneStep advance(Search *s, Place *at, double lambda, const Freedom *free) {
+  if (is_cancelled(s)) return (TuneStep){.gain = -INFINITY};
   FitOptions o = options_at(s, lambda, free);
   const Scores *scores = folds_score(s->c, s->r, s->f, &o, &s->list, &at->folds);
-  TuneStep t = scores ? step_of(s->c, s->bayes, scores, lambda) : (TuneStep){.gain = -INFINITY};
+  TuneStep t = scores && !is_cancelled(s) ? step_of(s->c, s->bayes, scores, lambda)
+                                          : (TuneStep){.gain = -INFINITY};
   tell(s,
        !scores ? "folds, given up after the first"
        : free  ? "folds, what is free: gain %+.3g"
