@@ -196,8 +196,8 @@ typedef struct {
 } Result;
 enum { RESULT_BITS = 8, RESULTS = 1 << RESULT_BITS };
 
-/* What an expression (numbers.c) or a statement (steps.c) on single numbers has become, by its
- * address. */
+/* What an expression (numbers.c) or a statement (number_steps.c) on single numbers has become, by
+ * its address. */
 typedef struct Num Num;
 typedef struct Step Step;
 typedef struct Code {
@@ -531,8 +531,8 @@ void number_assign(Eval *E, const Stmt *s, const Num *to, const Num *from);
 /* An operator that numbers have: its result. */
 bool number_has_operator(Operator op);
 double number_binary(Eval *E, Operator op, double a, double b, bool ints, Loc loc);
-/* steps.c: a statement that is run again and again, where every value is known; NULL: as any. A
- * loop that is not lifted, body NULL: its own. */
+/* number_steps.c: a statement that is run again and again, where every value is known; NULL: as
+ * any. A loop that is not lifted, body NULL: its own. */
 const Step *step_of(Eval *E, const Stmt *s);
 Flow step_run(Eval *E, const Step *p);
 Flow eval_loop(Eval *E, const Stmt *s, long from, long to, const Step *body);

@@ -9,8 +9,8 @@
  * what their kernels do, functions are the kernels themselves.
  *
  * An expression is looked at once, when it is first evaluated: what becomes of it is a Num, a
- * function and what it works on, which is kept for all draws (E->codes). steps.c does the same with
- * statements.
+ * function and what it works on, which is kept for all draws (E->codes). number_steps.c does the
+ * same with statements.
  */
 #include "model/eval.h"
 

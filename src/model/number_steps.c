@@ -1,7 +1,7 @@
-/* steps.c: statements on single numbers that are run again and again: bodies of loops in generated
- * quantities. Each is looked at once; what it becomes, a Step, is kept for all draws (E->codes), as
- * expressions are (numbers.c). What has no shorter way is run as any statement, so there is a Step
- * for all of them.
+/* number_steps.c: statements on single numbers that are run again and again: bodies of loops in
+ * generated quantities. Each is looked at once; what it becomes, a Step, is kept for all draws
+ * (E->codes), as expressions are (numbers.c). What has no shorter way is run as any statement, so
+ * there is a Step for all of them.
  */
 #include "model/eval.h"
 
