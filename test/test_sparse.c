@@ -479,8 +479,8 @@ static Objective sparse_with_few(Bowl *b, Objective *few) {
   return f;
 }
 
-/* Few differences are of few points, where these are close to all: the same top for less, the objective
- * itself is asked for the way alone, and what the few cost is counted. */
+/* Few differences are of few points, where these are close to all: the same top for less, the
+ * objective itself is asked for the way alone, and what the few cost is counted. */
 static void few_differences(void **unused) {
   (void)unused;
   for (uint64_t seed = 1; seed <= 10; seed++) {

@@ -31,9 +31,9 @@ typedef struct Run {
   ScoreId score; /* what was maximised in the end, and its lambda: with lambda auto, as chosen */
   double lambda;
   Regularizer regularizer;
-  struct TunePath *tuned; /* lambda auto: how it was chosen; else NULL */
-  const SummaryExact *exact;    /* exact Bayes on held-out observations; NULL: not asked for */
-  const Fit *fit;               /* NULL: read */
+  struct TunePath *tuned;    /* lambda auto: how it was chosen; else NULL */
+  const SummaryExact *exact; /* exact Bayes on held-out observations; NULL: not asked for */
+  const Fit *fit;            /* NULL: read */
   const Scores *scores;
   const Scores
       *folds; /* of every observation when it was held out; NULL: no folds were asked for */
