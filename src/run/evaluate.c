@@ -134,18 +134,22 @@ static void keep(const Batch *b, size_t score) {
     b->out->by_obs[(size_t)b->obs[k] * b->out->list.count + score] = b->v[k];
 }
 
+static Scoring scoring_of(const Scorer *s, const Observed *o, NoiseSet noise, Scores *out) {
+  return (Scoring){.o = o,
+                   .q = s->q,
+                   .phi = s->phi,
+                   .noise = noise,
+                   .pool = s->pool,
+                   .tolerance = tolerance_of(s->how),
+                   .unsettled = &out->unsettled};
+}
+
 static void log_scores(const Batch *b, const Observed *o) {
   const Scorer *s = b->s;
   NoiseSet noise = {s->how->draws, rng_mix(s->how->seed + SEED_LOG)};
   if (s->given) noise.M = s->given->nall;
-  Scoring j = {o,
-               s->q,
-               s->phi,
-               noise,
-               s->pool,
-               tolerance_of(s->how),
-               &b->out->unsettled,
-               s->given ? s->given->all : NULL};
+  Scoring j = scoring_of(s, o, noise, b->out);
+  if (s->given) j.theta = s->given->all;
   predictive_log_scores(s->c, &j, s->how->integrate, b->v);
   keep(b, 0);
 }
@@ -182,14 +186,8 @@ static void score_batch(const Scorer *s, const ModelRows *rows, Scores *out) {
     }
     NoiseSet noise = {s->how->metric_draws, rng_mix(s->how->seed + SEED_METRIC)};
     if (s->given) noise.M = s->given->nfew;
-    Scoring j = {o,
-                 s->q,
-                 s->phi,
-                 noise,
-                 s->pool,
-                 tolerance_of(s->how),
-                 &out->unsettled,
-                 s->given ? s->given->few : NULL};
+    Scoring j = scoring_of(s, o, noise, out);
+    if (s->given) j.theta = s->given->few;
     predictive_scores(s->c, &j, &t, b.v);
     keep(&b, l->first + (size_t)k);
   }

@@ -317,7 +317,8 @@ static void free_stage(Ctx *c, Run *r, FitOptions *f, Pool *pool) {
 }
 
 /* The fit that is asked for, or chosen. Chosen was what predicts best where folds are held out;
- * where the fit to all data does not end, the next best choice that holds q back more has its turn.
+ * where the fit to all data does not converge, the next best choice that holds q back more has its
+ * turn.
  */
 static const Fit *fits_stage(Ctx *c, Run *r, const ScoreList *list, FitOptions *f, RunDir *dir,
                              Pool *pool) {

@@ -561,7 +561,7 @@ static const char *given_up(Ctx *c, const TunePath *p, const char *why) {
                              : arena_format(&c->arena, "lambda %g", p->lambda);
   return arena_format(&c->arena,
                       "%s predicted held-out observations better (%+.1f, standard error "
-                      "%.1f), but fitted to all of them it has no optimum: %.*s",
+                      "%.1f), but its fit to all of them did not converge: %.*s",
                       what, p->gain, p->se, (int)strcspn(why, ";"), why);
 }
 

@@ -40,7 +40,7 @@ typedef struct TunePath {
   const Scores *scores;       /* of every observation when it was held out, under the choice */
   const Scores *bayes_scores; /* and under VI: of the score that was maximised alone */
   bool bayes_stands;          /* VI converged, with all data and in every fold */
-  const char *given_up;       /* the first choice, where its fit to all data has no optimum */
+  const char *given_up;       /* the first choice, whose fit to all data did not converge */
   size_t retreats;            /* how many choices were given up so */
   struct Search *search;      /* for tune_retreat */
 } TunePath;
@@ -55,9 +55,9 @@ typedef struct {
 /* Chooses by the gain over Bayes on held-out observations minus its standard error; Bayes has 0.
  * Leaves VI's q in the run. */
 TunePath *tune(Ctx *c, Run *r, const Folds *f, const TuneOptions *t);
-/* The fit of the choice to all data, which are more than a fold's, has no optimum, for the reason
+/* The fit of the choice to all data, which are more than a fold's, did not converge, for the reason
  * `why`: the best of what holds q back more takes its place, or Bayes. False: it was Bayes, or
- * Bayes has no optimum either. */
+ * Bayes does not converge either. */
 bool tune_retreat(TunePath *p, const ScoreList *list, const char *why);
 /* One fit from phi, without other starts; what it finds goes there. */
 void tune_refit(Ctx *c, const Model *m, const Split *split, const FitOptions *o, Pool *pool,
