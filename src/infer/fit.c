@@ -87,7 +87,7 @@ static void begin(Fitter *f, double *phi) {
     begin_correlated(f, phi);
     return;
   }
-  if (!fit_explore(f, phi)) no_start(f);
+  if (!fit_explore(f, SEED_EXPLORE, phi)) no_start(f);
 }
 
 /* All observations again, after a sample of them. */
@@ -164,13 +164,18 @@ static bool ends_at_once(Fitter *f, const double *phi) {
   return true;
 }
 
+static void finish(Fitter *f, double *phi) {
+  fit_finish(f, phi);
+  fit_look_elsewhere(f, phi);
+}
+
 static void course(Fitter *f) {
   double *phi = f->fit->phi;
   (f->few == f->train || f->o->warm ? begin : begin_with_few)(f, phi);
   if (ends_at_once(f, phi)) return;
   f->validates = f->nvalid > 0;
   if (f->o->select_validation) begin_selection(f);
-  (f->o->optimizer == OPTIM_LBFGS ? fit_finish : fit_stochastic)(f, phi);
+  (f->o->optimizer == OPTIM_LBFGS ? finish : fit_stochastic)(f, phi);
   if (!f->o->rough) is_bounded(f, f->fit->exact ? f->unbounded : why_unbounded(f, phi));
   bool reason = !strncmp(f->fit->reason, "unbounded", strlen("unbounded"));
   if (!f->o->rough && !f->fit->converged && !reason && isfinite(f->fit->value.value))

@@ -8,6 +8,7 @@
  *   curvature.c   the posterior's correlations, for starts
  *   components.c  groups of observations, for starts of mixtures
  *   stages.c      to convergence, with enough draws or nodes
+ *   elsewhere.c   is there another optimum?
  *   stochastic.c  the same by stochastic optimizers
  *   bounds.c      is there an optimum?
  */
@@ -63,6 +64,7 @@ typedef struct {
   const char *vi_unbounded; /* why VI has no optimum; NULL: it has */
   const char *unbounded;    /* why the fit has none, of the exact objective of the last stage or
                                because all starts are beyond an edge; likewise */
+  size_t again; /* draws of the optimum that it has while it goes on to a higher one; else 0 */
   /* Selection by validation; best_phi is NULL where there is none. */
   size_t nvalid;
   bool validates; /* every iterate from now on is scored there */
@@ -98,6 +100,7 @@ enum {
   SEED_JUDGE,
   SEED_FIT,
   SEED_VI_OTHER = 700,
+  SEED_ELSEWHERE = 600,
   SEED_VI_JUDGE = 800,
   SEED_POINTS = 900,
   SEED_FRESH = 1000,
@@ -158,7 +161,11 @@ bool fit_posterior_root(Fitter *f, double *root);
 void fit_at_centre(const Fitter *f, double *phi); /* VI's q, in the fit's own family */
 /* The normal with the posterior's covariance, in a full-rank q; false: that is not known. */
 bool fit_at_curvature(Fitter *f, const Q *q, double *phi);
-bool fit_explore(Fitter *f, double *phi); /* the best of several; false: none is finite */
+/* The best of several, compared on draws of that seed; false: none is finite. */
+bool fit_explore(Fitter *f, uint64_t seed, double *phi);
+/* Bayes, let go step by step: where the posterior's regularizer counts for much its optimum is VI's
+ * q, and from there it counts for less and less. False: this fit has no use for that. */
+bool fit_let_go(Fitter *f, const Q *q, NoiseSet noise, double *phi);
 void fit_prefer(Fitter *f, Predictive *p, double *phi, const double *other); /* the better of two */
 
 /* ---- components.c ---------------------------------------------------------------------------- */
@@ -190,6 +197,12 @@ double fit_tolerated_gap(const Fitter *f);
 /* Does the running objective, `value` at phi, exploit its draws or nodes? Its noise is as before
  * then. */
 bool fit_exploits(Fitter *f, const double *phi, double value);
+
+/* ---- elsewhere.c ----------------------------------------------------------------------------- */
+
+/* Of a fit that converged at phi: is there another optimum? Notes it, and goes on to a higher one.
+ */
+void fit_look_elsewhere(Fitter *f, double *phi);
 
 /* ---- stochastic.c ---------------------------------------------------------------------------- */
 

@@ -124,7 +124,14 @@ static size_t first_draws(const Fitter *f) {
 /* Where fits are many, more than the usual draws cost more than their last error is worth: what
  * exploits them is told by the observations held out. */
 static size_t most_draws(const Fitter *f) {
+  if (f->again) return f->again;
   return f->o->rough ? fit_draws(f, FIRST_DRAWS) : fit_draws(f, MOST_DRAWS);
+}
+
+/* A second optimum that is far away is not worth the way. */
+static long most_iterations(const Fitter *f) {
+  enum { MOST = 5000, AGAIN = 500 };
+  return f->o->iterations ? f->o->iterations : f->again ? AGAIN : MOST;
 }
 
 static double few_draws_gap(const Fitter *f) {
@@ -305,7 +312,7 @@ static void use_probe(Fitter *f, Predictive *p) {
  * has converged when that gains nothing. */
 static OptimResult to_convergence(Fitter *f, Predictive *p, double *phi) {
   enum { MOST_RUNS = 20, FEW_ITERATIONS = 30 };
-  long left = f->o->iterations ? f->o->iterations : 5000;
+  long left = most_iterations(f);
   OptimResult r = fit_lbfgs(f, p, phi, left, 1e-9, "fit");
   for (int k = 0; k < MOST_RUNS && !f->o->rough && r.status == OPTIM_CONVERGED; k++) {
     double before = r.value;

@@ -49,7 +49,7 @@ static const Width widths[] = {{"VI", 0, 1, false},
                                {"VI widened by n^1/2 / 2", 0.5, 0.5, false}};
 enum { NWIDTHS = sizeof widths / sizeof *widths };
 
-static bool search(Fitter *f, const Q *q, double *phi);
+static bool search(Fitter *f, const Q *q, uint64_t seed, double *phi);
 
 typedef struct {
   const char *name;
@@ -61,7 +61,8 @@ typedef struct {
 
 typedef struct {
   Fitter *f;
-  const Q *q;            /* the fit's own, or a simpler one that is a start for it */
+  const Q *q; /* the fit's own, or a simpler one that is a start for it */
+  uint64_t seed;
   Predictive *p, *judge; /* for the iterations, and to compare what comes out of them */
   Start starts[MOST_STARTS];
   int n;
@@ -191,11 +192,35 @@ static void add_affine(Search *s) {
   base->shape = family_shape(id, (Shape){.dim = s->q->shape.dim});
   size_t size = affine->size(&base->shape), points = s->q->npoint;
   double *from = NEW_ARRAY(f->arena, double, q_size(base));
-  if (!search(f, base, from)) return;
+  if (!search(f, base, s->seed, from)) return;
   double *phi = new_start(s, arena_format(&f->ctx->arena, "%s", family_name(id)));
   q_start(s->q, phi, f->mean, f->sd);
   memcpy(phi, from, size * sizeof *phi);
   memcpy(phi + q_size(s->q) - points, from + size, points * sizeof *phi);
+}
+
+/* Of many optima this way leads to a better one than VI's q in any width does. It is a long one,
+ * for q of not too many numbers. */
+bool fit_let_go(Fitter *f, const Q *q, NoiseSet noise, double *phi) {
+  enum { ITERATIONS = 1000, MOST_NUMBERS = 1024 };
+  const double least = 0.003, step = 0.3, end = fmax(f->target.lambda, least);
+  if (fit_is_exact(f) || fit_is_rich(f) || fit_kinked(f) || q_size(q) > MOST_NUMBERS) return false;
+  Target t = f->target;
+  t.regularizer = REG_POSTERIOR;
+  at_centre(f, q, 1, phi);
+  for (t.lambda = 1; t.lambda * sqrt(step) > end; t.lambda *= step) {
+    FitMark mark = fit_mark(f);
+    Predictive *p = fit_objective_of(f, f->train, &t, q, noise);
+    fit_lbfgs(f, p, phi, ITERATIONS, 1e-9, "letting go");
+    fit_release(f, mark);
+  }
+  return !fit_reproduces(f, phi);
+}
+
+static void add_let_go(Search *s) {
+  NoiseSet noise = {predictive_lanes(s->p), fit_seed(s->f, s->seed)};
+  double *phi = new_start(s, "Bayes, let go step by step");
+  if (!fit_let_go(s->f, s->q, noise, phi)) s->n--;
 }
 
 static void list_starts(Search *s) {
@@ -206,6 +231,7 @@ static void list_starts(Search *s) {
   add_correlated(s);
   add_components(s);
   add_affine(s);
+  if (s->seed == SEED_EXPLORE) add_let_go(s);
   if (given) memcpy(new_start(s, "given"), given, q_size(s->q) * sizeof *given);
 }
 
@@ -250,15 +276,15 @@ static size_t draws_of_search(const Fitter *f, const Q *q) {
 }
 
 /* Few nodes, or few draws; scores with kinks are rounded. The judge is sharp. */
-static Search search_make(Fitter *f, const Q *q, double *phi) {
+static Search search_make(Fitter *f, const Q *q, uint64_t seed, double *phi) {
   size_t M = draws_of_search(f, q);
   if (f->o->draws && f->o->draws < M) M = f->o->draws;
   Target rough = f->target;
   rough.nodes = exact_is_sampled(f->train) ? EXPLORE_NODES / 2 : EXPLORE_NODES;
   if (fit_kinked(f)) rough.score_options.smooth = 0.1 * fit_outcome_sd(f);
-  NoiseSet explore = {M, fit_seed(f, SEED_EXPLORE)},
+  NoiseSet explore = {M, fit_seed(f, seed)},
            common = {fit_draws(f, JUDGE_DRAWS), fit_seed(f, SEED_JUDGE)};
-  Search s = {.f = f, .q = q, .best = phi, .top = -INFINITY};
+  Search s = {.f = f, .q = q, .seed = seed, .best = phi, .top = -INFINITY};
   s.p = fit_objective_of(f, f->train, &rough, q, explore);
   s.judge = fit_objective_of(f, f->train, &f->target, q, common);
   return s;
@@ -304,9 +330,9 @@ static void pursue(Search *s, Start *rival, long most) {
 }
 
 /* The best q of all starts goes to phi; false: none is finite. */
-static bool search(Fitter *f, const Q *q, double *phi) {
+static bool search(Fitter *f, const Q *q, uint64_t seed, double *phi) {
   FitMark mark = fit_mark(f);
-  Search s = search_make(f, q, phi);
+  Search s = search_make(f, q, seed, phi);
   list_starts(&s);
   for (int k = 0; k < s.n; k++) {
     judge(&s, &s.starts[k]);
@@ -322,13 +348,13 @@ static bool search(Fitter *f, const Q *q, double *phi) {
     pursue(&s, &s.starts[1], most);
   }
   sort_starts(&s);
-  if (q == &f->q) report(&s);
+  if (q == &f->q && seed == SEED_EXPLORE) report(&s);
   fit_release(f, mark);
   return s.top > -INFINITY;
 }
 
-bool fit_explore(Fitter *f, double *phi) {
-  bool found = search(f, &f->q, phi);
+bool fit_explore(Fitter *f, uint64_t seed, double *phi) {
+  bool found = search(f, &f->q, seed, phi);
   f->keep_phi = false;
   return found;
 }
