@@ -188,6 +188,7 @@ static void hessians(void **unused) {
       size_t n = shape == ANY ? 6 + (size_t)seed % 5 : 40 + (size_t)seed;
       Bowl b = {.A = make_matrix((Net)shape, seed, n, true), .n = n};
       double phi[64], base[64], unit[64], step[64];
+      Straight none = {(double[64]){0}, NULL};
       for (size_t i = 0; i < n; i++) phi[i] = cos((double)i);
       units(&b, phi, unit);
       Gradient g = {n, &b, bowl_gradient};
@@ -197,7 +198,7 @@ static void hessians(void **unused) {
       if (shape != ANY) assert_true(moves <= fewest[shape]);
       bowl_gradient(&b, phi, base);
       b.asked = 0;
-      assert_true(sparse_hessian_renew(h, &g, phi, base, unit));
+      assert_true(sparse_hessian_renew(h, &g, phi, base, unit, &none));
       assert_int_equal(b.asked, moves);
       sparse_hessian_solve(h, base, step);
       for (size_t i = 0; i < n; i++) assert_true(fabs(phi[i] + step[i] - 1) < 1e-5 * unit[i]);
@@ -215,6 +216,7 @@ static void not_to_be_had(void **unused) {
   (void)unused;
   size_t n = 60;
   double *A = NEW_ARRAY(&ctx.arena, double, n *n), phi[60], base[60], unit[60];
+  Straight none = {(double[60]){0}, NULL};
   for (size_t i = 0; i < n * n; i++) A[i] = i % (n + 1) ? 0.001 : 1;
   for (size_t i = 0; i < n; i++) phi[i] = 0.999, unit[i] = 1;
   Bowl b = {.A = A, .n = n};
@@ -226,7 +228,7 @@ static void not_to_be_had(void **unused) {
   bowl_gradient(&b, phi, base);
   phi[0] = 1;
   g.at = broken;
-  assert_false(sparse_hessian_renew(h, &g, phi, base, unit));
+  assert_false(sparse_hessian_renew(h, &g, phi, base, unit, &none));
   phi[0] = 0.9999;
   assert_null(sparse_hessian_make(&ctx.arena, &g, phi, unit));
 }
@@ -300,6 +302,12 @@ static void one_after_the_other(void **unused) {
   }
 }
 
+static void one_unit(void *self, const double *x, double *unit) {
+  const Bowl *b = self;
+  (void)x;
+  for (size_t i = 0; i < b->n; i++) unit[i] = 1;
+}
+
 /* ---- the optimizer --------------------------------------------------------------------------- */
 
 static OptimResult climb(const Objective *f, Interruption *k, const Interruption *from) {
@@ -356,6 +364,59 @@ static void interrupted(void **unused) {
   }
 }
 
+/* The last number is on a straight line, as long as the way is to a wall. */
+static bool straight(void *self, const double *x, double *value, double *g) {
+  const double slope = 0.01, wall = 30;
+  size_t last = ((Bowl *)self)->n - 1;
+  bool ok = bowl(self, x, value, g);
+  double beyond = fmax(x[last] - wall, 0);
+  *value += slope * x[last] - 0.5 * beyond * beyond;
+  g[last] += slope - beyond;
+  return ok;
+}
+
+/* A number without any curvature takes none from the others. */
+static void no_curvature(void **unused) {
+  (void)unused;
+  for (uint64_t seed = 1; seed <= 10; seed++) {
+    size_t n = 200;
+    double *A = make_matrix(ARROW, seed, n, true);
+    for (size_t i = 0; i < n; i++) A[i * n + n - 1] = A[(n - 1) * n + i] = 0;
+    Bowl b = {.A = A, .n = n};
+    Objective probe = {.dim = n, .self = &b, .eval = straight, .unit = units}, f = probe, g = f;
+    g.probe = &probe;
+    Interruption never = {.stop = -1};
+    OptimResult plain = climb(&f, &never, NULL), r = climb(&g, &never, NULL);
+    assert_true(r.converged && r.evaluations < plain.evaluations / 2);
+    assert_true(fabs(r.phi[n - 1] - 30.01) < 1e-4);
+  }
+}
+
+/* From where a function curves upwards in many directions a top is found, too, with the same bits
+ * wherever that is interrupted. */
+static void saddles(void **unused) {
+  (void)unused;
+  long with = 0, without = 0;
+  for (uint64_t seed = 1; seed <= 20; seed++) {
+    Bowl b = {.A = make_matrix(ARROW, seed, 60, false), .n = 60, .quartic = 3};
+    Objective probe = {.dim = b.n, .self = &b, .eval = bowl, .unit = one_unit}, f = probe, g = f;
+    g.probe = &probe;
+    Interruption never = {.stop = -1};
+    without += climb(&f, &never, NULL).evaluations;
+    OptimResult r = climb(&g, &never, NULL);
+    with += r.evaluations;
+    assert_true(r.converged);
+    for (long at = 3; at < never.asked && seed == 1; at += 3) {
+      Interruption first = {.stop = at}, last = {.stop = -1};
+      climb(&g, &first, NULL);
+      OptimResult again = climb(&g, &last, &first);
+      assert_memory_equal(again.phi, r.phi, b.n * sizeof *r.phi);
+      assert_true(again.value == r.value && again.evaluations == r.evaluations);
+    }
+  }
+  assert_true(with < without);
+}
+
 /* Minus the Hessian. */
 static long bowl_curvature(void *self, const double *x, double *H) {
   const Bowl *b = self;
@@ -404,12 +465,6 @@ static void make_pair(Bowl *b, Bowl *about, uint64_t seed, size_t n) {
   }
   *b = (Bowl){.A = A, .n = n, .quartic = 0.1};
   *about = (Bowl){.A = C, .n = n, .quartic = 0.1};
-}
-
-static void one_unit(void *self, const double *x, double *unit) {
-  const Bowl *b = self;
-  (void)x;
-  for (size_t i = 0; i < b->n; i++) unit[i] = 1;
 }
 
 static Objective with_few(Bowl *b, Objective *few, double price) {
@@ -529,6 +584,7 @@ int main(void) {
       cmocka_unit_test(not_to_be_had),   cmocka_unit_test(newton),
       cmocka_unit_test(in_groups),       cmocka_unit_test(one_after_the_other),
       cmocka_unit_test(interrupted),     cmocka_unit_test(known_curvature),
+      cmocka_unit_test(no_curvature),    cmocka_unit_test(saddles),
       cmocka_unit_test(few_draws),       cmocka_unit_test(few_draws_interrupted),
       cmocka_unit_test(few_differences), cmocka_unit_test(few_differences_interrupted),
   };

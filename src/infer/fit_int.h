@@ -72,6 +72,7 @@ typedef struct {
   /* steps.c */
   Predictive *running; /* of the optimizer at work, */
   Subspace *within;    /* and the part of phi on which it works; NULL: all */
+  bool near;           /* it begins where a stage with fewer draws ended; */
   bool watched;        /* its fixed draws are compared with fresh ones on the way, */
   double fresh_before; /* which gave so much at the last look; nan: there was none */
   Predictive *twice;   /* or its nodes with twice as many; NULL: they are not */

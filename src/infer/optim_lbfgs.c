@@ -25,10 +25,13 @@
 #define NOISE 1e-13  /* relative error of the objective assumed when values no longer tell */
 #define MAX_WINDOW 64
 #define RENEWAL 8
+#define IN_VAIN 4       /* times as many where it was not to be had */
 #define FIRST_RENEWAL 6 /* easy ones end before */
 #define PATIENCE 40     /* iterations before the curvature on few draws is tried */
 #define FEW_STEP 1e-5   /* of a number's unit, for its differences */
-#define MOST_DENSE 600  /* numbers of a curvature that is factored as if none of them were zero */
+#define MOST_DENSE 600  /* numbers of a curvature that is factored as if none of them were zero, */
+#define MOST_EIGEN 200  /* and of one whose eigenvalues are looked at */
+#define NO_CURVATURE 1e-8 /* against a unit's */
 
 /* Iterations of one kind, with the curvature by few draws or without: from where on, how many, and
  * what those without gained for an evaluation. */
@@ -49,7 +52,10 @@ typedef struct {
   bool restarted;               /* the pairs were just dropped */
   long edges;                   /* iterations in a row that were cut short at an edge */
   double *curvature, *root;     /* [dim x dim]: minus the Hessian; its Cholesky factor */
+  Straight straight;            /* what is no curvature, and what takes its place */
+  double *spectrum;             /* room for eigenvectors */
   bool curved;                  /* the root is there, or the factor of */
+  bool whole;                   /* it is the root though there is a */
   SparseHessian *sparse;        /* this; NULL: it was not looked for yet, or is not to be had */
   bool sought;
   double *start;   /* where the run began: there it is looked for, */
@@ -70,7 +76,7 @@ static size_t pair(const Lbfgs *b, size_t k) {
 static double precondition(Lbfgs *b, const double *x) {
   const Objective *f = b->r->f;
   memcpy(b->room, x, b->dim * sizeof *x);
-  if (b->curved && b->sparse) { /* by differences, or few numbers of the curvature */
+  if (b->curved && b->sparse && !b->whole) { /* by differences, or few numbers of the curvature */
     sparse_hessian_solve(b->sparse, x, b->room);
   } else if (b->curved) {
     la_cholesky_solve(b->root, x, b->room, b->dim);
@@ -115,6 +121,22 @@ static void direction(Lbfgs *b) {
   }
 }
 
+/* A number in which the objective is a straight line, or nearly so (a mean far out in a tail),
+ * would go to the world's end by Newton's step, and if it is exactly one there is none for any of
+ * them. So it gets the curvature by which alone it would go as far as it may. */
+static void find_straight(Lbfgs *b) {
+  const Run *r = b->r;
+  const Objective *f = r->f;
+  double *least = b->straight.least, *instead = b->straight.instead;
+  if (f->unit) f->unit(f->self, r->phi, least);
+  for (size_t i = 0; i < b->dim; i++)
+    least[i] = f->unit ? NO_CURVATURE / (least[i] * least[i]) : DBL_MIN;
+  memcpy(instead, least, b->dim * sizeof *least);
+  if (!f->reach) return;
+  f->reach(f->self, r->phi, b->room);
+  for (size_t i = 0; i < b->dim; i++) instead[i] = fmax(least[i], fabs(r->grad[i]) / b->room[i]);
+}
+
 /* root root' = A where that is positive definite; elsewhere pivots are made positive, and large
  * enough that no factor is large (Gill, Murray & Wright 1981, section 4.4.2.2). A has ones on its
  * diagonal, and is destroyed. */
@@ -132,17 +154,43 @@ static void decompose_scaled(double *A, double *root, size_t n) {
   }
 }
 
+/* root root' = |A|, the matrix with the eigenvectors of A and the size of its eigenvalues: where an
+ * objective curves upwards a step is as long as if it curved down (Dauphin et al. 2014).
+ * Eigenvalues near zero promise steps beyond where the curvature holds. A has ones on its diagonal.
+ * False: A is not finite. */
+static bool decompose_absolute(Lbfgs *b, double *A) {
+  const double least = 1e-3;
+  size_t n = b->dim;
+  double *V = b->spectrum, *w = V + n * n, *room = w + n;
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k < i; k++) A[k * n + i] = A[i * n + k];
+  if (!la_eigen_symmetric(A, w, V, room, n)) return false;
+  memset(A, 0, n * n * sizeof *A);
+  for (size_t k = 0; k < n; k++) w[k] = sqrt(fmax(fabs(w[k]), least));
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k < n; k++) V[i * n + k] *= w[k];
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k <= i; k++) A[i * n + k] = la_dot(V + i * n, V + k * n, n);
+  return la_cholesky(A, b->root, n);
+}
+
 /* The curvature made positive definite, decomposed; false: it is none. */
 static bool decompose(Lbfgs *b) {
   size_t n = b->dim;
   double *A = b->curvature, *scale = b->room;
+  bool whole = !b->r->f->curvature && n <= MOST_EIGEN;
+  find_straight(b);
   for (size_t i = 0; i < n; i++) {
+    if (!isfinite(A[i * n + i])) return false;
+    if (fabs(A[i * n + i]) < b->straight.least[i]) A[i * n + i] = b->straight.instead[i];
     scale[i] = sqrt(fabs(A[i * n + i]));
-    if (!(scale[i] > 0) || !isfinite(scale[i])) return false;
   }
   for (size_t i = 0; i < n; i++)
     for (size_t k = 0; k <= i; k++) A[i * n + k] /= scale[i] * scale[k];
-  decompose_scaled(A, b->root, n);
+  if (!whole)
+    decompose_scaled(A, b->root, n);
+  else if (!la_cholesky(A, b->root, n) && !decompose_absolute(b, A))
+    return false;
   for (size_t i = 0; i < n; i++)
     for (size_t k = 0; k <= i; k++) b->root[i * n + k] *= scale[i];
   return true;
@@ -204,19 +252,29 @@ static long cost_of(const Lbfgs *b) {
   return is_few_close(b) ? price_of(b, moves + 1) : (long)moves;
 }
 
+/* A few numbers' curvature that is not positive definite has eigenvalues. */
+static bool make_whole(Lbfgs *b) {
+  b->whole = false;
+  if (b->dim > MOST_EIGEN || sparse_hessian_is_definite(b->sparse)) return true;
+  sparse_hessian_matrix(b->sparse, b->curvature);
+  b->whole = true;
+  return decompose(b);
+}
+
 /* Few draws tell the curvature well enough: pairs of all draws correct it. */
 static bool renew_sparse(Lbfgs *b) {
   Run *r = b->r;
   const double *base = r->grad;
   Gradient g = {b->dim, r, gradient_at};
-  r->f->unit(r->f->self, r->phi, b->room);
   if (is_few_close(b)) {
     g = (Gradient){b->dim, b, few_at};
     r->evaluations += cost_of(b);
     if (!few_at(b, r->phi, b->try_grad)) return false;
     base = b->try_grad;
   }
-  return sparse_hessian_renew(b->sparse, &g, r->phi, base, b->room);
+  find_straight(b); /* in b->room, too */
+  r->f->unit(r->f->self, r->phi, b->room);
+  return sparse_hessian_renew(b->sparse, &g, r->phi, base, b->room, &b->straight) && make_whole(b);
 }
 
 static bool renew_dense(Lbfgs *b) {
@@ -295,17 +353,18 @@ static bool renew_by_few(Lbfgs *b) {
 static bool renew(Lbfgs *b) {
   Run *r = b->r;
   const Objective *f = r->f;
-  long first = r->o->near && f->curvature ? 0 : FIRST_RENEWAL;
+  long first = r->o->near ? 0 : FIRST_RENEWAL;
   if (!f->curvature && !f->probe) return false;
   if (r->iterations < (b->renewed ? b->renewed - 1 + RENEWAL : first)) return false;
   if (!f->curvature && !b->sought) seek_sparse(b, probe_until_cancelled);
   if (!f->curvature && !b->sparse) return f->few && renew_by_few(b);
   if (!f->curvature && r->iterations < b->renewed - 1 + cost_of(b)) return false;
-  bool curved = f->curvature ? renew_dense(b) : renew_sparse(b);
+  bool before = b->curved, curved = f->curvature ? renew_dense(b) : renew_sparse(b);
   if (r->interrupted) return false;
   b->curved = curved;
   b->renewed = r->iterations + 1;
-  b->count = 0;
+  if (curved || before) b->count = 0;
+  if (!curved) b->renewed += IN_VAIN * cost_of(b);
   return true;
 }
 
@@ -463,10 +522,14 @@ static size_t history(const Run *r) {
 static Lbfgs make(Run *r) {
   size_t n = r->f->dim, m = history(r);
   Arena *a = r->arena;
-  size_t square = r->f->curvature || r->f->few ? n * n : 0, dense = n <= MOST_DENSE ? square : 0;
+  bool eigen = r->f->probe && n <= MOST_EIGEN;
+  size_t square = r->f->curvature || r->f->few || eigen ? n * n : 0,
+         dense = n <= MOST_DENSE ? square : 0;
   return (Lbfgs){.r = r,
                  .curvature = NEW_ARRAY(a, double, square),
                  .root = NEW_ARRAY(a, double, dense),
+                 .spectrum = NEW_ARRAY(a, double, eigen ? 2 * n *n + 3 * n : 0),
+                 .straight = {NEW_ARRAY(a, double, n), NEW_ARRAY(a, double, n)},
                  .dim = n,
                  .leapt = r->f->leap ? INFINITY : 0,
                  .start = memcpy(NEW_ARRAY(a, double, n), r->phi, n * sizeof *r->phi),
@@ -594,6 +657,9 @@ static void state(void *own, Archive *a) {
   archive_bool(a, &by_few);
   if (by_few && !b->r->f->few) a->bad = true;
   if (by_few && !a->bad) archive_doubles(a, b->root, n * n);
+  archive_bool(a, &b->whole);
+  if (b->whole && n > MOST_EIGEN) a->bad = true;
+  if (b->curved && b->whole && !a->bad) archive_doubles(a, b->root, n * n);
   if (b->curved && !b->r->f->curvature && !by_few) {
     if (!b->sought) seek_sparse(b, probe_at);
     if (b->sparse)

@@ -10,6 +10,7 @@
 #include "num/sparse.h"
 
 #include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
 #define STEP 1e-5 /* of a number's unit, for differences */
@@ -192,8 +193,15 @@ static void make_symmetric(SparseHessian *h) {
     if (h->twin[e] > e) h->x[e] = h->x[h->twin[e]] = 0.5 * (h->x[e] + h->x[h->twin[e]]);
 }
 
+/* A diagonal without a zero, which no factor has. */
+static void raise_diagonal(SparseHessian *h, const Straight *s) {
+  for (size_t k = 0; k < h->pattern.n; k++)
+    for (size_t e = h->first[k]; e < h->first[k + 1]; e++)
+      if (h->row[e] == (int32_t)k && fabs(h->x[e]) < s->least[k]) h->x[e] = s->instead[k];
+}
+
 bool sparse_hessian_renew(SparseHessian *h, const Gradient *g, const double *phi,
-                          const double *base, const double *unit) {
+                          const double *base, const double *unit, const Straight *straight) {
   size_t n = h->pattern.n;
   for (int32_t m = 0; m < (int32_t)h->moves; m++) {
     for (size_t k = 0; k < n; k++) h->at[k] = phi[k] + (h->move[k] == m ? STEP * unit[k] : 0);
@@ -202,7 +210,17 @@ bool sparse_hessian_renew(SparseHessian *h, const Gradient *g, const double *phi
       if (h->move[k] == m) read_column(h, k, base, STEP * unit[k]);
   }
   make_symmetric(h);
+  raise_diagonal(h, straight);
   return sparse_factor(h->factor, h->x);
+}
+
+bool sparse_hessian_is_definite(const SparseHessian *h) { return sparse_was_definite(h->factor); }
+
+void sparse_hessian_matrix(const SparseHessian *h, double *A) {
+  size_t n = h->pattern.n;
+  memset(A, 0, n * n * sizeof *A);
+  for (size_t k = 0; k < n; k++)
+    for (size_t e = h->first[k]; e < h->first[k + 1]; e++) A[k * n + (size_t)h->row[e]] = h->x[e];
 }
 
 void sparse_hessian_solve(SparseHessian *h, const double *b, double *x) {

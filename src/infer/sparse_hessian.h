@@ -26,10 +26,21 @@ SparseHessian *sparse_hessian_make(Arena *a, const Gradient *probe, const double
                                    const double *unit);
 /* How many gradients one Hessian takes, besides that at phi itself. */
 size_t sparse_hessian_moves(const SparseHessian *h);
-/* Minus the Hessian at phi, made positive definite, is factored. base: the gradient there. False: a
- * gradient near phi is not finite. */
+/* A second derivative that is smaller than `least` is none, and `instead` takes its place on the
+ * diagonal; one of each for every number. */
+typedef struct {
+  double *least, *instead;
+} Straight;
+
+/* Minus the Hessian at phi, made positive definite, is factored. base: the gradient there. least:
+ * of every number the least size of its second derivative. False: a gradient near phi is not
+ * finite.
+ */
 bool sparse_hessian_renew(SparseHessian *h, const Gradient *g, const double *phi,
-                          const double *base, const double *unit);
+                          const double *base, const double *unit, const Straight *straight);
+/* Was it positive definite as it was? */
+bool sparse_hessian_is_definite(const SparseHessian *h);
+void sparse_hessian_matrix(const SparseHessian *h, double *A);           /* all of it, n x n */
 void sparse_hessian_solve(SparseHessian *h, const double *b, double *x); /* x may be b */
 /* The factor, for runs that are interrupted. */
 void sparse_hessian_state(SparseHessian *h, Archive *a);

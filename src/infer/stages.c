@@ -314,13 +314,14 @@ static OptimResult to_convergence(Fitter *f, Predictive *p, double *phi) {
   enum { MOST_RUNS = 20, FEW_ITERATIONS = 30 };
   long left = most_iterations(f);
   OptimResult r = fit_lbfgs(f, p, phi, left, 1e-9, "fit");
+  f->near = false;
   for (int k = 0; k < MOST_RUNS && !f->o->rough && r.status == OPTIM_CONVERGED; k++) {
     double before = r.value;
     left -= r.iterations;
     if (left <= 0 || r.iterations < FEW_ITERATIONS) break;
     r = fit_lbfgs(f, p, phi, left, 1e-9, "fit");
     if (!(r.value - before > negligible_gain(f))) {
-      if (r.status == OPTIM_LIMIT) r.status = OPTIM_CONVERGED;
+      if (r.status == OPTIM_LIMIT || r.status == OPTIM_STUCK) r.status = OPTIM_CONVERGED;
       break;
     }
   }
@@ -456,6 +457,7 @@ static void finish_draws(Fitter *f, double *phi) {
     use_probe(f, p);
     bool last = f->o->draws || 4 * M > most_draws(f);
     if (!f->o->draws || f->o->rough) watch(f);
+    f->near = f->fit->nstages > 0;
     OptimResult r = to_convergence(f, p, phi);
     f->watched = false;
     name_edge(f, p, phi, &r);

@@ -324,7 +324,7 @@ OptimResult fit_lbfgs(Fitter *f, Predictive *p, double *phi, long iterations, do
     o.tol_absolute = 1e-5 * fit_tolerated_gap(f);
   /* One of many neighbouring fits is compared with the others by what it predicts of few data. */
   if (f->o->rough) o.tol_absolute = 4e-3 * fit_tolerated_gap(f);
-  o.near = f->o->rough;
+  o.near = f->o->rough || f->near;
   if (!f->o->free) return fit_optimize(f, p, &objective, phi, &o, stage);
   Subspace *part = subspace_make(f->arena, predictive_q(p), f->o->free, &objective, phi);
   Objective of_part = subspace_objective(part), of_probe, of_few;

@@ -20,6 +20,7 @@ struct SparseFactor {
   double *w;      /* [n] one column */
   int32_t *head, *next;
   size_t *cursor; /* of every column, the first of its numbers that has not been used yet */
+  bool definite;  /* what was factored was, as it was */
 };
 
 /* ---- the order, and where L has numbers ------------------------------------------------------ */
@@ -181,6 +182,7 @@ static void divide(SparseFactor *f, size_t p) {
   const double least = 1e-10;
   double most = 0, *L = below(f), d = f->w[p];
   for (size_t e = f->first[p]; e < f->first[p + 1]; e++) most = fmax(most, fabs(f->w[f->row[e]]));
+  f->definite = f->definite && d > 0;
   d = sqrt(fmax(fmax(fabs(d), most * most), least));
   f->x[p] = d;
   f->w[p] = 0;
@@ -193,6 +195,7 @@ static void divide(SparseFactor *f, size_t p) {
 bool sparse_factor(SparseFactor *f, const double *x) {
   if (!find_scales(f, x)) return false;
   memset(f->w, 0, f->n * sizeof *f->w);
+  f->definite = true;
   for (size_t p = 0; p < f->n; p++) f->head[p] = -1;
   for (size_t p = 0; p < f->n; p++) {
     load(f, x, p);
@@ -203,6 +206,8 @@ bool sparse_factor(SparseFactor *f, const double *x) {
   }
   return true;
 }
+
+bool sparse_was_definite(const SparseFactor *f) { return f->definite; }
 
 void sparse_solve(SparseFactor *f, const double *b, double *x) {
   const double *L = below(f);

@@ -24,6 +24,8 @@ SparseFactor *sparse_factor_make(Arena *a, const SparsePattern *pattern, size_t 
  * positive, and large enough that no factor is large (Gill, Murray & Wright 1981, section
  * 4.4.2.2). False: a number of the diagonal is zero or not finite. */
 bool sparse_factor(SparseFactor *f, const double *x);
+/* Was the matrix that was factored last positive definite as it was? */
+bool sparse_was_definite(const SparseFactor *f);
 void sparse_solve(SparseFactor *f, const double *b, double *x); /* L L' x = b; x may be b */
 /* The numbers of the factor, for those who keep them. */
 double *sparse_numbers(SparseFactor *f, size_t *n);
