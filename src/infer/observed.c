@@ -109,6 +109,8 @@ const Tape *observed_tape(const Observed *o) {
 void observed_reduce(Observed *o) {
   o->reduction =
       reduce_observations(o->arena, o->model, &o->rows, o->wants == WANT_LL, &o->not_reduced);
+  if (!o->reduction && o->wants & WANT_LL)
+    o->products = model_products(o->arena, o->model, &o->rows);
   observed_reduce_prior(o);
 }
 

@@ -3,6 +3,7 @@
 #define PVI_OBSERVED_H
 
 #include "model/model.h"
+#include "model/products.h"
 #include "model/reduce.h"
 #include "score/score.h"
 
@@ -19,6 +20,7 @@ typedef struct {
    * cannot be */
   const Reduction *reduction, *prior;
   const char *not_reduced, *prior_not_reduced;
+  const Products *products; /* what else they may be, likewise */
 } Observed;
 
 /* The given observations (0-based; NULL: all). Whatever is made of them, now or later, lives in the

@@ -2,6 +2,7 @@
  * the way back. */
 #include "infer/exact.h"
 #include "infer/predictive_int.h"
+#include "infer/product_means.h"
 
 #include "num/rng.h"
 #include "num/sobol.h"
@@ -23,6 +24,7 @@ enum {
 
 struct Predictive {
   Exact *exact;            /* all of it is done there; NULL: by draws, for which the rest is */
+  ProductMeans *products;  /* likewise, of the score alone; NULL */
   struct Predictive *rest; /* of what is done there, only the score is: this is the regularizer, by
                               draws */
   struct Predictive **parts; /* it is the sum of these, each at phi + offset; NULL: it is one */
@@ -226,6 +228,12 @@ Predictive *predictive_make(Arena *a, const Observed *o, const Target *t, const 
     p->gradient = NEW_ARRAY(a, double, q_size(q));
     return p;
   }
+  if (t->integrate != INTEGRATE_DRAWS && noise.M && product_means_apply(o, t, q)) {
+    p->products = product_means_make(a, o, t, q, pool);
+    p->rest = regularizer_by_draws(a, p, noise, pool);
+    p->gradient = NEW_ARRAY(a, double, q_size(q));
+    return p;
+  }
   if (exact_prior_applies(o, t, q)) p->prior = exact_prior(a, o, t, q, noise.seed, pool);
   make_work(a, p, noise.M, pool);
   make_rooms(a, p);
@@ -300,7 +308,11 @@ bool predictive_is_split(const Predictive *p) {
   return p->parts ? predictive_is_split(p->parts[0]) : p->rest != NULL;
 }
 const double *predictive_rows(const Predictive *p) {
+  if (p->products) return product_means_rows(p->products);
   return p->exact ? exact_rows(p->exact) : p->row_score;
+}
+bool predictive_splits(const Observed *o, const Target *t, const Q *q) {
+  return exact_score_applies(o, t, q) || product_means_apply(o, t, q);
 }
 const Q *predictive_q(const Predictive *p) { return p->q; }
 const Target *predictive_target(const Predictive *p) { return &p->target; }
@@ -324,7 +336,7 @@ static void fill_slice(Predictive *p, size_t s) {
 void predictive_renew(Predictive *p, uint64_t seed, bool random) {
   for (size_t k = 0; k < p->nparts; k++) predictive_renew(p->parts[k], seed, random);
   if (p->rest) predictive_renew(p->rest, seed, random);
-  if (p->exact || p->parts) return;
+  if (p->exact || p->products || p->parts) return;
   p->seed = seed;
   p->random = random;
   for (size_t s = 0; s < p->slices && (s == 0 || p->noise); s++) {
@@ -494,13 +506,19 @@ static bool add_rest(Predictive *p, const double *phi, PredictiveValue *v, doubl
 }
 
 static bool eval_exact(Predictive *p, const double *phi, PredictiveValue *v, double *grad) {
-  if (!exact_eval(p->exact, phi, v, grad)) return false;
+  if (p->products ? !product_means_eval(p->products, phi, v, grad)
+                  : !exact_eval(p->exact, phi, v, grad))
+    return false;
   if (p->rest && !add_rest(p, phi, v, grad)) return false;
   p->last = *v;
   return true;
 }
 
 void predictive_time(Arena *a, Predictive *p, Stages *stages) {
+  if (p->products) { /* of the draws alone */
+    predictive_time(a, p->rest, stages);
+    return;
+  }
   if (p->exact) {
     exact_time(a, p->exact, stages);
     return;
@@ -512,6 +530,7 @@ void predictive_time(Arena *a, Predictive *p, Stages *stages) {
 
 const Work *predictive_work(const Predictive *p) {
   if (p->parts) return predictive_work(p->parts[0]);
+  if (p->products) return predictive_work(p->rest);
   return p->exact ? exact_work(p->exact) : p->work;
 }
 size_t predictive_lanes(const Predictive *p) {
@@ -623,7 +642,7 @@ static bool eval_slices(Predictive *p, const double *phi, PredictiveValue kl, Pr
 bool predictive_eval(Predictive *p, const double *phi, PredictiveValue *v, double *grad) {
   *v = (PredictiveValue){NAN, NAN, NAN};
   if (p->parts) return eval_parts(p, phi, v, grad);
-  if (p->exact) return eval_exact(p, phi, v, grad);
+  if (p->exact || p->products) return eval_exact(p, phi, v, grad);
   PredictiveValue kl = {0, 0, 0};
   memset(grad ? grad : p->gradient, 0, q_size(p->q) * sizeof *grad);
   if (p->prior && !exact_eval(p->prior, phi, &kl, grad)) return false;

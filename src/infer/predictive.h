@@ -75,6 +75,8 @@ Predictive *predictive_of_parts(Arena *a, const PredictivePart *parts, size_t n,
 Predictive *predictive_of_draws(Arena *a, const Observed *o, const Target *t, const Q *q,
                                 const ModelPoints *draws, Pool *pool);
 bool predictive_is_exact(const Predictive *p);
+/* Would it be, if the target lets it, without draws for the score? */
+bool predictive_splits(const Observed *o, const Target *t, const Q *q);
 /* Is the score without draws, and the regularizer with them? */
 bool predictive_is_split(const Predictive *p);
 const Q *predictive_q(const Predictive *p);

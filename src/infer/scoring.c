@@ -7,6 +7,7 @@
  */
 #include "infer/exact.h"
 #include "infer/predictive_int.h"
+#include "infer/product_means.h"
 
 #include "num/sobol.h"
 
@@ -373,7 +374,17 @@ static void settle_draws(Arena *a, const Scoring *j, const Target *t, double *sc
   for (size_t k = 0; k < n; k++) scores[u.at[k]] = now[k];
 }
 
+/* Of an objective that has the log score by means over one parameter each. */
+static bool by_products(const Scoring *s, ScoreId score, Integrate how) {
+  return score == SCORE_log && how != INTEGRATE_DRAWS && !s->theta &&
+         product_means_known(s->o, s->q);
+}
+
 void predictive_scores(Ctx *c, const Scoring *s, const Target *target, double *scores) {
+  if (by_products(s, target->score, target->integrate)) {
+    product_means_scores(c, s, scores);
+    return;
+  }
   TempArena *temp = temp_open(c);
   Scoring j = *s;
   Target t = *target;
@@ -404,6 +415,10 @@ void predictive_log_scores(Ctx *c, const Scoring *s, Integrate how, double *scor
   const char *why;
   if (how != INTEGRATE_DRAWS && exact_applies(s->o, &t, s->q, &why)) {
     predictive_scores(c, s, &t, scores);
+    return;
+  }
+  if (by_products(s, SCORE_log, how)) {
+    product_means_scores(c, s, scores);
     return;
   }
   TempArena *temp = temp_open(c);

@@ -30,7 +30,7 @@ bool fit_is_exact(const Fitter *f) {
 
 bool fit_is_split(const Fitter *f) {
   return f->target.integrate != INTEGRATE_DRAWS && !fit_is_exact(f) &&
-         exact_score_applies(f->train, &f->target, &f->q);
+         predictive_splits(f->train, &f->target, &f->q);
 }
 
 bool fit_is_rich(const Fitter *f) { return f->q.family != FAMILY_meanfield; }
