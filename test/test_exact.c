@@ -294,7 +294,7 @@ static void assert_among(const char *what, const double *exact, const ByDraws *s
 static ByDraws logs_by_draws(Ctx *c, const Observed *o, const Q *q, const double *phi, size_t M) {
   ByDraws s;
   for (uint64_t k = 0; k < 3; k++)
-    predictive_log_scores(c, &(Scoring){o, q, phi, {M, 7 + k}, NULL, 0, NULL, NULL},
+    predictive_log_scores(c, &(Scoring){.o = o, .q = q, .phi = phi, .noise = {M, 7 + k}},
                           INTEGRATE_DRAWS, s.of[k]);
   return s;
 }
@@ -316,8 +316,8 @@ TEST(agrees_with_draws) {
       continue;
     }
     assert_true(applies);
-    predictive_log_scores(c, &(Scoring){o, &q, phi, {0, 1}, NULL, 0, NULL, NULL}, INTEGRATE_EXACT,
-                          exact);
+    predictive_log_scores(c, &(Scoring){.o = o, .q = &q, .phi = phi, .noise = {0, 1}},
+                          INTEGRATE_EXACT, exact);
     ByDraws s = logs_by_draws(c, o, &q, phi, MANY);
     double points = strstr(p->form, "tails") ? 2e-3 : 2e-4; /* quasi-random ones see fewer tails */
     assert_among(families[f], exact, &s, o->n, (Slack){3, points, 0});
@@ -371,8 +371,9 @@ static bool agrees_if_exact(Ctx *c, const char *program, FamilyId family) {
   double *phi = some_phi(c, &q), exact[16];
   observed_reduce(o);
   if (!exact_applies(o, &t, &q, &why)) return false;
-  predictive_log_scores(c, &(Scoring){o, &q, phi, {0, 1}, NULL, 1e-6, NULL, NULL}, INTEGRATE_EXACT,
-                        exact);
+  predictive_log_scores(c,
+                        &(Scoring){.o = o, .q = &q, .phi = phi, .noise = {0, 1}, .tolerance = 1e-6},
+                        INTEGRATE_EXACT, exact);
   ByDraws s = logs_by_draws(c, o, &q, phi, MANY / 4);
   bool few = exact_is_sampled(o); /* quasi-random points of scales are */
   assert_among(program, exact, &s, o->n, (Slack){4, few ? 0.1 : 2e-3, 0});
@@ -406,10 +407,14 @@ static void settles(Ctx *c, const Model *m, const Q *q, const double *phi, Score
   Observed *o = observed_make(&c->arena, m, NULL, 0, target_wants(&t));
   observed_reduce(o);
   if (!exact_applies(o, &t, q, &why)) return;
-  predictive_scores(c, &(Scoring){o, q, phi, {64, 1}, NULL, 1e-6, &unsettled, NULL}, &t, got);
+  predictive_scores(
+      c,
+      &(Scoring){
+          .o = o, .q = q, .phi = phi, .noise = {64, 1}, .tolerance = 1e-6, .unsettled = &unsettled},
+      &t, got);
   t.nodes = exact_has_plane(o) ? (id == SCORE_log ? 400 : 140) : id == SCORE_log ? 16384 : 1500;
   t.reach = id == SCORE_log ? 16 : 0;
-  predictive_scores(c, &(Scoring){o, q, phi, {64, 1}, NULL, 0, NULL, NULL}, &t, want);
+  predictive_scores(c, &(Scoring){.o = o, .q = q, .phi = phi, .noise = {64, 1}}, &t, want);
   assert_int_equal(unsettled, 0);
   for (size_t i = 0; i < o->n; i++)
     if (got[i] != want[i] && !(fabs(got[i] - want[i]) <= 2e-6 * (1 + fabs(want[i]))))
@@ -424,10 +429,12 @@ static void agrees(Ctx *c, const Model *m, const Q *q, const double *phi, ScoreI
   Target t = {.score = id, .score_weight = 1};
   Observed *o = observed_make(&c->arena, m, NULL, 0, target_wants(&t));
   observed_reduce(o);
-  predictive_scores(c, &(Scoring){o, q, phi, {MANY / 32, 1}, NULL, 1e-6, NULL, NULL}, &t, exact);
+  predictive_scores(
+      c, &(Scoring){.o = o, .q = q, .phi = phi, .noise = {MANY / 32, 1}, .tolerance = 1e-6}, &t,
+      exact);
   t.integrate = INTEGRATE_DRAWS;
   for (uint64_t k = 0; k < 3; k++)
-    predictive_scores(c, &(Scoring){o, q, phi, {MANY / 32, 7 + k}, NULL, 0, NULL, NULL}, &t,
+    predictive_scores(c, &(Scoring){.o = o, .q = q, .phi = phi, .noise = {MANY / 32, 7 + k}}, &t,
                       s.of[k]);
   if (MANY >= 1000) assert_among(score_name(id), exact, &s, o->n, (Slack){3, 2e-3, 2e-3});
 }
@@ -1121,7 +1128,7 @@ static double metric(Ctx *c, const Model *m, const Fit *f, const char *name, con
   Observed *o = observed_make(&c->arena, m, rows, n, target_wants(&t));
   observed_reduce(o);
   double *s = NEW_ARRAY(&c->arena, double, n);
-  predictive_scores(c, &(Scoring){o, &f->q, f->phi, {1024, 99}, NULL, 0, NULL, NULL}, &t, s);
+  predictive_scores(c, &(Scoring){.o = o, .q = &f->q, .phi = f->phi, .noise = {1024, 99}}, &t, s);
   return sum(s, n);
 }
 

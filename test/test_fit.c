@@ -120,7 +120,7 @@ static FitOptions options_of(const char *score, const char *family, Regularizer 
 static double log_score(Ctx *c, const Model *m, const Fit *f, const size_t *rows, size_t n) {
   Observed *o = observed_make(&c->arena, m, rows, n, WANT_LL);
   double *s = NEW_ARRAY(&c->arena, double, n), sum = 0;
-  predictive_log_scores(c, &(Scoring){o, &f->q, f->phi, {16384, 99}, NULL, 0, NULL, NULL},
+  predictive_log_scores(c, &(Scoring){.o = o, .q = &f->q, .phi = f->phi, .noise = {16384, 99}},
                         INTEGRATE_DRAWS, s);
   for (size_t k = 0; k < n; k++) sum += s[k];
   return sum;
@@ -146,8 +146,9 @@ TEST(exact_optimum) {
   double score = log_score(c, m, f, s->rows[part], s->count[part]);
   if (!accurate) return;
   assert_true(f->converged);
-  /* some 150 of them look for denser places: points, at an eighth of the price */
-  if (!strcmp(a->family, "meanfield") && f->evaluations > 450)
+  /* some 150 of them look for denser places: points, at an eighth of the price; and some 250 for
+   * other optima, at a quarter of it */
+  if (!strcmp(a->family, "meanfield") && f->evaluations > 700)
     fail_msg("%ld evaluations", f->evaluations);
   if (!(fabs(score - a->anchor) <= a->tolerance))
     fail_msg("log score %.4f, exact %.4f", score, a->anchor);

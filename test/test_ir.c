@@ -64,6 +64,22 @@ TEST(identities) {
   assert_int_equal(ir_size(g, map2(g, IR_MUL, ones, s)), 3);
 }
 
+/* sqrt(x)^2 is x where x is seen to be never below 0, as the variance of a GARCH model is. */
+TEST(squares_of_roots) {
+  Graph *g = ir_graph(c);
+  Node x = ir_input(g, 0, 1), y = ir_input(g, 1, 1), e = map1(g, IR_EXP, x),
+       half = ir_number(g, 0.5);
+  Node above[] = {e, map1(g, IR_INV_LOGIT, y),
+                  map2(g, IR_ADD, e, map2(g, IR_MUL, half, map1(g, IR_SQUARE, y))),
+                  map1(g, IR_ABS, y)},
+       other[] = {x, map2(g, IR_ADD, e, y), map2(g, IR_MUL, e, ir_number(g, -1)),
+                  map2(g, IR_SUB, e, half), map2(g, IR_DIV, e, e)};
+  for (size_t k = 0; k < sizeof above / sizeof *above; k++)
+    assert_int_equal(map1(g, IR_SQUARE, map1(g, IR_SQRT, above[k])), above[k]);
+  for (size_t k = 0; k < sizeof other / sizeof *other; k++)
+    assert_int_not_equal(map1(g, IR_SQUARE, map1(g, IR_SQRT, other[k])), other[k]);
+}
+
 TEST(constants_of_equal_numbers_are_broadcast) {
   Graph *g = ir_graph(c);
   Node x = ir_input(g, 0, 3), sevens = ir_const(g, (double[]){7, 7, 7}, 3);
@@ -507,6 +523,7 @@ int main(void) {
       cmocka_unit_test(equal_nodes_are_one),
       cmocka_unit_test(the_builder_copies),
       cmocka_unit_test(identities),
+      cmocka_unit_test(squares_of_roots),
       cmocka_unit_test(constants_of_equal_numbers_are_broadcast),
       cmocka_unit_test(gathers),
       cmocka_unit_test(packs),

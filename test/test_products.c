@@ -74,7 +74,7 @@ static void widen(const Q *q, double *phi, double most) {
 
 static void check_values(Ctx *c, const Observed *o, const Q *q, const double *phi) {
   double got[16], draws[16];
-  Scoring s = {o, q, phi, {MANY, 5}, NULL, 0, NULL, NULL};
+  Scoring s = {.o = o, .q = q, .phi = phi, .noise = {MANY, 5}};
   predictive_log_scores(c, &s, INTEGRATE_AUTO, got);
   predictive_log_scores(c, &s, INTEGRATE_DRAWS, draws);
   for (size_t k = 0; k < o->n; k++)

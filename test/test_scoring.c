@@ -48,14 +48,36 @@ static Case case_of(Ctx *c, const Row *p, double sd) {
   return x;
 }
 
+/* Who is asked whether the scores are still waited for, and says no when asked once more than
+ * `patience` times. */
+typedef struct {
+  int patience, asked;
+} Waiting;
+
+static bool gives_up(void *self) {
+  Waiting *w = self;
+  return w->asked++ >= w->patience;
+}
+
+static Waiting *waiting; /* NULL: for ever */
+
 /* Of the given rows, all if NULL. */
-static void scores_of(const Case *x, ScoreId id, const size_t *some, size_t n, double tolerance,
-                      double *out) {
-  Target t = {.score = id, .score_weight = 1, .integrate = INTEGRATE_DRAWS};
+static void scores_by(const Case *x, Integrate how, ScoreId id, const size_t *some, size_t n,
+                      double tolerance, double *out) {
+  Target t = {.score = id, .score_weight = 1, .integrate = how};
   Observed *o = observed_make(&x->c->arena, x->m, some, n, target_wants(&t));
   observed_reduce(o);
-  Scoring s = {o, &x->q, x->phi, {ALL, 5}, NULL, tolerance, NULL, NULL};
-  predictive_scores(x->c, &s, &t, out);
+  Scoring s = {.o = o, .q = &x->q, .phi = x->phi, .noise = {ALL, 5}, .tolerance = tolerance};
+  if (waiting) s.cancelled = gives_up, s.cancelled_self = waiting;
+  if (id == SCORE_log)
+    predictive_log_scores(x->c, &s, how, out);
+  else
+    predictive_scores(x->c, &s, &t, out);
+}
+
+static void scores_of(const Case *x, ScoreId id, const size_t *some, size_t n, double tolerance,
+                      double *out) {
+  scores_by(x, INTEGRATE_DRAWS, id, some, n, tolerance, out);
 }
 
 static const ScoreId scores[] = {SCORE_log, SCORE_crps};
@@ -105,12 +127,38 @@ TEST(scores_do_not_depend_on_each_other) {
   }
 }
 
+/* Wherever it is given up, there are no scores, and they are soon left; where it is not, they are
+ * what they are. */
+TEST(what_nobody_waits_for_is_left) {
+  enum { SOON = 12 };
+  static const Integrate ways[] = {INTEGRATE_DRAWS, INTEGRATE_AUTO};
+  for (size_t k = 0; k < 4; k++) {
+    Case x = case_of(c, row, 1);
+    ScoreId id = scores[k % 2];
+    Integrate how = ways[k / 2];
+    double all[N], some[N];
+    scores_by(&x, how, id, NULL, 0, 1e-6, all);
+    bool left = true;
+    for (int patience = 0; left; patience = 2 * patience + 1) {
+      waiting = &(Waiting){patience, 0};
+      scores_by(&x, how, id, NULL, 0, 1e-6, some);
+      left = waiting->asked > patience;
+      if (waiting->asked > patience + SOON)
+        fail_msg("%s: asked %d times after it was given up", score_name(id),
+                 waiting->asked - patience);
+      waiting = NULL;
+      for (int i = 0; i < N; i++) assert_true(left ? isnan(some[i]) : some[i] == all[i]);
+    }
+  }
+}
+
 int main(void) {
   static Suite s;
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
     suite_add(&s, rows[k].name, few_draws_say_what_all_say, &rows[k]);
     suite_add(&s, rows[k].name, who_needs_more_gets_more, &rows[k]);
     suite_add(&s, rows[k].name, scores_do_not_depend_on_each_other, &rows[k]);
+    suite_add(&s, rows[k].name, what_nobody_waits_for_is_left, &rows[k]);
   }
   return suite_run("scoring", &s);
 }

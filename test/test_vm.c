@@ -801,6 +801,67 @@ TEST(joined_steps) {
   check_joined(c, &k, 1);
 }
 
+/* x = a x + c, c - a x, or y minus these, where the first x, c and y come from anywhere: numbers,
+ * parameters, a itself, states before. Joined, it is a loop whose state stays in registers; not
+ * joined, products and sums. */
+typedef struct {
+  Ctx *c;
+  Graph *g;
+  Node theta, x[32], a;
+  const double *numbers;
+} Linear;
+
+enum { FROM_NUMBERS, FROM_PARAMETERS, FROM_FACTOR, FROM_BEFORE, FROM_LONG_BEFORE, SOURCES };
+
+static Node linear_source(const Linear *l, int from, int t) {
+  switch (from) {
+  case FROM_NUMBERS: return ir_number(l->g, l->numbers[t]);
+  case FROM_PARAMETERS: return ir_gather(l->g, l->theta, (int32_t[]){1 + t % 3}, 1);
+  case FROM_FACTOR: return l->a;
+  case FROM_BEFORE: return t ? l->x[t - 1] : l->a;
+  default: return t > 2 ? l->x[t - 3] : ir_gather(l->g, l->theta, (int32_t[]){2}, 1);
+  }
+}
+
+static Case linear_recurrence(Ctx *c, int first, int added, int apart, bool minus) {
+  enum { T = 20 };
+  Linear l = {.c = c, .g = ir_graph(c), .numbers = numbers(c, 2 * T, 3)};
+  Graph *g = l.g;
+  l.theta = ir_input(g, 0, 4);
+  l.a = map1(g, IR_TANH, ir_gather(g, l.theta, (int32_t[]){0}, 1));
+  Node state = linear_source(&l, first, 0);
+  Pick picks[T];
+  for (int t = 0; t < T; t++) {
+    Node product = map2(g, IR_MUL, t % 2 ? state : l.a, t % 2 ? l.a : state);
+    Node other = linear_source(&l, added, t);
+    state = minus ? map2(g, IR_SUB, other, product) : map2(g, IR_ADD, other, product);
+    if (apart < SOURCES) state = map2(g, IR_SUB, linear_source(&l, apart, t ? t : T), state);
+    picks[t] = (Pick){l.x[t] = state, 0};
+  }
+  Node all = ir_pack(g, picks, T);
+  Case k = one_block(c, g, 4, ir_reduce(g, IR_SUM, map1(g, IR_TANH, all), T), all, T);
+  return k;
+}
+
+TEST(linear_recurrences) {
+  int loops = 0, cases = 0;
+  for (int first = 0; first < FROM_BEFORE; first++)
+    for (int added = 0; added < SOURCES; added++)
+      for (int apart = 0; apart <= SOURCES; apart++)
+        for (int minus = 0; minus < 2; minus++) {
+          ArenaMark mark = arena_mark(&c->arena);
+          Case k = linear_recurrence(c, first, added, apart, minus);
+          check_joined(c, &k, 1);
+          VmPlan plan = {k.g, k.dim, k.roots, 1, k.blocks, 1, VM_JOIN_ALL};
+          Text t = text_make(&c->arena);
+          vm_print(&t, vm_plan(&c->arena, &plan));
+          loops += strstr(t.s, "a loop of ") != NULL;
+          cases++;
+          arena_reset(&c->arena, mark);
+        }
+  assert_true(2 * loops > cases);
+}
+
 /* A chain of hidden states: log alpha[t, j] = log sum_i exp(log alpha[t - 1, i] + A[i, j]) +
  * emission of j; parameters are so large now and then that products of exponentials underflow. */
 TEST(hidden_states) {
@@ -1069,6 +1130,7 @@ int main(void) {
       cmocka_unit_test(shapes_and_printing),
       cmocka_unit_test(random_tapes),
       cmocka_unit_test(random_recurrences),
+      cmocka_unit_test(linear_recurrences),
       cmocka_unit_test(joined_steps),
       cmocka_unit_test(hidden_states),
       cmocka_unit_test(products),

@@ -220,6 +220,40 @@ _Noreturn static void nowhere_finite(const Fitter *f) {
            RANDOM);
 }
 
+/* Where climbs ended, in units of VI's standard deviations. */
+typedef struct {
+  const double *sd;
+  size_t dim;
+  Place ends[LOOKS];
+  int n;
+} Ends;
+
+/* Has a climb come to where one has ended? On a bell as wide as VI's q half a standard deviation in
+ * every direction is an eighth of a nat of each: what is farther below than that is another slope.
+ */
+static bool is_at_end(void *self, const double *theta, double value) {
+  const double close = 0.5;
+  const Ends *e = self;
+  for (int i = 0; i < e->n; i++) {
+    double below = e->ends[i].value - value;
+    bool at = below >= 0 && below <= 0.5 * close * close * (double)e->dim;
+    for (size_t k = 0; at && k < e->dim; k++)
+      at = fabs(theta[k] - e->ends[i].at[k]) <= close * e->sd[k];
+    if (at) return true;
+  }
+  return false;
+}
+
+/* Climbs from p, to where it ends, or where one that ended before has been. */
+static void look_from(const Centre *c, Place *p, long most, Ends *e) {
+  c->f->arrived = is_at_end;
+  c->f->arrived_self = e;
+  OptimResult r = fit_lbfgs(c->f, c->log, p->at, most, 1e-4, "climbing");
+  c->f->arrived = NULL;
+  p->value = r.value;
+  if (r.converged) e->ends[e->n++] = *p;
+}
+
 /* Where VI from zero converged, climbs from elsewhere say whether there is a place that is much
  * denser than VI's mean; that of the same optimum is denser by half a nat or less per parameter.
  * With exact integration a program sees its parameters through linear predictors: a short one will
@@ -231,9 +265,9 @@ static bool is_denser_elsewhere(const Centre *c, const double *mean, Place *ther
   Place p[LOOKS];
   for (int k = 0; k < looks; k++) p[k] = new_place(c, c->point);
   random_points(c, exact ? FEW : RANDOM / 4, p, looks);
+  Ends ends = {.sd = c->f->sd, .dim = c->dim};
   for (int k = 0; k < looks && isfinite(p[k].value); k++) {
-    long most = rounds[exact ? 0 : 1];
-    p[k].value = fit_lbfgs(c->f, c->log, p[k].at, most, 1e-4, "climbing").value;
+    look_from(c, &p[k], rounds[exact ? 0 : 1], &ends);
     if (p[k].value > there->value) copy_place(c->point, there, &p[k]);
   }
   return there->value > enough;

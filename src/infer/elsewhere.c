@@ -41,31 +41,33 @@ static Top top_from(Fitter *f, Predictive *p, const double *phi) {
   return t;
 }
 
-/* The top of that way; of the same height as `here`: there is none. */
-static Top top_of(Fitter *f, int way, Predictive *p, Top here) {
-  double *phi = NEW_ARRAY(f->arena, double, q_size(&f->q));
-  if (!ways[way](f, phi)) return here;
-  Top there = top_from(f, p, phi);
-  bool differs = fabs(there.value - here.value) > 2 * fit_tolerated_gap(f);
-  return differs && (there.ended || there.value > here.value) ? there : here;
+/* What a way led to, against `here`. */
+typedef enum { THE_SAME, UNKNOWN, LOWER, HIGHER } Finding;
+
+static Finding judge(const Fitter *f, const Top *there, const Top *here) {
+  double above = there->value - here->value;
+  if (fabs(above) <= 2 * fit_tolerated_gap(f)) return THE_SAME;
+  return above > 0 ? HIGHER : there->ended ? LOWER : UNKNOWN;
 }
 
 static Predictive *look_objective(Fitter *f) {
   return fit_objective(f, fit_draws(f, EXPLORE_DRAWS), fit_seed(f, SEED_ELSEWHERE));
 }
 
-/* The best of `here` and what the ways lead to, and how far above `here` it is, or else how far
- * below another optimum is; 0: none differs. */
+/* Goes the ways until one leads to the same top, or to a higher one: that or `here`, and how far
+ * above `here` another optimum is; 0: there is none. */
 static Top best_of_ways(Fitter *f, Predictive *p, const double *phi, double *above) {
-  Top here = top_from(f, p, phi), best = here;
+  Top here = top_from(f, p, phi), there;
+  Finding found = UNKNOWN;
+  double *start = NEW_ARRAY(f->arena, double, q_size(&f->q));
   *above = 0;
-  for (int k = 0; k < WAYS && !(*above > 0); k++) {
-    Top there = top_of(f, k, p, here);
-    if (there.value == here.value) continue;
-    *above = there.value - here.value;
-    if (*above > 0) best = there;
+  for (int k = 0; k < WAYS && found != THE_SAME && found != HIGHER; k++) {
+    if (!ways[k](f, start)) continue;
+    there = top_from(f, p, start);
+    found = judge(f, &there, &here);
+    if (found == LOWER || found == HIGHER) *above = there.value - here.value;
   }
-  return best;
+  return found == HIGHER ? there : here;
 }
 
 /* On from a higher place than the fit's optimum, which stays where this leads to no other one. */

@@ -76,7 +76,9 @@ typedef struct {
   bool watched;        /* its fixed draws are compared with fresh ones on the way, */
   double fresh_before; /* which gave so much at the last look; nan: there was none */
   Predictive *twice;   /* or its nodes with twice as many; NULL: they are not */
-  double memorised;    /* a log score that no q comes to but one that reproduces the data */
+  bool (*arrived)(void *self, const double *phi, double value); /* it need not go on; NULL: never */
+  void *arrived_self;
+  double memorised; /* a log score that no q comes to but one that reproduces the data */
   const char *stage;
   long planned;                   /* iterations of the run that is under way; 0: not known */
   Memory memories[MOST_MEMORIES]; /* of what is in use */

@@ -135,6 +135,10 @@ typedef struct {
                         by less than this times 1 + |s|; 0: there are as many as there are */
   size_t *unsettled; /* adds the observations for which that was not enough: theirs are by draws */
   const double *theta; /* noise.M draws, [dim x M], that stand for q; NULL: q itself */
+  /* Asked now and then; once it is true nobody waits for the scores, and all of them are nan. NULL:
+   * never. */
+  bool (*cancelled)(void *self);
+  void *cancelled_self;
 } Scoring;
 /* Log scores log E_q p(y_i | theta) of every observation: exactly where it can be, else by draws.
  */

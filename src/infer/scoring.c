@@ -14,6 +14,16 @@
 #include <math.h>
 #include <string.h>
 
+static bool nobody_waits(const Scoring *j) {
+  return j->cancelled && j->cancelled(j->cancelled_self);
+}
+
+/* Scores that were not finished are none. */
+static void forget_unfinished(const Scoring *j, double *scores) {
+  bool left = nobody_waits(j);
+  for (size_t k = 0; left && k < j->o->n; k++) scores[k] = NAN;
+}
+
 /* ---- observations that need more ------------------------------------------------------------- */
 
 /* Some of the observations: their places among all. */
@@ -103,7 +113,7 @@ static void log_by_given(Arena *a, const Scoring *j, double *scores) {
   ModelLanes lanes = {vm_theta(w), BATCH, vm_ld(w)};
   ModelPoints points = {j->theta, M, 1, M};
   Batches *b = no_batches(a, n);
-  for (size_t first = 0; first < M; first += BATCH) {
+  for (size_t first = 0; first < M && !nobody_waits(j); first += BATCH) {
     size_t m = model_lanes(j->o->model, &points, first, lanes);
     vm_forward(w, lanes.theta);
     Running s = {m, lanes.ld, vm_kernels(w), NULL, log((double)m / BATCH), b};
@@ -130,7 +140,7 @@ static void run_slices(const Slices *s, size_t from, size_t to) {
   QDraws d = q_draws(a, j->q, SLICE, ld, vm_kernels(w));
   double *theta = vm_theta(w);
   Running run = {SLICE, ld, vm_kernels(w), d.weights, 0, s->batches};
-  for (size_t k = from; k < to; k++) {
+  for (size_t k = from; k < to && !nobody_waits(j); k++) {
     sobol_normal_slice(d.u, q_noise(j->q), (SobolSlice){k * SLICE, SLICE, s->count * SLICE}, ld,
                        j->noise.seed);
     q_draw(j->q, j->phi, &d, theta);
@@ -155,7 +165,7 @@ static void log_by_draws(Arena *a, const Scoring *j, double *scores) {
   enum { LEAST = 4 };
   Slices s = {j, all_of(a, j->o->n), no_batches(a, j->o->n), (j->noise.M + SLICE - 1) / SLICE};
   double enough = j->tolerance > 0 ? small_error(j) : -1;
-  for (size_t done = 0, to = LEAST; s.u.n; done = to, to *= 2) {
+  for (size_t done = 0, to = LEAST; s.u.n && !nobody_waits(j); done = to, to *= 2) {
     if (to > s.count) to = s.count;
     run_slices(&s, done, to);
     size_t more = 0;
@@ -314,13 +324,13 @@ static void settle(Arena *a, const Scoring *j, Target t, double *scores) {
   u.first = evaluate(a, j, &t, now);
   keep_unsettled(&u, now, scores, j, &t);
   t.reach = t.score == SCORE_log ? REACH : 0;
-  while (u.some.n && may_double(j, &t, &u)) {
+  while (u.some.n && !nobody_waits(j) && may_double(j, &t, &u)) {
     t.nodes *= 2;
     evaluate_again(j, &t, true, &u, scores);
   }
   if (j->unsettled) *j->unsettled += u.some.n;
   keep_worst(&u);
-  if (u.some.n) evaluate_again(j, &t, false, &u, scores);
+  if (u.some.n && !nobody_waits(j)) evaluate_again(j, &t, false, &u, scores);
 }
 
 /* ---- scores ---------------------------------------------------------------------------------- */
@@ -363,11 +373,12 @@ static void settle_draws(Arena *a, const Scoring *j, const Target *t, double *sc
   part.noise.M = M / (2 * FEWER);
   evaluate(a, &part, t, now);
   part.noise.M = M / FEWER;
+  if (nobody_waits(j)) return;
   evaluate(a, &part, t, scores);
   for (size_t k = 0; k < u.n; k++)
     if (!(fabs(scores[k] - now[k]) <= small_error(j) * fabs(scores[k]))) u.at[n++] = k;
   u.n = n;
-  if (!n) return;
+  if (!n || nobody_waits(j)) return;
   part = *j;
   part.o = select_rows(a, j->o, &u);
   evaluate(a, &part, t, now);
@@ -407,6 +418,7 @@ void predictive_scores(Ctx *c, const Scoring *s, const Target *target, double *s
     evaluate(&temp->arena, &j, &t, scores);
   else
     settle_draws(&temp->arena, &j, &t, scores);
+  forget_unfinished(s, scores);
   temp_close(temp);
 }
 
@@ -423,6 +435,7 @@ void predictive_log_scores(Ctx *c, const Scoring *s, Integrate how, double *scor
   }
   TempArena *temp = temp_open(c);
   log_by_draws(&temp->arena, s, scores);
+  forget_unfinished(s, scores);
   temp_close(temp);
 }
 

@@ -32,10 +32,8 @@ typedef struct {
   double *least, *instead;
 } Straight;
 
-/* Minus the Hessian at phi, made positive definite, is factored. base: the gradient there. least:
- * of every number the least size of its second derivative. False: a gradient near phi is not
- * finite.
- */
+/* Minus the Hessian at phi, made positive definite, is factored. base: the gradient there. False:
+ * a gradient near phi is not finite. */
 bool sparse_hessian_renew(SparseHessian *h, const Gradient *g, const double *phi,
                           const double *base, const double *unit, const Straight *straight);
 /* Was it positive definite as it was? */

@@ -9,6 +9,7 @@
 #include "infer/fit_int.h"
 
 #include <math.h>
+
 #include <string.h>
 
 enum {
@@ -203,12 +204,14 @@ static void add_affine(Search *s) {
  * for q of not too many numbers. */
 bool fit_let_go(Fitter *f, const Q *q, NoiseSet noise, double *phi) {
   enum { ITERATIONS = 1000, MOST_NUMBERS = 1024 };
-  const double least = 0.003, step = 0.3, end = fmax(f->target.lambda, least);
+  const double least = 0.003, step = 0.1, end = fmax(f->target.lambda, least);
   if (fit_is_exact(f) || fit_is_rich(f) || fit_kinked(f) || q_size(q) > MOST_NUMBERS) return false;
   Target t = f->target;
   t.regularizer = REG_POSTERIOR;
+  t.lambda = 1;
+  if (target_wants(&t) & ~f->train->wants) return false;
   at_centre(f, q, 1, phi);
-  for (t.lambda = 1; t.lambda * sqrt(step) > end; t.lambda *= step) {
+  for (; t.lambda * sqrt(step) > end; t.lambda *= step) {
     FitMark mark = fit_mark(f);
     Predictive *p = fit_objective_of(f, f->train, &t, q, noise);
     fit_lbfgs(f, p, phi, ITERATIONS, 1e-9, "letting go");

@@ -211,8 +211,9 @@ enum { WATCH_ITERATIONS = 25 };
  * compare iterates. */
 static double validate(Fitter *f, const double *phi) {
   NoiseSet noise = {1024, fit_seed(f, SEED_JUDGE)};
-  predictive_scores(f->ctx, &(Scoring){f->valid, &f->q, phi, noise, f->pool, 0, NULL, NULL},
-                    predictive_target(f->running), f->valid_scores);
+  predictive_scores(
+      f->ctx, &(Scoring){.o = f->valid, .q = &f->q, .phi = phi, .noise = noise, .pool = f->pool},
+      predictive_target(f->running), f->valid_scores);
   double s = 0;
   for (size_t k = 0; k < f->nvalid; k++) s += f->valid_scores[k];
   return s;
@@ -248,6 +249,7 @@ static bool observe(void *self, const OptimState *s) {
     memcpy(f->best_phi, whole(f, s->phi), q_size(&f->q) * sizeof *f->best_phi);
   }
   if (v.score > f->memorised) return false;
+  if (f->arrived && f->arrived(f->arrived_self, whole(f, s->phi), s->value)) return false;
   bool look = (f->watched || f->twice) && s->iteration % WATCH_ITERATIONS == 0;
   return !look || !fit_exploits(f, whole(f, s->phi), s->value);
 }

@@ -118,6 +118,35 @@ static void grow_table(Graph *g) {
 
 typedef enum { COPY, KEEP } Payload;
 
+static bool all_above(const Graph *g, const IrNode *x) {
+  for (int k = 0; k < x->nargs; k++)
+    if (!ir_node(g, x->args[k])->above) return false;
+  return true;
+}
+
+/* Is x never below 0? Long constants are not looked at. */
+static bool is_above(const Graph *g, const IrNode *x) {
+  enum { FEW = 64 };
+  switch (x->op) {
+  case IR_EXP:
+  case IR_SQUARE:
+  case IR_SQRT:
+  case IR_SQUARED_SQRT:
+  case IR_ABS:
+  case IR_PHI:
+  case IR_INV_LOGIT: return true;
+  case IR_ADD:
+  case IR_MUL:
+  case IR_GATHER:
+  case IR_SUM: return all_above(g, x);
+  case IR_CONST:
+    for (int32_t e = 0; e < x->n && x->n <= FEW; e++)
+      if (!(x->u.values[e] >= 0)) return false;
+    return x->n <= FEW;
+  default: return false;
+  }
+}
+
 /* The node equal to x, or x itself as a new node; its payload is copied, if at all, only then. */
 static Node intern_with(Graph *g, IrNode x, Payload how) {
   if (2 * ((size_t)g->count + 1) > g->ntable) grow_table(g);
@@ -126,6 +155,7 @@ static Node intern_with(Graph *g, IrNode x, Payload how) {
     if (same_node(&g->nodes[g->table[i] - 1], &x)) return g->table[i] - 1;
   size_t bytes = payload_bytes(&x);
   if (bytes && how == COPY) x.u.values = memcpy(arena_alloc(g->arena, bytes), x.u.values, bytes);
+  x.above = is_above(g, &x);
   PUSH(g->arena, g->nodes, g->count, g->cap, x);
   g->table[i] = g->count;
   return g->count - 1;
@@ -415,8 +445,10 @@ static Node rewrite(Graph *g, unsigned op, const Node *a) {
     int32_t n = x->n;
     return ir_gather(g, ir_map(g, op, &source), index, n);
   }
-  if (op == IR_SQUARE && ir_node(g, a[0])->op == IR_SQRT)
-    return map1(g, IR_SQUARED_SQRT, ir_node(g, a[0])->args[0]);
+  if (op == IR_SQUARE && ir_node(g, a[0])->op == IR_SQRT) {
+    Node under = ir_node(g, a[0])->args[0];
+    return ir_node(g, under)->above ? under : map1(g, IR_SQUARED_SQRT, under);
+  }
   if (op == IR_POISSON_LOG && repeats(g, a[1]))
     return ir_map(g, IR_POISSON, (Node[]){a[0], ir_map(g, IR_EXP, &a[1]), a[2], a[1]});
   if (op == IR_POISSON && ir_node(g, a[1])->op == IR_EXP && ir_node(g, a[1])->args[0] == a[3])

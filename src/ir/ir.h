@@ -90,8 +90,9 @@ typedef struct IrRun {
 typedef struct {
   uint16_t op;
   uint8_t nargs;
-  bool likelihood; /* contains a density of data: an increment with it is an observation's, not the
-                      prior's */
+  bool likelihood : 1; /* contains a density of data: an increment with it is an observation's, not
+                          the prior's */
+  bool above : 1;      /* seen from what it is made of to be never below 0 (it may be nan) */
   int32_t n;
   int32_t attr, attr2;
   Node args[IR_MAX_ARGS];

@@ -7,6 +7,9 @@
 #include "num/hermite.h"
 
 #include <math.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
 
 /* Zeros of p_n below x: sign changes of the leading minors' ratios of the Jacobi matrix minus x. */
 static size_t zeros_below(size_t n, double x) {
@@ -48,13 +51,35 @@ static double zero(size_t n, size_t k) {
   return x;
 }
 
-void hermite_rule(size_t n, double *x, double *w) {
+static void compute(size_t n, double *x, double *w) {
   for (size_t k = 0; k < n; k++) {
     double p, dp;
     x[k] = 2 * k + 1 == n ? 0 : 2 * k < n ? zero(n, k) : -x[n - 1 - k];
     polynomial(n, x[k], &p, &dp, &w[k]);
     w[k] = 1 / w[k];
   }
+}
+
+/* A fit asks for the same few rules again and again, and in a small one that is a part of its time:
+ * so rules that were computed are kept, for all threads. */
+enum { MOST_KEPT = 64 };
+static struct {
+  pthread_mutex_t lock;
+  bool known[MOST_KEPT + 1];
+  double x[MOST_KEPT + 1][MOST_KEPT], w[MOST_KEPT + 1][MOST_KEPT];
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void hermite_rule(size_t n, double *x, double *w) {
+  if (n > MOST_KEPT) {
+    compute(n, x, w);
+    return;
+  }
+  pthread_mutex_lock(&kept.lock);
+  if (!kept.known[n]) compute(n, kept.x[n], kept.w[n]);
+  kept.known[n] = true;
+  memcpy(x, kept.x[n], n * sizeof *x);
+  memcpy(w, kept.w[n], n * sizeof *w);
+  pthread_mutex_unlock(&kept.lock);
 }
 
 void normal_rule(size_t n, double reach, double *x, double *w) {

@@ -141,7 +141,9 @@ static Scoring scoring_of(const Scorer *s, const Observed *o, NoiseSet noise, Sc
                    .noise = noise,
                    .pool = s->pool,
                    .tolerance = tolerance_of(s->how),
-                   .unsettled = &out->unsettled};
+                   .unsettled = &out->unsettled,
+                   .cancelled = s->cancelled,
+                   .cancelled_self = s->cancelled_self};
 }
 
 static void log_scores(const Batch *b, const Observed *o) {

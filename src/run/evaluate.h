@@ -57,7 +57,9 @@ typedef struct {
   const double *phi;
   const ScoringPlan *how;
   Pool *pool;
-  const GivenDraws *given; /* NULL: q itself */
+  const GivenDraws *given;       /* NULL: q itself */
+  bool (*cancelled)(void *self); /* as in Scoring */
+  void *cancelled_self;
 } Scorer;
 
 /* What the options say of scores: the level of intervals, and the parts of a sum. */

@@ -227,7 +227,7 @@ static const Fit *fit_fold(Ctx *c, const FoldFits *j, size_t k, const Split *spl
   return fit;
 }
 
-/* The scores of what a fold holds out. */
+/* The scores of what a fold holds out; nan where nobody waits for them any more. */
 static void score_fold(const FoldFits *j, const Scorer *s, const Split *split) {
   Split test = *split;
   size_t n = j->out->list.count;
@@ -253,7 +253,9 @@ static bool do_fold(Ctx *c, void *self, size_t k) {
               .q = &j->r->q,
               .phi = start,
               .how = &j->r->scoring,
-              .pool = pool};
+              .pool = pool,
+              .cancelled = j->o ? j->o->cancelled : j->starts->cancelled,
+              .cancelled_self = j->o ? j->o->cancelled_self : j->starts->cancelled_self};
   const Fit *fit = j->o ? fit_fold(c, j, k, split, pool) : NULL;
   if (fit) s.q = &fit->q, s.phi = fit->phi;
   if (fit && fit->interrupted && j->starts) return false; /* nobody waits for what it predicts */

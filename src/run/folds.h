@@ -33,7 +33,9 @@ typedef struct {
   /* Where the first fold alone says that the sum of the first score cannot come to `least` above
    * that of `than`, the others are not fitted. than NULL: they are. */
   const Scores *than;
-  double least, most; /* most: what it would say, then */
+  double least, most;            /* most: what it would say, then */
+  bool (*cancelled)(void *self); /* where they are scored as they are: as in Scoring */
+  void *cancelled_self;
 } FoldStarts;
 
 /* Are they few enough, and alike, so that what predicts some of them predicts the others? */

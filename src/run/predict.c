@@ -90,7 +90,11 @@ static void describe(Ctx *c, const Run *r, const Model *m, const Options *o, Poo
   NoiseSet noise = {draws, rng_mix(r->scoring.seed + SEED_PREDICT)};
   model_numbers(m, &observed->rows, obs);
   const double *theta = r->given ? spread(a, r->given, m->dim, draws) : NULL;
-  predictive_describe(c, &(Scoring){observed, &r->q, r->phi, noise, pool, 0, NULL, theta}, &d);
+  predictive_describe(
+      c,
+      &(Scoring){
+          .o = observed, .q = &r->q, .phi = r->phi, .noise = noise, .pool = pool, .theta = theta},
+      &d);
   p->mean = by_observation(c, d.mean, obs, n, 1);
   p->sd = by_observation(c, d.sd, obs, n, 1);
   p->quantiles = by_observation(c, d.quantiles, obs, n, p->nlevels);
@@ -117,7 +121,8 @@ static const Scores *score(Ctx *c, const Run *r, const Model *m, const Options *
   size_t *rows = NEW_ARRAY(&c->arena, size_t, m->n_obs + 1);
   for (size_t k = 0; k < m->n_obs; k++) rows[k] = k;
   Split all = {.n = m->n_obs, .count = {0, 0, m->n_obs}, .rows = {rows, rows, rows}};
-  Scorer s = {c, m, &r->q, r->phi, &how, pool, r->given};
+  Scorer s = {
+      .c = c, .model = m, .q = &r->q, .phi = r->phi, .how = &how, .pool = pool, .given = r->given};
   return evaluate_parts(&s, &list, &all);
 }
 

@@ -97,7 +97,13 @@ const Scores *sample_parts(Ctx *c, const Sample *x, const SampleParts *p) {
   GivenDraws given = {spread_draws(a, x, scored, true), spread_draws(a, x, few, true), scored, few};
   ScoringPlan how = evaluate_scoring(p->o, p->model->n_obs);
   how.integrate = INTEGRATE_DRAWS;
-  Scorer scorer = {c, p->model, &q, mean, &how, p->pool, &given};
+  Scorer scorer = {.c = c,
+                   .model = p->model,
+                   .q = &q,
+                   .phi = mean,
+                   .how = &how,
+                   .pool = p->pool,
+                   .given = &given};
   const Scores *s = evaluate_parts(&scorer, p->list, p->split);
   temp_close(temp);
   return s;

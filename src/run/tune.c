@@ -510,9 +510,14 @@ static Search *search_make(Ctx *c, Run *r, const Folds *f, const TuneOptions *t)
   return s;
 }
 
-/* The choice is made: what it predicts of held-out observations, and where its fit begins. */
+/* The choice is made: what it predicts of held-out observations, and where its fit begins. An
+ * interrupted search has made none. */
 static void settle(Search *s, TunePath *p, const ScoreList *list) {
-  p->scores = folds_score(s->c, s->r, s->f, NULL, list, &s->best.folds);
+  FoldStarts *best = &s->best.folds;
+  best->cancelled = s->o.cancelled;
+  best->cancelled_self = s->o.cancelled_self;
+  p->scores = is_cancelled(s) ? NULL : folds_score(s->c, s->r, s->f, NULL, list, best);
+  if (is_cancelled(s)) p->scores = NULL;
   learn_apart(s, p);
   p->start = start_of(s, p);
 }

@@ -257,16 +257,23 @@ static double nodes(const ScoreCase *c, Grid *grid, double enough, double g,
 /* ---- the choice ------------------------------------------------------------------------------ */
 
 /* Lanes as sharp as the sharpest are few, so where less than ten digits are asked for, steps begin
- * this much longer, and are halved until the sums agree. */
+ * this much longer, and are halved until the sums agree. Those of normals are told by their square.
+ */
 #define COARSE 4.0
+#define COARSE_NORMAL 1.5
+
+/* How much longer, for digits that a value alone needs. */
+static double first_steps(const KindCode *kind, bool digits) {
+  return !digits ? 1 : kind->cells ? COARSE : kind->normal ? COARSE_NORMAL : 1;
+}
 
 double mixture_spread(const ScoreCase *c, SpreadMethod how, double g, const ScoreAdjoint *adj) {
   const KindCode *kind = kind_code(c->q.kind);
   bool normal = kind->normal == NORMAL_OUTCOME;
   if (kind->pair) return pairs(c, g, adj);
   if (normal && how == SPREAD_PAIRS) return normal_pairs(c, g, adj);
-  bool rough = kind->cells && c->o.accuracy > 0 && !wants(adj);
-  Grid grid = grid_make(c, rough ? COARSE : 1);
+  bool digits = c->o.accuracy > 0 && !wants(adj), rough = kind->cells && digits;
+  Grid grid = grid_make(c, first_steps(kind, digits));
   if (normal && how == SPREAD_CHEAPEST && 2 * grid.n > c->q.M) return normal_pairs(c, g, adj);
   return nodes(c, &grid, rough ? c->o.accuracy : kind->normal ? 5e-3 : 1e-5, g, adj);
 }

@@ -243,6 +243,11 @@ void exec_forward(const Frame *f, const Instr *code, int count) {
   for (int c = 0; c < count; c++) {
     const Instr *i = &code[c];
     size_t n = (size_t)i->n * f->rows, first = (size_t)i->n * f->row;
+    if (i->recurrence) {
+      f->w->k->recurrence(i->recurrence, f->out, f->ld, f->n);
+      c += i->together - 1;
+      continue;
+    }
     switch (i->op) {
     case IR_CONST:
     case IR_GATHER:
@@ -321,6 +326,11 @@ void exec_backward(const Frame *f, const Instr *code, int count) {
     const Instr *i = &code[c];
     size_t n = (size_t)i->n * f->rows, first = (size_t)i->n * f->row;
     if (i->aside) continue;
+    if (i->recurrence) {
+      f->w->k->recurrence_adjoint(i->recurrence, f->out, f->out_adj, f->ld, f->n);
+      c -= i->together - 1;
+      continue;
+    }
     switch (i->op) {
     case IR_CONST:
     case IR_NOISE: break;

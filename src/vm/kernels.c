@@ -235,6 +235,76 @@ static void chain(double *adj, const double *g, const double *slope, size_t n, b
   }
 }
 
+/* ---- recurrences: blocks of C vectors of draws go through all steps -------------------------- */
+
+VFN vd place_load(const RowPlace *p, const double *rows, size_t ld, size_t j) {
+  return v_load(p->data ? p->data : rows + p->element * ld + j);
+}
+
+VFN void place_add(const RowPlace *p, double *adj, size_t ld, size_t j, vd x) {
+  double *to = adj + p->element * ld + j;
+  if (!p->data) v_store(to, v_load(to) + x);
+}
+
+VFN void recurrence_block(const Recurrence *r, double *rows, size_t ld, size_t j, int C) {
+  vd a[4], x[4];
+  V_UNROLL for (int i = 0; i < C; i++) {
+    a[i] = place_load(&r->a, rows, ld, j + (size_t)i * VL);
+    x[i] = place_load(&r->first, rows, ld, j + (size_t)i * VL);
+  }
+  for (size_t t = 0; t < r->steps; t++) V_UNROLL for (int i = 0; i < C; i++) {
+      size_t at = j + (size_t)i * VL;
+      vd c = place_load(&r->c[t], rows, ld, at);
+      x[i] = r->minus ? c - a[i] * x[i] : a[i] * x[i] + c;
+      v_store(rows + r->v[t] * ld + at, x[i]);
+      if (!r->apart) continue;
+      x[i] = place_load(&r->y[t], rows, ld, at) - x[i];
+      v_store(rows + r->x[t] * ld + at, x[i]);
+    }
+}
+
+static void recurrence(const Recurrence *r, double *rows, size_t ld, size_t n) {
+  size_t j = 0;
+  for (; j + 4 * VL <= n; j += 4 * VL) recurrence_block(r, rows, ld, j, 4);
+  for (; j < n; j += VL) recurrence_block(r, rows, ld, j, 1);
+}
+
+/* Nothing flows back from where nothing came, as elsewhere. */
+VFN vd pull(vd g, vd slope) { return SEL(v_eq(g, ZERO), ZERO, g * slope); }
+
+VFN void recurrence_block_adjoint(const Recurrence *r, const double *rows, double *adj, size_t ld,
+                                  size_t j, int C) {
+  vd a[4], to_a[4], to_x[4];
+  V_UNROLL for (int i = 0; i < C; i++) {
+    a[i] = place_load(&r->a, rows, ld, j + (size_t)i * VL);
+    to_a[i] = to_x[i] = ZERO;
+  }
+  for (size_t t = r->steps; t-- > 0;) V_UNROLL for (int i = 0; i < C; i++) {
+      size_t at = j + (size_t)i * VL;
+      RowPlace before = t ? (RowPlace){NULL, r->x[t - 1]} : r->first;
+      vd g = v_load(adj + r->x[t] * ld + at) + to_x[i];
+      if (r->apart) {
+        place_add(&r->y[t], adj, ld, at, g);
+        g = v_load(adj + r->v[t] * ld + at) - g;
+      }
+      place_add(&r->c[t], adj, ld, at, g);
+      if (r->minus) g = -g;
+      to_a[i] += pull(g, place_load(&before, rows, ld, at));
+      to_x[i] = pull(g, a[i]);
+    }
+  V_UNROLL for (int i = 0; i < C; i++) {
+    place_add(&r->a, adj, ld, j + (size_t)i * VL, to_a[i]);
+    place_add(&r->first, adj, ld, j + (size_t)i * VL, to_x[i]);
+  }
+}
+
+static void recurrence_adjoint(const Recurrence *r, const double *rows, double *adj, size_t ld,
+                               size_t n) {
+  size_t j = 0;
+  for (; j + 4 * VL <= n; j += 4 * VL) recurrence_block_adjoint(r, rows, adj, ld, j, 4);
+  for (; j < n; j += VL) recurrence_block_adjoint(r, rows, adj, ld, j, 1);
+}
+
 /* ---- linear predictors: blocks of R rows by C vectors of draws, held in registers ------------ */
 
 typedef struct {
@@ -702,6 +772,8 @@ const Kernels JOIN(kernels_, ISA) = {
     .saving_operand = {SAVINGS(ENTRY)},
 #undef ENTRY
     .chain = chain,
+    .recurrence = recurrence,
+    .recurrence_adjoint = recurrence_adjoint,
     .affine = affine,
     .affine_adjoint = affine_adjoint,
     .step = step,

@@ -51,6 +51,23 @@ typedef struct {
   double *const *a_adj, *const *b_adj;
 } ChainRows;
 
+/* A row of global values, or LANES copies of a number. */
+typedef struct {
+  const double *data; /* NULL: */
+  size_t element;
+} RowPlace;
+
+/* A loop that hands one number on: v[t] = a x[t - 1] + c[t], or c[t] - a x[t - 1]; and x[t] = v[t],
+ * or y[t] - v[t]. Rows of values and of adjoints are ld apart. Those of v and x are read and
+ * written where they are, but what flows back from x[t] to x[t - 1] and to a stays in registers. */
+typedef struct {
+  size_t steps;
+  bool minus, apart; /* apart: x is y - v, else x is v */
+  RowPlace a, first; /* first: x[-1] */
+  const RowPlace *c, *y;
+  const size_t *v, *x; /* elements */
+} Recurrence;
+
 /* A density d(y[r], b[r], c, d) of `rows` observations that share c and d: these, and their
  * adjoints, stay in registers. */
 typedef struct {
@@ -133,6 +150,10 @@ typedef struct Kernels {
   uint8_t saving_operand[IR_OP_COUNT];
   void (*chain)(double *adj, const double *g, const double *slope, size_t n,
                 bool fresh); /* adj (+)= g slope */
+
+  void (*recurrence)(const Recurrence *r, double *values, size_t ld, size_t n);
+  void (*recurrence_adjoint)(const Recurrence *r, const double *values, double *adj, size_t ld,
+                             size_t n);
 
   void (*affine)(double *out, size_t ldo, const AffineRows *a, size_t rows, size_t n);
   void (*affine_adjoint)(const double *g, size_t ldg, const AffineRows *a, size_t rows, size_t n);

@@ -501,6 +501,7 @@ Tape *vm_plan(Arena *a, const VmPlan *given) {
   }
   index_boundary(a, t);
   find_readers(a, t);
+  plan_recurrences(&p);
   temp_close(task);
   return t;
 }
@@ -562,6 +563,13 @@ void vm_print_tiles(Text *out, const Tape *t) {
 
 void vm_print(Text *out, const Tape *t) {
   text_printf(out, "global: %zu elements per draw, the first %zu are theta\n", t->elements, t->dim);
-  for (int k = 0; k < t->count; k++) print_instr(out, &t->code[k], 'g');
+  for (int k = 0, end = 0; k < t->count; k++) {
+    const Instr *i = &t->code[k];
+    if (i->recurrence && k >= end) {
+      text_printf(out, " a loop of %zu steps:\n", i->recurrence->steps);
+      end = k + i->together;
+    }
+    print_instr(out, i, 'g');
+  }
   vm_print_tiles(out, t);
 }

@@ -1,4 +1,5 @@
-/* plan_int.h: the planner's state, for plan.c, plan_global.c and predictor.c. */
+/* plan_int.h: the planner's state, for plan.c, plan_global.c, plan_recurrences.c and predictor.c.
+ */
 #ifndef PVI_PLAN_INT_H
 #define PVI_PLAN_INT_H
 
@@ -36,6 +37,7 @@ bool plan_all_same(const int32_t *index, size_t n);
 Operand plan_data_operand(Planner *p, const double *values, int32_t n);
 /* The element at which the exponentials of a node begin, whose operands are planned. */
 size_t plan_exps_of(Planner *p, Node id);
+void plan_recurrences(Planner *p);       /* when all global instructions are there */
 size_t plan_global(Planner *p, Node id); /* the element at which node id begins, planned whole */
 /* What tiles read: where it is among the kept rows, and where they add to its adjoint. */
 const Boundary *plan_boundary(Planner *p, Node id);

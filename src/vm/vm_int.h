@@ -68,6 +68,9 @@ typedef struct Instr {
   size_t kept;  /* NOISE of tiles: rows of kept noise before it */
   size_t slope; /* saves: elements per observation before the slopes */
   size_t leaf;  /* global OUTER: rows of adjoints of shared leaves before it */
+  const Recurrence *recurrence; /* global: the first and the last of so many instructions that are
+                                   taken together */
+  int together;
 } Instr;
 
 typedef struct {

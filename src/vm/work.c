@@ -25,7 +25,8 @@ enum {
   CHUNKS_MAX = 32, /* bits of Work.touched */
   CHUNK_BYTES = 512 << 20,
   KEPT_BYTES = 64 << 20,
-  THETA_PIECE = 32, /* parameters whose adjoints are taken together */
+  FEW_VALUES = 2048, /* of a piece, a draw */
+  THETA_PIECE = 32,  /* parameters whose adjoints are taken together */
 };
 
 /* ---- buffers --------------------------------------------------------------------------------- */
@@ -100,8 +101,18 @@ static void choose_chunks(Work *w) {
     for (size_t e = 0; e < w->tape->boundary_elements; e++) w->touched[e] = merged(w->touched[e]);
 }
 
-/* Draws in pieces of at most LANE_BLOCK, as even as they can be. */
-static size_t lane_pieces(const Work *w) { return (w->lanes + LANE_BLOCK - 1) / LANE_BLOCK; }
+static size_t pieces_of(const Work *w, size_t draws) { return (w->lanes + draws - 1) / draws; }
+
+/* Draws in pieces, as even as they can be. What is done once for all draws of a piece is less for
+ * large ones; but its values are to stay in the second-level cache, every worker is to have a
+ * piece, and where there is no way back one piece is all the memory there is, which is touched once
+ * and soon given back. What is computed is the same. */
+static size_t lane_pieces(const Work *w, size_t workers) {
+  const Tape *t = w->tape;
+  bool half = !w->back || t->odes || t->runs || t->elements > FEW_VALUES ||
+              pieces_of(w, LANE_BLOCK) < workers;
+  return pieces_of(w, half ? LANE_BLOCK / 2 : LANE_BLOCK);
+}
 
 /* Rows of all draws for what others read, and blocks of a piece's draws for the global values: a
  * piece walks through memory in order, whatever the number of draws. Where the values of all pieces
@@ -109,7 +120,8 @@ static size_t lane_pieces(const Work *w) { return (w->lanes + LANE_BLOCK - 1) / 
  * where there is no way back. */
 static void make_rows(Arena *a, Work *w, size_t workers) {
   const Tape *t = w->tape;
-  size_t pieces = lane_pieces(w);
+  size_t pieces = lane_pieces(w, workers);
+  w->pieces = pieces;
   w->block = pieces ? (w->lanes / LANES + pieces - 1) / pieces * LANES : 0;
   size_t piece = t->elements * w->block;
   w->again = !t->odes && !t->runs && pieces > workers &&
@@ -141,7 +153,7 @@ static Work *make_work(Arena *a, const Tape *t, size_t M, Pool *pool, bool back)
   w->odes = NEW_ARRAY(a, OdeWork *, t->odes + 1);
   for (int k = 0; k < t->count; k++)
     if (t->code[k].op == IR_ODE)
-      w->odes[t->code[k].columns] = ode_work(a, t->code[k].ode, lane_pieces(w) * w->block, workers);
+      w->odes[t->code[k].columns] = ode_work(a, t->code[k].ode, w->pieces * w->block, workers);
   w->runs = NEW_ARRAY(a, void *, t->runs + 1);
   for (int k = 0; k < t->count; k++)
     if (t->code[k].op == IR_RUN)
@@ -312,18 +324,22 @@ static bool has_owner(const Work *w, size_t k) {
   return touched && !(touched & (touched - 1));
 }
 
-/* Is place e of the boundary a parameter that the chunk has to itself? */
+/* Places of the boundary that are parameters: the first so many of tape->border. */
+static size_t parameter_places(const Work *w) { return w->tape->border_first[w->tape->dim]; }
+
+/* Is place e, a parameter, the chunk's alone? */
 static bool is_own(const Work *w, size_t e, size_t chunk) {
-  size_t k = w->tape->owner[e];
-  return w->touched[e] == 1u << chunk && k < w->tape->dim && has_owner(w, k);
+  return w->touched[e] == 1u << chunk && has_owner(w, w->tape->owner[e]);
 }
 
 /* Draws of the chunk's own parameters, when it begins. */
 static void give_own(const Work *w, size_t chunk, int worker) {
   const Tape *t = w->tape;
   double clock = start_clock(w);
-  for (size_t e = 0; e < t->boundary_elements; e++)
-    if (is_own(w, e, chunk)) w->give(w->rows_self, t->owner[e], w->rows + t->owner[e] * w->ld);
+  for (size_t b = 0; b < parameter_places(w); b++) {
+    size_t e = t->border[b], k = t->owner[e];
+    if (is_own(w, e, chunk)) w->give(w->rows_self, k, w->rows + k * w->ld);
+  }
   if (w->times) stop_clock(&clock, &w->times[worker].draws);
 }
 
@@ -357,9 +373,9 @@ static Frame global_frame(const Work *w, size_t piece, int worker) {
 static void run_lanes(const Work *w, void (*work)(void *, size_t, int), void *arg) {
   enum { FEW = 64 };
   if (w->elements - w->tape->dim < FEW) {
-    for (size_t k = 0; k < lane_pieces(w); k++) work(arg, k, 0);
+    for (size_t k = 0; k < w->pieces; k++) work(arg, k, 0);
   } else {
-    run_pieces(w, lane_pieces(w), work, arg);
+    run_pieces(w, w->pieces, work, arg);
   }
 }
 
@@ -453,8 +469,10 @@ static void run_tile(Work *w, size_t tile, size_t chunk, double *boundary, int w
 
 static void take_own(const Work *w, size_t chunk, const double *boundary) {
   const Tape *t = w->tape;
-  for (size_t e = 0; e < t->boundary_elements; e++)
+  for (size_t b = 0; b < parameter_places(w); b++) {
+    size_t e = t->border[b];
     if (is_own(w, e, chunk)) w->take(w->rows_self, t->owner[e], boundary + e * w->ld);
+  }
 }
 
 static void chunk_piece(void *arg, size_t chunk, int worker) {
@@ -513,14 +531,26 @@ static double *leaf_adjoint(const Work *w, const Instr *i) {
   return w->adjoint + (w->tape->dim + i->leaf) * w->ld;
 }
 
+/* The first element from e on that tiles read. */
+static size_t unread_until(const Work *w, size_t e) {
+  const size_t *first = w->tape->border_first;
+  while (e < w->elements && (!w->tiles_ran || first[e + 1] == first[e])) e++;
+  return e;
+}
+
 /* What flows into the global values of a piece: from the tiles, and from the roots' seeds. */
 static void seed_piece(const BackwardJob *job, const Frame *f) {
   const Work *w = job->w;
   const Tape *t = w->tape;
   for (size_t k = 0; k < t->dim; k++)
     if (is_read(w, k)) memset(f->out_adj + k * f->ld, 0, f->n * sizeof *f->out_adj);
-  for (size_t e = t->dim; e < w->elements; e++)
+  for (size_t e = t->dim, end; e < w->elements; e = end) {
+    end = unread_until(w, e);
+    memset(f->out_adj + e * f->ld, 0, (end - e) * f->ld * sizeof *f->out_adj);
+    if (end > e) continue;
     gather(w, e, (Gathering){f->out_adj + e * f->ld, f->lane, f->n, true});
+    end++;
+  }
   for (int r = 0; w->readers > t->count && r < t->nroots; r++) {
     double *adj = f->out_adj + t->roots[r] * f->ld;
     for (size_t j = 0; job->seeds[r] != 0 && j < f->n; j++)

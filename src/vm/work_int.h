@@ -7,9 +7,9 @@
 #include "vm/vm_int.h"
 
 #ifdef PVI_TORTURE
-enum { LANE_BLOCK = 8 };
+enum { LANE_BLOCK = 16 };
 #else
-enum { LANE_BLOCK = 64 }; /* draws that global instructions take together */
+enum { LANE_BLOCK = 128 }; /* draws that global instructions take together, at most */
 #endif
 enum { WALK = 64 }; /* elements whose operands are found together */
 
@@ -52,7 +52,8 @@ struct Work {
   int count, readers;  /* global instructions to run; readers of theta among them and the roots:
                           Tape.reader below it */
   size_t elements;     /* global elements in use */
-  size_t block;        /* draws of a piece of global work, at most: distance of its rows */
+  size_t pieces;       /* of global work: */
+  size_t block;        /* draws of one, at most: distance of its rows */
   double *rows;        /* [rows_kept x ld]: theta, and the values that tiles and callers read */
   double *adjoint;     /* [dim + leaf_rows x ld]: of theta, and of shared leaves */
   double *values;      /* [pieces, or workers][elements x block] */
