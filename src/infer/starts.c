@@ -167,7 +167,7 @@ static void add_correlated(Search *s) {
   bool exact = predictive_is_exact(s->p);
   if (!(exact ? correlated_vi(f, s->q, phi) : fit_at_curvature(f, s->q, phi))) return;
   if (exact) keep_vi(s, phi);
-  if (!best_width(s, phi, new_start(s, "correlated VI at its best width"))) s->n--;
+  if (!(best_width(s, phi, new_start(s, "correlated VI at its best width")) > 0)) s->n--;
 }
 
 static void add_components(Search *s) {
