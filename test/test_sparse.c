@@ -310,8 +310,8 @@ static void one_unit(void *self, const double *x, double *unit) {
 
 /* ---- the optimizer --------------------------------------------------------------------------- */
 
-static OptimResult climb(const Objective *f, Interruption *k, const Interruption *from) {
-  OptimOptions o = optim_defaults(OPTIM_LBFGS);
+static OptimResult climb_with(OptimOptions o, const Objective *f, Interruption *k,
+                              const Interruption *from) {
   double *x0 = NEW_ARRAY(&ctx.arena, double, f->dim);
   k->state = text_make(&ctx.arena);
   o.tol_relative = 1e-14;
@@ -322,6 +322,25 @@ static OptimResult climb(const Objective *f, Interruption *k, const Interruption
   Archive in = from ? archive_reader(from->state.s, from->state.n) : (Archive){0};
   if (from && from->state.n) o.resume = &in;
   return optim_run(&ctx.arena, f, x0, &o);
+}
+
+static OptimResult climb(const Objective *f, Interruption *k, const Interruption *from) {
+  return climb_with(optim_defaults(OPTIM_LBFGS), f, k, from);
+}
+
+/* Near the top the curvature is there at once. */
+static void near_the_top(void **unused) {
+  (void)unused;
+  for (uint64_t seed = 1; seed <= 10; seed++) {
+    Bowl b = {.A = make_matrix(ARROW, seed, 200, true), .n = 200};
+    Objective probe = {.dim = b.n, .self = &b, .eval = bowl, .unit = units}, f = probe;
+    f.probe = &probe;
+    OptimOptions o = optim_defaults(OPTIM_LBFGS);
+    o.near = true;
+    Interruption never = {.stop = -1};
+    OptimResult r = climb_with(o, &f, &never, NULL);
+    assert_true(r.converged && r.iterations <= 4);
+  }
 }
 
 /* With a probe the same top is reached in fewer evaluations, all of which are counted. */
@@ -579,14 +598,23 @@ static void few_differences_interrupted(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(solves),          cmocka_unit_test(made_definite),
-      cmocka_unit_test(few_numbers),     cmocka_unit_test(hessians),
-      cmocka_unit_test(not_to_be_had),   cmocka_unit_test(newton),
-      cmocka_unit_test(in_groups),       cmocka_unit_test(one_after_the_other),
-      cmocka_unit_test(interrupted),     cmocka_unit_test(known_curvature),
-      cmocka_unit_test(no_curvature),    cmocka_unit_test(saddles),
-      cmocka_unit_test(few_draws),       cmocka_unit_test(few_draws_interrupted),
-      cmocka_unit_test(few_differences), cmocka_unit_test(few_differences_interrupted),
+      cmocka_unit_test(solves),
+      cmocka_unit_test(made_definite),
+      cmocka_unit_test(few_numbers),
+      cmocka_unit_test(hessians),
+      cmocka_unit_test(not_to_be_had),
+      cmocka_unit_test(newton),
+      cmocka_unit_test(near_the_top),
+      cmocka_unit_test(in_groups),
+      cmocka_unit_test(one_after_the_other),
+      cmocka_unit_test(interrupted),
+      cmocka_unit_test(known_curvature),
+      cmocka_unit_test(no_curvature),
+      cmocka_unit_test(saddles),
+      cmocka_unit_test(few_draws),
+      cmocka_unit_test(few_draws_interrupted),
+      cmocka_unit_test(few_differences),
+      cmocka_unit_test(few_differences_interrupted),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }

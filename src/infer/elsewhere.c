@@ -1,9 +1,9 @@
 /* elsewhere.c: is there another optimum than the one to which a fit came?
  *
  * By draws, the starts of predictive scores are compared on few of them, and where there are
- * several optima these few decide which one it will be. So the ways there are gone once more with
- * others: what comes out of them and the fit's own q are taken to their optima on the same draws,
- * and if those are not equally high there are two. A higher one is where the fit goes on.
+ * several optima these few decide which one it will be. So others are tried: these and the fit's
+ * own q are taken to their optima on the same draws, and if those are not equally high there are
+ * two. A higher one is where the fit goes on.
  */
 #include "infer/fit_int.h"
 
@@ -17,13 +17,23 @@ static bool is_worth_a_look(const Fitter *f) {
          !fit_kinked(f) && f->target.score != SCORE_elbo && q_size(&f->q) <= MOST_NUMBERS;
 }
 
-static bool by_widths(Fitter *f, double *phi) { return fit_explore(f, SEED_ELSEWHERE, phi); }
+/* As wide as q is for one observation, and wider: a few iterations from there are not enough to
+ * tell such a start from others, so it was none of those. */
+static bool from_wide(Fitter *f, double *phi) {
+  fit_widened(f, sqrt((double)f->n), phi);
+  return true;
+}
+
+static bool from_wider(Fitter *f, double *phi) {
+  fit_widened(f, 2 * sqrt((double)f->n), phi);
+  return true;
+}
 
 static bool by_letting_go(Fitter *f, double *phi) {
   return fit_let_go(f, &f->q, (NoiseSet){EXPLORE_DRAWS, fit_seed(f, SEED_ELSEWHERE)}, phi);
 }
 
-static bool (*const ways[])(Fitter *f, double *phi) = {by_widths, by_letting_go};
+static bool (*const ways[])(Fitter *f, double *phi) = {from_wide, from_wider, by_letting_go};
 enum { WAYS = sizeof ways / sizeof *ways };
 
 typedef struct {

@@ -87,7 +87,7 @@ static void begin(Fitter *f, double *phi) {
     begin_correlated(f, phi);
     return;
   }
-  if (!fit_explore(f, SEED_EXPLORE, phi)) no_start(f);
+  if (!fit_explore(f, phi)) no_start(f);
 }
 
 /* All observations again, after a sample of them. */

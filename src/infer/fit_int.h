@@ -161,11 +161,11 @@ bool fit_posterior_root(Fitter *f, double *root);
 
 /* ---- starts.c -------------------------------------------------------------------------------- */
 
-void fit_at_centre(const Fitter *f, double *phi); /* VI's q, in the fit's own family */
+void fit_at_centre(const Fitter *f, double *phi); /* VI's q, in the fit's own family, */
+void fit_widened(const Fitter *f, double factor, double *phi); /* with sds so much larger */
 /* The normal with the posterior's covariance, in a full-rank q; false: that is not known. */
 bool fit_at_curvature(Fitter *f, const Q *q, double *phi);
-/* The best of several, compared on draws of that seed; false: none is finite. */
-bool fit_explore(Fitter *f, uint64_t seed, double *phi);
+bool fit_explore(Fitter *f, double *phi); /* the best of several; false: none is finite */
 /* Bayes, let go step by step: where the posterior's regularizer counts for much its optimum is VI's
  * q, and from there it counts for less and less. False: this fit has no use for that. */
 bool fit_let_go(Fitter *f, const Q *q, NoiseSet noise, double *phi);

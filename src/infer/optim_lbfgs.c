@@ -358,7 +358,8 @@ static bool renew(Lbfgs *b) {
   if (r->iterations < (b->renewed ? b->renewed - 1 + RENEWAL : first)) return false;
   if (!f->curvature && !b->sought) seek_sparse(b, probe_until_cancelled);
   if (!f->curvature && !b->sparse) return f->few && renew_by_few(b);
-  if (!f->curvature && r->iterations < b->renewed - 1 + cost_of(b)) return false;
+  bool at_once = r->o->near && !b->renewed; /* whatever it costs */
+  if (!f->curvature && !at_once && r->iterations < b->renewed - 1 + cost_of(b)) return false;
   bool before = b->curved, curved = f->curvature ? renew_dense(b) : renew_sparse(b);
   if (r->interrupted) return false;
   b->curved = curved;

@@ -441,6 +441,14 @@ static void keep_better(Fitter *f, Predictive *judge, double *phi, const double 
   f->fit->value = v;
 }
 
+/* What draws are exploited by falls as one over their number. So where a stage falls short by not
+ * much more than is tolerated, twice as many will do, with a margin. */
+static bool twice_will_do(const Fitter *f, size_t M) {
+  const double margin = 0.8;
+  double gap = f->fit->stages[f->fit->nstages - 1].gap, tolerated = fit_tolerated_gap(f);
+  return M >= usual_draws(f) && gap > tolerated && gap <= 2 * margin * tolerated;
+}
+
 /* What exploited too few draws or nodes is no start for more, so a stage begins from the better of
  * the last one's optimum and the first start, judged on the new ones. Where there is no optimum,
  * more of them do not find one. */
@@ -450,12 +458,13 @@ static void finish_draws(Fitter *f, double *phi) {
   bool split = fit_is_split(f);
   if (split && !f->o->nodes)
     f->target.nodes = EXACT_NODES / (f->o->rough && has_points(f) ? FEWER : 1);
-  for (size_t M = first_draws(f);; M *= 4) {
+  bool between = false; /* M is twice the last stage's, and twice M is the usual next one's */
+  for (size_t M = first_draws(f), times;; M *= times) {
     FitMark mark = fit_mark(f);
     Predictive *p = fit_objective(f, M, fit_seed(f, SEED_FIT + M));
     if (f->fit->nstages) fit_prefer(f, p, phi, start);
     use_probe(f, p);
-    bool last = f->o->draws || 4 * M > most_draws(f);
+    bool last = f->o->draws || (!between && 4 * M > most_draws(f));
     if (!f->o->draws || f->o->rough) watch(f);
     f->near = f->fit->nstages > 0;
     OptimResult r = to_convergence(f, p, phi);
@@ -471,6 +480,8 @@ static void finish_draws(Fitter *f, double *phi) {
     fit_release(f, mark);
     if (done || is_beyond_edge(f, phi)) return;
     if (split) f->target.nodes *= 2;
+    times = between || twice_will_do(f, M) ? 2 : 4;
+    between = times == 2 && !between;
   }
 }
 

@@ -33,6 +33,7 @@ static void at_centre(const Fitter *f, const Q *q, double factor, double *phi) {
 }
 
 void fit_at_centre(const Fitter *f, double *phi) { at_centre(f, &f->q, 1, phi); }
+void fit_widened(const Fitter *f, double factor, double *phi) { at_centre(f, &f->q, factor, phi); }
 
 /* ---- the starts ------------------------------------------------------------------------------ */
 
@@ -50,7 +51,7 @@ static const Width widths[] = {{"VI", 0, 1, false},
                                {"VI widened by n^1/2 / 2", 0.5, 0.5, false}};
 enum { NWIDTHS = sizeof widths / sizeof *widths };
 
-static bool search(Fitter *f, const Q *q, uint64_t seed, double *phi);
+static bool search(Fitter *f, const Q *q, double *phi);
 
 typedef struct {
   const char *name;
@@ -62,8 +63,7 @@ typedef struct {
 
 typedef struct {
   Fitter *f;
-  const Q *q; /* the fit's own, or a simpler one that is a start for it */
-  uint64_t seed;
+  const Q *q;            /* the fit's own, or a simpler one that is a start for it */
   Predictive *p, *judge; /* for the iterations, and to compare what comes out of them */
   Start starts[MOST_STARTS];
   int n;
@@ -193,7 +193,7 @@ static void add_affine(Search *s) {
   base->shape = family_shape(id, (Shape){.dim = s->q->shape.dim});
   size_t size = affine->size(&base->shape), points = s->q->npoint;
   double *from = NEW_ARRAY(f->arena, double, q_size(base));
-  if (!search(f, base, s->seed, from)) return;
+  if (!search(f, base, from)) return;
   double *phi = new_start(s, arena_format(&f->ctx->arena, "%s", family_name(id)));
   q_start(s->q, phi, f->mean, f->sd);
   memcpy(phi, from, size * sizeof *phi);
@@ -221,7 +221,7 @@ bool fit_let_go(Fitter *f, const Q *q, NoiseSet noise, double *phi) {
 }
 
 static void add_let_go(Search *s) {
-  NoiseSet noise = {predictive_lanes(s->p), fit_seed(s->f, s->seed)};
+  NoiseSet noise = {predictive_lanes(s->p), fit_seed(s->f, SEED_EXPLORE)};
   double *phi = new_start(s, "Bayes, let go step by step");
   if (!fit_let_go(s->f, s->q, noise, phi)) s->n--;
 }
@@ -234,7 +234,7 @@ static void list_starts(Search *s) {
   add_correlated(s);
   add_components(s);
   add_affine(s);
-  if (s->seed == SEED_EXPLORE) add_let_go(s);
+  add_let_go(s);
   if (given) memcpy(new_start(s, "given"), given, q_size(s->q) * sizeof *given);
 }
 
@@ -279,15 +279,15 @@ static size_t draws_of_search(const Fitter *f, const Q *q) {
 }
 
 /* Few nodes, or few draws; scores with kinks are rounded. The judge is sharp. */
-static Search search_make(Fitter *f, const Q *q, uint64_t seed, double *phi) {
+static Search search_make(Fitter *f, const Q *q, double *phi) {
   size_t M = draws_of_search(f, q);
   if (f->o->draws && f->o->draws < M) M = f->o->draws;
   Target rough = f->target;
   rough.nodes = exact_is_sampled(f->train) ? EXPLORE_NODES / 2 : EXPLORE_NODES;
   if (fit_kinked(f)) rough.score_options.smooth = 0.1 * fit_outcome_sd(f);
-  NoiseSet explore = {M, fit_seed(f, seed)},
+  NoiseSet explore = {M, fit_seed(f, SEED_EXPLORE)},
            common = {fit_draws(f, JUDGE_DRAWS), fit_seed(f, SEED_JUDGE)};
-  Search s = {.f = f, .q = q, .seed = seed, .best = phi, .top = -INFINITY};
+  Search s = {.f = f, .q = q, .best = phi, .top = -INFINITY};
   s.p = fit_objective_of(f, f->train, &rough, q, explore);
   s.judge = fit_objective_of(f, f->train, &f->target, q, common);
   return s;
@@ -333,9 +333,9 @@ static void pursue(Search *s, Start *rival, long most) {
 }
 
 /* The best q of all starts goes to phi; false: none is finite. */
-static bool search(Fitter *f, const Q *q, uint64_t seed, double *phi) {
+static bool search(Fitter *f, const Q *q, double *phi) {
   FitMark mark = fit_mark(f);
-  Search s = search_make(f, q, seed, phi);
+  Search s = search_make(f, q, phi);
   list_starts(&s);
   for (int k = 0; k < s.n; k++) {
     judge(&s, &s.starts[k]);
@@ -351,13 +351,13 @@ static bool search(Fitter *f, const Q *q, uint64_t seed, double *phi) {
     pursue(&s, &s.starts[1], most);
   }
   sort_starts(&s);
-  if (q == &f->q && seed == SEED_EXPLORE) report(&s);
+  if (q == &f->q) report(&s);
   fit_release(f, mark);
   return s.top > -INFINITY;
 }
 
-bool fit_explore(Fitter *f, uint64_t seed, double *phi) {
-  bool found = search(f, &f->q, seed, phi);
+bool fit_explore(Fitter *f, double *phi) {
+  bool found = search(f, &f->q, phi);
   f->keep_phi = false;
   return found;
 }
