@@ -491,6 +491,24 @@ TEST(psis_of_known_ratios) {
   assert_close(l[7], -log(N), 1e-12);
 }
 
+/* Ratios of any number are read and written where they are, and nothing behind them is. */
+TEST(psis_of_any_number) {
+  for (size_t n = 1; n < 40; n++) {
+    TempArena *temp = temp_open(c);
+    double *l = NEW_ARRAY(&temp->arena, double, n + 8), sum = 0;
+    RngStream r = rngs_make(4, n);
+    for (size_t i = 0; i < n + 8; i++) l[i] = i < n ? -0.3 * log(rngs_uniform(&r)) : 99;
+    double *exact = memcpy(NEW_ARRAY(&temp->arena, double, n), l, n * sizeof *l),
+           k = psis_smooth(psis_work(&temp->arena, n), l);
+    assert_true(psis_smooth(psis_work(&temp->arena, n), exact) == k);
+    assert_memory_equal(l, exact, n * sizeof *l);
+    for (size_t i = 0; i < n; i++) sum += exp(l[i]);
+    for (size_t i = n; i < n + 8; i++) assert_true(l[i] == 99);
+    assert_close(sum, 1, 1e-12);
+    temp_close(temp);
+  }
+}
+
 /* A ratio that is no number has no weight; where none is one, nothing can be trusted. */
 TEST(psis_without_numbers) {
   enum { N = 20000 };
@@ -660,6 +678,7 @@ int main(void) {
   SUITE_ADD(&s, ties_and_constants);
   SUITE_ADD(&s, pareto_of_known_tails);
   SUITE_ADD(&s, psis_of_known_ratios);
+  SUITE_ADD(&s, psis_of_any_number);
   SUITE_ADD(&s, psis_without_numbers);
   SUITE_ADD(&s, loo_of_a_normal);
   SUITE_ADD(&s, scores_of_draws);

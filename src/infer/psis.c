@@ -18,6 +18,7 @@ struct PsisWork {
   Ratio *heap; /* tail + 1: the largest, the least of them first */
   double *x;
   const Kernels *kernels;
+  double *room; /* [n], and what kernels read beyond */
 };
 
 PsisWork *psis_work(Arena *a, size_t n) {
@@ -26,6 +27,7 @@ PsisWork *psis_work(Arena *a, size_t n) {
   *w = (PsisWork){.n = n, .tail = (size_t)ceil(tail), .kernels = kernels_best()};
   w->heap = NEW_ARRAY(a, Ratio, w->tail + 2);
   w->x = NEW_ARRAY(a, double, w->tail + 2);
+  w->room = NEW_ARRAY(a, double, n + LANES);
   return w;
 }
 
@@ -99,7 +101,8 @@ static void largest(Ratio *h, size_t count, const double *x, size_t n) {
 /* ---- weights --------------------------------------------------------------------------------- */
 
 static void normalise(const PsisWork *w, double *l) {
-  double shift = w->kernels->softmax(NULL, l, w->n);
+  memcpy(w->room, l, w->n * sizeof *l);
+  double shift = w->kernels->softmax(NULL, w->room, w->n);
   for (size_t i = 0; i < w->n; i++) l[i] -= shift;
 }
 
