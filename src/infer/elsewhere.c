@@ -64,20 +64,21 @@ static Predictive *look_objective(Fitter *f) {
   return fit_objective(f, fit_draws(f, EXPLORE_DRAWS), fit_seed(f, SEED_ELSEWHERE));
 }
 
-/* Goes the ways until one leads to the same top, or to a higher one: that or `here`, and how far
- * above `here` another optimum is; 0: there is none. */
+/* Goes the ways until one leads to the same top: the best of `here` and what they lead to, and how
+ * far above `here` it is, or else how far below another optimum is; 0: there is none. */
 static Top best_of_ways(Fitter *f, Predictive *p, const double *phi, double *above) {
-  Top here = top_from(f, p, phi), there;
+  Top here = top_from(f, p, phi), best = here;
   Finding found = UNKNOWN;
-  double *start = NEW_ARRAY(f->arena, double, q_size(&f->q));
-  *above = 0;
-  for (int k = 0; k < WAYS && found != THE_SAME && found != HIGHER; k++) {
+  double *start = NEW_ARRAY(f->arena, double, q_size(&f->q)), lower = 0;
+  for (int k = 0; k < WAYS && found != THE_SAME; k++) {
     if (!ways[k](f, start)) continue;
-    there = top_from(f, p, start);
+    Top there = top_from(f, p, start);
     found = judge(f, &there, &here);
-    if (found == LOWER || found == HIGHER) *above = there.value - here.value;
+    if (found == LOWER) lower = there.value - here.value;
+    if (there.value > best.value) best = there;
   }
-  return found == HIGHER ? there : here;
+  *above = judge(f, &best, &here) == HIGHER ? best.value - here.value : lower;
+  return *above > 0 ? best : here;
 }
 
 /* On from a higher place than the fit's optimum, which stays where this leads to no other one. */

@@ -130,7 +130,7 @@ static size_t most_draws(const Fitter *f) {
 
 /* A second optimum that is far away is not worth the way. */
 static long most_iterations(const Fitter *f) {
-  enum { MOST = 5000, AGAIN = 500 };
+  enum { MOST = 5000, AGAIN = 1000 };
   return f->o->iterations ? f->o->iterations : f->again ? AGAIN : MOST;
 }
 
