@@ -10,31 +10,24 @@
 #include <math.h>
 #include <string.h>
 
-/* Where q has more numbers, looking would take longer than the fit did. */
+/* Where iterates are chosen by validation it does not matter which optimum the last one is. */
 static bool is_worth_a_look(const Fitter *f) {
-  enum { MOST_NUMBERS = 1024 };
-  return f->fit->converged && !f->fit->exact && !f->o->rough && !f->o->warm && !fit_is_rich(f) &&
-         !fit_kinked(f) && f->target.score != SCORE_elbo && q_size(&f->q) <= MOST_NUMBERS;
+  return f->fit->converged && !f->o->rough && !f->o->warm && f->target.score != SCORE_elbo &&
+         !f->best_phi && fit_looks_around(f);
 }
 
-/* As wide as q is for one observation, and wider: a few iterations from there are not enough to
- * tell such a start from others, so it was none of those. */
-static bool from_wide(Fitter *f, double *phi) {
-  fit_widened(f, sqrt((double)f->n), phi);
+/* The ways: from as wide a q as is that of one observation, and a wider one, from which a few
+ * iterations are not enough to tell it from other starts, so it was none of those; and, 0, Bayes
+ * let go once more. Times sqrt(n). */
+static const double widths[] = {1, 2, 0};
+enum { WAYS = sizeof widths / sizeof *widths };
+
+static bool way_begins(Fitter *f, int way, double *phi) {
+  NoiseSet noise = {fit_draws(f, EXPLORE_DRAWS), fit_seed(f, SEED_ELSEWHERE)};
+  if (widths[way] == 0) return fit_let_go(f, noise, phi);
+  fit_widened(f, widths[way] * sqrt((double)f->n), phi);
   return true;
 }
-
-static bool from_wider(Fitter *f, double *phi) {
-  fit_widened(f, 2 * sqrt((double)f->n), phi);
-  return true;
-}
-
-static bool by_letting_go(Fitter *f, double *phi) {
-  return fit_let_go(f, &f->q, (NoiseSet){EXPLORE_DRAWS, fit_seed(f, SEED_ELSEWHERE)}, phi);
-}
-
-static bool (*const ways[])(Fitter *f, double *phi) = {from_wide, from_wider, by_letting_go};
-enum { WAYS = sizeof ways / sizeof *ways };
 
 typedef struct {
   double *phi, value;
@@ -71,7 +64,7 @@ static Top best_of_ways(Fitter *f, Predictive *p, const double *phi, double *abo
   Finding found = UNKNOWN;
   double *start = NEW_ARRAY(f->arena, double, q_size(&f->q)), lower = 0;
   for (int k = 0; k < WAYS && found != THE_SAME; k++) {
-    if (!ways[k](f, start)) continue;
+    if (!way_begins(f, k, start)) continue;
     Top there = top_from(f, p, start);
     found = judge(f, &there, &here);
     if (found == LOWER) lower = there.value - here.value;
@@ -113,11 +106,13 @@ static void say(Fitter *f, double above, bool went_on) {
 void fit_look_elsewhere(Fitter *f, double *phi) {
   if (!is_worth_a_look(f)) return;
   double above, *other = NEW_ARRAY(f->arena, double, q_size(&f->q));
-  bool keep = f->keep_phi;
+  bool keep = f->keep_phi, validates = f->validates;
+  f->validates = false;
   f->keep_phi = true; /* what an interruption leaves is phi, until there is a better one */
   FitMark mark = fit_mark(f);
   memcpy(other, best_of_ways(f, look_objective(f), phi, &above).phi, q_size(&f->q) * sizeof *other);
   fit_release(f, mark);
+  f->validates = validates;
   if (above != 0) say(f, above, above > 0 && goes_on(f, phi, other));
   f->keep_phi = keep;
 }

@@ -5,7 +5,8 @@
  *   2. predictive scores start from the best of several widths around it, and more (starts.c);
  * where there are very many observations both happen on a sample of them;
  *   3. L-BFGS takes that to convergence, with draws or nodes that grow until fresh ones agree
- *      (stages.c), or a stochastic optimizer does all its iterations (stochastic.c);
+ *      (stages.c), and on from there if there is a higher optimum (elsewhere.c); or a stochastic
+ *      optimizer does all its iterations (stochastic.c);
  *   4. whether there is an optimum at all is found out by trying (bounds.c).
  *
  * The noise of L-BFGS's draws is fixed, so the objective is a function. All that is computed goes

@@ -102,8 +102,8 @@ enum {
   SEED_EXPLORE,
   SEED_JUDGE,
   SEED_FIT,
-  SEED_VI_OTHER = 700,
   SEED_ELSEWHERE = 600,
+  SEED_VI_OTHER = 700,
   SEED_VI_JUDGE = 800,
   SEED_POINTS = 900,
   SEED_FRESH = 1000,
@@ -119,6 +119,9 @@ bool fit_is_exact(const Fitter *f);
 bool fit_is_split(const Fitter *f); /* the score is exact, and the regularizer by draws */
 /* Families that can put a component on a single datum need more draws from the beginning. */
 bool fit_is_rich(const Fitter *f);
+/* Is it by draws, which decide to which of several optima it comes, with so few numbers that long
+ * ways to others are not longer than the fit itself? */
+bool fit_looks_around(const Fitter *f);
 size_t fit_draws(const Fitter *f, size_t draws); /* what so many draws are for this fit */
 double fit_outcome_sd(const Fitter *f); /* of the training outcomes: the unit of their scores */
 
@@ -168,7 +171,7 @@ bool fit_at_curvature(Fitter *f, const Q *q, double *phi);
 bool fit_explore(Fitter *f, double *phi); /* the best of several; false: none is finite */
 /* Bayes, let go step by step: where the posterior's regularizer counts for much its optimum is VI's
  * q, and from there it counts for less and less. False: this fit has no use for that. */
-bool fit_let_go(Fitter *f, const Q *q, NoiseSet noise, double *phi);
+bool fit_let_go(Fitter *f, NoiseSet noise, double *phi);
 void fit_prefer(Fitter *f, Predictive *p, double *phi, const double *other); /* the better of two */
 
 /* ---- components.c ---------------------------------------------------------------------------- */

@@ -172,7 +172,7 @@ static double change(const double *a, const double *b, size_t n) {
   return most;
 }
 
-void product_means_scores(Ctx *c, const Scoring *s, double *scores) {
+bool product_means_scores(Ctx *c, const Scoring *s, double *scores) {
   enum { FIRST = 32, MOST = 512 };
   double tolerance = fmax(s->tolerance, 1e-9), *now = NEW_ARRAY(&c->arena, double, s->o->n + 1);
   for (size_t nodes = FIRST; nodes <= MOST; nodes *= 2) {
@@ -185,6 +185,7 @@ void product_means_scores(Ctx *c, const Scoring *s, double *scores) {
     temp_close(temp);
     bool settled = nodes > FIRST && change(scores, now, s->o->n) <= tolerance;
     memcpy(scores, now, s->o->n * sizeof *now);
-    if (settled) return;
+    if (settled) return true;
   }
+  return false;
 }

@@ -9,8 +9,8 @@ typedef struct ProductMeans ProductMeans;
 
 /* Can log scores be had in this way? */
 bool product_means_known(const Observed *o, const Q *q);
-/* Those of every observation, with as many nodes as it takes. */
-void product_means_scores(Ctx *c, const Scoring *s, double *scores);
+/* Those of every observation, with as many nodes as it takes. False: there are not as many. */
+bool product_means_scores(Ctx *c, const Scoring *s, double *scores);
 /* Can the score of a fit, without the regularizer, be had in this way? */
 bool product_means_apply(const Observed *o, const Target *t, const Q *q);
 ProductMeans *product_means_make(Arena *a, const Observed *o, const Target *t, const Q *q,

@@ -385,17 +385,14 @@ static void settle_draws(Arena *a, const Scoring *j, const Target *t, double *sc
   for (size_t k = 0; k < n; k++) scores[u.at[k]] = now[k];
 }
 
-/* Of an objective that has the log score by means over one parameter each. */
-static bool by_products(const Scoring *s, ScoreId score, Integrate how) {
-  return score == SCORE_log && how != INTEGRATE_DRAWS && !s->theta &&
-         product_means_known(s->o, s->q);
+/* The log scores, where they are had by means over one parameter each. */
+static bool by_products(Ctx *c, const Scoring *s, Integrate how, double *scores) {
+  return how != INTEGRATE_DRAWS && !s->theta && product_means_known(s->o, s->q) &&
+         product_means_scores(c, s, scores);
 }
 
 void predictive_scores(Ctx *c, const Scoring *s, const Target *target, double *scores) {
-  if (by_products(s, target->score, target->integrate)) {
-    product_means_scores(c, s, scores);
-    return;
-  }
+  if (target->score == SCORE_log && by_products(c, s, target->integrate, scores)) return;
   TempArena *temp = temp_open(c);
   Scoring j = *s;
   Target t = *target;
@@ -429,10 +426,7 @@ void predictive_log_scores(Ctx *c, const Scoring *s, Integrate how, double *scor
     predictive_scores(c, s, &t, scores);
     return;
   }
-  if (by_products(s, SCORE_log, how)) {
-    product_means_scores(c, s, scores);
-    return;
-  }
+  if (by_products(c, s, how, scores)) return;
   TempArena *temp = temp_open(c);
   log_by_draws(&temp->arena, s, scores);
   forget_unfinished(s, scores);

@@ -35,6 +35,11 @@ bool fit_is_split(const Fitter *f) {
 
 bool fit_is_rich(const Fitter *f) { return f->q.family != FAMILY_meanfield; }
 
+bool fit_looks_around(const Fitter *f) {
+  enum { MOST_NUMBERS = 1024 };
+  return !fit_is_exact(f) && !fit_is_rich(f) && !fit_kinked(f) && q_size(&f->q) <= MOST_NUMBERS;
+}
+
 bool fit_is_continuous(const Fitter *f) {
   for (int b = 0; b < f->model->nblocks; b++)
     if (!kind_discrete(f->train->kinds[b])) return true;

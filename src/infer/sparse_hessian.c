@@ -9,8 +9,8 @@
 
 #include "num/sparse.h"
 
-#include <stdlib.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define STEP 1e-5 /* of a number's unit, for differences */

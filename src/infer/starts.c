@@ -9,7 +9,6 @@
 #include "infer/fit_int.h"
 
 #include <math.h>
-
 #include <string.h>
 
 enum {
@@ -200,20 +199,18 @@ static void add_affine(Search *s) {
   memcpy(phi + q_size(s->q) - points, from + size, points * sizeof *phi);
 }
 
-/* Of many optima this way leads to a better one than VI's q in any width does. It is a long one,
- * for q of not too many numbers. */
-bool fit_let_go(Fitter *f, const Q *q, NoiseSet noise, double *phi) {
-  enum { ITERATIONS = 1000, MOST_NUMBERS = 1024 };
+/* Of many optima letting go leads to a better one than VI's q in any width does. */
+bool fit_let_go(Fitter *f, NoiseSet noise, double *phi) {
+  enum { ITERATIONS = 1000 };
   const double least = 0.003, step = 0.1, end = fmax(f->target.lambda, least);
-  if (fit_is_exact(f) || fit_is_rich(f) || fit_kinked(f) || q_size(q) > MOST_NUMBERS) return false;
   Target t = f->target;
   t.regularizer = REG_POSTERIOR;
   t.lambda = 1;
-  if (target_wants(&t) & ~f->train->wants) return false;
-  at_centre(f, q, 1, phi);
+  if (!fit_looks_around(f) || target_wants(&t) & ~f->train->wants) return false;
+  fit_at_centre(f, phi);
   for (; t.lambda * sqrt(step) > end; t.lambda *= step) {
     FitMark mark = fit_mark(f);
-    Predictive *p = fit_objective_of(f, f->train, &t, q, noise);
+    Predictive *p = fit_objective_of(f, f->train, &t, &f->q, noise);
     fit_lbfgs(f, p, phi, ITERATIONS, 1e-9, "letting go");
     fit_release(f, mark);
   }
@@ -223,7 +220,7 @@ bool fit_let_go(Fitter *f, const Q *q, NoiseSet noise, double *phi) {
 static void add_let_go(Search *s) {
   NoiseSet noise = {predictive_lanes(s->p), fit_seed(s->f, SEED_EXPLORE)};
   double *phi = new_start(s, "Bayes, let go step by step");
-  if (!fit_let_go(s->f, s->q, noise, phi)) s->n--;
+  if (!fit_let_go(s->f, noise, phi)) s->n--;
 }
 
 static void list_starts(Search *s) {
